@@ -37,8 +37,7 @@ class Guard:
         self.memory = memory
         #: The decisions about users and hosts.
         self.sanctions = Sanctions(now) if sanctions is None else sanctions
-        self.lockout = Lockout(now)
-        self.lockout.blocks = self.sanctions.blocks_user
+        self.lockout = Lockout(now, blocks=self.sanctions.blocks_user)
         self.handshakes = Handshakes(now)
         self.turns = Turns()
         #: Connections refused by ``turns_away``.

@@ -87,11 +87,15 @@ class Lockout:
     """The stored failures. ``now`` returns the time in seconds from any start."""
 
     def __init__(
-        self, now: Callable[[], float], rules: LockoutRules | None = None, max_entries: int = MAX_ENTRIES
+        self,
+        now: Callable[[], float],
+        rules: LockoutRules | None = None,
+        max_entries: int = MAX_ENTRIES,
+        blocks: Callable[[str], bool] | None = None,
     ) -> None:
+        """``blocks`` returns whether a user is blocked whatever was counted; without it no user is."""
         self.rules = rules or LockoutRules()
-        #: Returns whether a user is blocked whatever was counted.
-        self.blocks: Callable[[str], bool] = _nobody
+        self._blocks = blocks
         self._now = now
         self._max_entries = max_entries
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
@@ -117,7 +121,7 @@ class Lockout:
         ``user`` may be empty if the peer named none. ``waited_s`` is the seconds for which the peer was made to wait
         before.
         """
-        rules, blocked = self.rules, self.blocks(user)
+        rules, blocked = self.rules, self._blocks is not None and self._blocks(user)
         if rules.mode == "off" or within(rules.exempt, host):
             return AttemptResult(blocked)
         enforced = rules.mode == "enforce"
@@ -209,11 +213,6 @@ class Lockout:
         """Return the key that failures from ``host`` are counted for; None if they are not counted."""
         rules = self.rules
         return None if within(rules.exempt, host) or within(rules.shared, host) else Key(place_of(host))
-
-
-def _nobody(_: str) -> bool:
-    """Return False: no user is blocked."""
-    return False
 
 
 def within(networks: Iterable[Network], host: str) -> bool:

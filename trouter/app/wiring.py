@@ -28,7 +28,7 @@ from trouter.core.router import Router
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
 from trouter.net.hub import Hub
-from trouter.net.owed import OwedCredit
+from trouter.net.owed import grant_owed_credit
 from trouter.net.poller import Poller
 from trouter.net.timers import TimerQueue
 from trouter.policy.router_policy import RouterPolicy
@@ -117,12 +117,13 @@ def assemble(
 ) -> Assembly:
     """Return the objects of a router; the arguments are those of ``process.RouterProcess``."""
     own = configuration.router
-    router = Router(own.id, own.mode, own.default_distribution)
+    timers = TimerQueue()
+    own_links = OwnLinks(timers)
+    router = Router(own.id, own.mode, own.default_distribution, observer=own_links, on_route=own_links.note_route)
     router.table.tenants_confined = own.secure_defaults
-    services = _services(configuration, router, plugins, calendar, make_poller)
+    services = _services(configuration, router, timers, plugins, calendar, make_poller)
     recorder, hub = services.recorder, services.hub
-    OwnLinks(hub, services.timers)
-    OwedCredit(hub, services.timers)
+    grant_owed_credit(router, timers)
     record_logs = RecordLogs(own.id, recorder, hub)
     telemetry = Telemetry(
         router, recorder, plugins, lambda: record_logs.interval_s, lambda: record_logs.latency_addresses
@@ -162,13 +163,14 @@ def assemble(
 def _services(
     configuration: Configuration,
     router: Router,
+    timers: TimerQueue,
     plugins: Plugins,
     calendar: Callable[[], float],
     make_poller: Callable[[Hub], Poller],
 ) -> Services:
     """Make what all connections share."""
     own = configuration.router
-    hub, recorder, connections, timers = Hub(router), Recorder(), Connections(), TimerQueue()
+    hub, recorder, connections = Hub(router), Recorder(), Connections()
     budget, sanctions = Budget(0), Sanctions(trio.current_time)
     secure = Secure(plugins, connections, recorder, calendar)
     return Services(

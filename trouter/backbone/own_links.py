@@ -16,7 +16,6 @@ from trouter.core.observer import RouterObserver
 from trouter.core.routes import LinkRoute
 from trouter.engine.link_base import Link
 from trouter.logs.peer_text import name_word, quoted
-from trouter.net.hub import Hub
 from trouter.net.timers import NEVER, TimerQueue
 from trouter.net.view import owner_of
 
@@ -26,13 +25,11 @@ log = logging.getLogger("trouter.ROUTER_CORE")
 class OwnLinks(RouterObserver):
     """The observer of the router's own links, with the failed ones that wait for a retry."""
 
-    def __init__(self, hub: Hub, queue: TimerQueue) -> None:
+    def __init__(self, queue: TimerQueue) -> None:
         #: Failed auto link -> time of its retry, in seconds on the clock of the event loop.
         self._due: dict[Activation, float] = {}
         self._queue = queue
         self._timer = queue.add(self._retry_due)
-        hub.router.observer = self
-        hub.router.routes.changed = self._route_changed
 
     # --- events of the router
 
@@ -59,7 +56,8 @@ class OwnLinks(RouterObserver):
         """See ``RouterObserver``."""
         self._due.pop(activation, None)
 
-    def _route_changed(self, route: LinkRoute, container: Container, active: bool) -> None:
+    def note_route(self, route: LinkRoute, container: Container, active: bool) -> None:
+        """Log that a container got a link route, or lost it."""
         what = "Activated" if active else "Deactivated"
         log.info("Link Route %s %s on %s", what, quoted(route.name), _where(route.connection, container))
 

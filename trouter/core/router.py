@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from trouter.engine.link_base import Link
@@ -28,7 +28,7 @@ from .network import Network, Trunk
 from .observer import RouterObserver
 from .pace import Paces
 from .ports import Pulse
-from .routes import Routes
+from .routes import LinkRoute, Routes
 from .table import AddressRule, AddressTable
 from .tenants import Tenant
 from .watch import OVERDRAWN_TEXT, Notice, Watch, zero_credit_s
@@ -43,7 +43,13 @@ class Router:
         mode: str = "standalone",
         default_distribution: str = "balanced",
         rules: Iterable[AddressRule] = (),
+        observer: RouterObserver | None = None,
+        on_route: Callable[[LinkRoute, Container, bool], None] | None = None,
     ) -> None:
+        """``observer`` is notified of what the router does by itself.
+
+        ``on_route`` is called with a link route, its container, and whether the container has it from now on.
+        """
         self.table = AddressTable(router_id, mode, default_distribution)
         self.pulse = Pulse()
         self.totals = AddressCounters()
@@ -61,11 +67,9 @@ class Router:
         self._lost: list[Link] = []
         self._watch = Watch()
         self._paces = Paces()
-        #: Notified of what the router does by itself.
-        self.observer = RouterObserver()
+        self.observer = observer or RouterObserver()
         self.containers = Containers()
-        self.routes = Routes(self.table)
-        self.routes.reach = self._reach
+        self.routes = Routes(self.table, self._reach, on_route)
         self.routes.join(self.network)
         self.auto_links = AutoLinks(self)
         self.exchanges = Exchanges(self.table, self.pulse, self.totals)

@@ -112,20 +112,25 @@ class Routes:
     """The link routes of one router.
 
     ``advertise`` and ``withdraw`` are called with the key of each pattern that gets its first container here, or loses
-    its last; ``changed`` with a route, its container and whether it has it now.
+    its last; ``changed`` with a route, its container and whether it has it now. ``reach`` finds other routers.
     """
 
-    def __init__(self, table: AddressTable) -> None:
+    def __init__(
+        self,
+        table: AddressTable,
+        reach: Reach,
+        changed: Callable[[LinkRoute, Container, bool], None] | None = None,
+    ) -> None:
         self._table = table
         self._trees: dict[str, PatternTree[RoutePattern]] = {IN: PatternTree(), OUT: PatternTree()}
         self._patterns: dict[Identity, RoutePattern] = {}
         self._scoped: dict[int, Scoped] = {}
         self.advertise: Callable[[str], None] = _ignore_event
         self.withdraw: Callable[[str], None] = _ignore_event
-        self.changed: Callable[[LinkRoute, Container, bool], None] = _ignore_change
+        self._changed = changed
         #: Termini that outlive their links are routed too.
         self.resumable = True
-        self.reach: Reach = _nowhere
+        self._reach = reach
         table.is_routed = self._takes_senders
 
     def __len__(self) -> int:
@@ -155,7 +160,7 @@ class Routes:
             pattern.hops.append(hop)
             return hop
         for router in list(pattern.routers):
-            container = self.reach(router)
+            container = self._reach(router)
             if container is not None and container.number != coming_from:
                 del pattern.routers[router]
                 pattern.routers[router] = None
@@ -294,13 +299,15 @@ class Routes:
         pattern.hops.insert(0, hop)
         if len(pattern.hops) == 1:
             self.advertise(pattern.key)
-        self.changed(hop.route, hop.container, True)
+        if self._changed is not None:
+            self._changed(hop.route, hop.container, True)
 
     def _end(self, pattern: RoutePattern, hop: Hop) -> None:
         pattern.hops.remove(hop)
         if not pattern.hops:
             self.withdraw(pattern.key)
-        self.changed(hop.route, hop.container, False)
+        if self._changed is not None:
+            self._changed(hop.route, hop.container, False)
 
 
 def key_of(tree_pattern: str, direction: str) -> str:
@@ -333,15 +340,6 @@ AS_IT_IS: Final = LinkRoute("#", IN)
 
 def _ignore_event(_: str) -> None:
     """Ignore the event: there are no neighbours to notify."""
-
-
-def _ignore_change(_: LinkRoute, __: Container, ___: bool) -> None:
-    """Ignore the event."""
-
-
-def _nowhere(_: str) -> Container | None:
-    """Return None: without neighbours no router can be reached."""
-    return None
 
 
 def dynamic_address(properties: object) -> str | None:

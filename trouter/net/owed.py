@@ -10,7 +10,8 @@ from typing import Final
 
 import trio
 
-from .hub import Hub
+from trouter.core.router import Router
+
 from .timers import NEVER, TimerQueue
 
 #: Seconds without a delivery after which a link gets its owed credit.
@@ -19,19 +20,16 @@ MOMENT_S: Final = 0.01
 PORTION: Final = 500
 
 
-class OwedCredit:
-    """Grants owed credit while there is some, and is never due while there is none."""
+def grant_owed_credit(router: Router, queue: TimerQueue) -> None:
+    """Let ``router`` grant owed credit from now on, while there is some."""
 
-    def __init__(self, hub: Hub, queue: TimerQueue) -> None:
-        self._router = hub.router
-        self._queue = queue
-        self._timer = queue.add(self._grant)
-        hub.router.pulse.on_owing = self._wake
-
-    def _wake(self) -> None:
-        self._queue.advance(self._timer, trio.current_time() + MOMENT_S)
-
-    def _grant(self, now_s: float) -> float:
-        """Grant owed credit; return when more is to be granted."""
-        more = self._router.return_owed_credit(PORTION)
+    def grant(now_s: float) -> float:
+        more = router.return_owed_credit(PORTION)
         return now_s + MOMENT_S if more else NEVER
+
+    timer = queue.add(grant)
+
+    def wake() -> None:
+        queue.advance(timer, trio.current_time() + MOMENT_S)
+
+    router.pulse.on_owing = wake
