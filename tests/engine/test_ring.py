@@ -13,7 +13,7 @@ from tests.engine.talks import MASK32, NEAR_WRAP
 from trouter.engine.limits import UNLIMITED
 from trouter.engine.ports import Budget, ConnectionPort, Delivery, LinkPort, SessionPort
 from trouter.engine.ring import DeliveryRing
-from trouter.engine.settlements import Settlements
+from trouter.engine.session import Settlements
 
 HALF = 0x80000000
 GAPS = st.one_of(st.just(1), st.integers(1, 20), st.integers(1, 100_000), st.integers(1, HALF - 1))

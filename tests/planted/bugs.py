@@ -61,7 +61,7 @@ BUGS: Final = (
     Bug(
         "a lost settlement",
         "a settlement that does not continue the range before it takes its place",
-        "trouter/engine/settlements.py",
+        "trouter/engine/session.py",
         "                return\n            self.write(out, channel)\n",
         "                return\n",
         ("tests/engine/test_session.py",),

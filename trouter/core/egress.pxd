@@ -2,8 +2,8 @@ cimport cython
 
 from trouter.core cimport deliveries
 from trouter.core.counters cimport AddressCounters, Counters, Origins
-from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding
-from trouter.core.ports cimport InEndpoint, Pulse, join_copy, notify_sender
+from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
+from trouter.core.ports cimport InEndpoint, Pulse, notify_sender
 from trouter.engine.link cimport OutgoingLink
 from trouter.engine.session cimport Session
 from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
@@ -19,16 +19,16 @@ cdef class Backlog:
     cdef list _presettled
 
     cpdef OutgoingDelivery first(self)
-    cpdef bint begins_with(self, OutgoingDelivery out) except -1
-    cpdef append(self, OutgoingDelivery out)
-    cpdef bint remove(self, OutgoingDelivery out) except -1
-    cpdef list clear(self)
+    cdef bint begins_with(self, OutgoingDelivery out) except -1
+    cdef append(self, OutgoingDelivery out)
+    cdef bint remove(self, OutgoingDelivery out) except -1
+    cdef list clear(self)
     @cython.locals(out=OutgoingDelivery)
     cdef _pass_dropped(self)
-    cpdef note_droppable(self, OutgoingDelivery out)
-    cpdef forget_droppable(self)
+    cdef note_droppable(self, OutgoingDelivery out)
+    cdef forget_droppable(self)
     @cython.locals(waiting=OutgoingDelivery, dropped=Py_ssize_t)
-    cpdef Py_ssize_t drop_presettled(self) except -1
+    cdef Py_ssize_t drop_presettled(self) except -1
 
 
 cdef class Egress(LinkSink):
@@ -69,8 +69,8 @@ cdef class Egress(LinkSink):
     @cython.locals(sender=OutgoingLink, idle=bint)
     cpdef on_credit(self, LinkPort link)
     @cython.locals(out=OutgoingDelivery, message=Message, sender=OutgoingLink, waiting=Backlog)
-    cpdef send_waiting(self)
-    cpdef note_credit(self)
+    cdef send_waiting(self)
+    cdef note_credit(self)
     cdef _remove_waiting(self, OutgoingDelivery out)
     cdef _count_dropped(self, Py_ssize_t count)
     @cython.locals(link=OutgoingLink, piece=bytes, last=bint, size=Py_ssize_t)

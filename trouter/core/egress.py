@@ -15,11 +15,11 @@ from trouter.engine.ports import Delivery, LinkPort, LinkSink
 
 from . import deliveries
 from .counters import AddressCounters, Counters, Origins, family_of
-from .message import IncomingDelivery, Message, OutgoingDelivery, Outstanding
+from .message import IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
 from .messagelog import SentLog
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
 from .pace import Pace
-from .ports import AddressPort, InEndpoint, Pulse, TrunkPort, join_copy, notify_sender
+from .ports import AddressPort, InEndpoint, Pulse, TrunkPort, notify_sender
 
 _FIRST_OUTCOME = 0x24
 _LAST_OUTCOME = 0x27

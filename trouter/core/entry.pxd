@@ -25,7 +25,6 @@ cdef class AddressEntry:
     cdef public str space
     cdef public object times
 
-    @cython.locals(forwarder=Forwarder, count=Py_ssize_t)
     cpdef Py_ssize_t destinations(self)
     cpdef bint reachable(self)
     @cython.locals(taker=AddressEntry)

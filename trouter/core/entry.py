@@ -107,9 +107,7 @@ class AddressEntry:
 
         An exchange counts as one too.
         """
-        forwarder = self.forwarder
-        count = len(forwarder.consumers) + len(forwarder.subscriptions) + len(forwarder.remotes)
-        return count + 1 if forwarder.standing else count
+        return self.forwarder.count_destinations()
 
     def reachable(self) -> bool:
         """Return whether the address or its fallback has a consumer, so that senders may have credit."""

@@ -27,6 +27,8 @@ cdef class Forwarder:
     cdef dict _across
     cdef dict _candidates
 
+    @cython.locals(count=Py_ssize_t)
+    cpdef Py_ssize_t count_destinations(self)
     cpdef add(self, Egress egress)
     cpdef remove(self, Egress egress)
     cpdef add_remote(self, RemoteRouter router)

@@ -67,6 +67,14 @@ class Forwarder:
         self._across: dict[str, list[Trunk]] = {}
         self._candidates: dict[str, list[RemoteRouter]] = {}
 
+    def count_destinations(self) -> int:
+        """Return the number of consumers: on links, inside the router, and reachable other routers.
+
+        An exchange counts as one too.
+        """
+        count = len(self.consumers) + len(self.subscriptions) + len(self.remotes)
+        return count + 1 if self.standing else count
+
     def add(self, egress: Egress) -> None:
         """Add a consumer, the last in turn."""
         self.consumers.append(egress)

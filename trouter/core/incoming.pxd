@@ -31,7 +31,7 @@ cdef class CreditAccount:
     cpdef grant_kept(self)
     cpdef note_drained(self)
     cpdef note_overdrawn(self)
-    cpdef begin(self, IncomingDelivery delivery)
+    cdef begin(self, IncomingDelivery delivery)
     @cython.locals(link=IncomingLink, owed=Py_ssize_t, waits=bint)
     cpdef top_up(self)
     @cython.locals(link=IncomingLink, owed=Py_ssize_t, came=Py_ssize_t)
@@ -46,24 +46,24 @@ cdef class Settlement:
     cdef public bint of_router
 
     @cython.locals(account=CreditAccount)
-    cpdef release_undeliverable(self, IncomingDelivery delivery, Message message)
-    cpdef refuse(self, IncomingDelivery delivery, Message message, int code, bytes state)
+    cdef release_undeliverable(self, IncomingDelivery delivery, Message message)
+    cdef refuse(self, IncomingDelivery delivery, Message message, int code, bytes state)
     cdef _give_outcome(self, IncomingDelivery delivery, int code, bytes state)
     cdef _finish(self, IncomingDelivery delivery, int code, bytes state)
-    cpdef bint accept(self, IncomingDelivery delivery) except -1
-    cpdef bint answer(self, IncomingDelivery delivery, int code, bytes state, bint settled) except -1
+    cdef bint accept(self, IncomingDelivery delivery) except -1
+    cdef bint answer(self, IncomingDelivery delivery, int code, bytes state, bint settled) except -1
     @cython.locals(settled=bint)
     cpdef bint relay_disposition(self, IncomingDelivery delivery) except -1
-    cpdef bint end_frame(self, IncomingDelivery delivery, bint was_settled) except -1
+    cdef bint end_frame(self, IncomingDelivery delivery, bint was_settled) except -1
     @cython.locals(out=OutgoingDelivery, egress=Egress)
     cdef _relay(self, IncomingDelivery delivery, int code, bytes state, bint settled)
-    cpdef bint abort(self, IncomingDelivery delivery) except -1
+    cdef bint abort(self, IncomingDelivery delivery) except -1
     @cython.locals(link=IncomingLink, delivery=IncomingDelivery)
     cpdef lose(self, list own)
     cpdef count_refused(self, IncomingDelivery delivery)
     @cython.locals(pulse=Pulse, account=CreditAccount, age_s=double, times=TimesByAddress)
     cdef _count_end(self, IncomingDelivery delivery, int code)
-    cpdef count_presettled(self)
+    cdef count_presettled(self)
     cdef _count_dropped(self)
 
 
@@ -75,18 +75,18 @@ cdef class Frames:
     cdef public bint prompt
 
     @cython.locals(message=Message)
-    cpdef Message begin(self, IncomingDelivery delivery, source, bint is_checked)
-    cpdef bint add(self, IncomingDelivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    cdef Message begin(self, IncomingDelivery delivery, source, bint is_checked)
+    cdef bint add(self, IncomingDelivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     @cython.locals(order=SectionOrder)
     cdef _check_order(self, IncomingDelivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(only=OutgoingDelivery, sole=Egress, copy=OutgoingDelivery, egress=Egress)
     cdef _send_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(copy=OutgoingDelivery, egress=Egress)
-    cpdef relieve_window(self, Message message)
+    cdef relieve_window(self, Message message)
     cdef bint _must_not_wait(self, Message message)
     @cython.locals(more=Py_ssize_t)
-    cpdef bint wait_for_more(self, Message message, Py_ssize_t max_bytes) except -1
-    cpdef bint must_gather(self, Message message, CachedAnnotations annotations) except -1
+    cdef bint wait_for_more(self, Message message, Py_ssize_t max_bytes) except -1
+    cdef bint must_gather(self, Message message, CachedAnnotations annotations) except -1
 
 
 @cython.locals(partial=IncomingDelivery)

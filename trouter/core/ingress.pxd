@@ -4,6 +4,7 @@ from trouter.core cimport deliveries
 from trouter.core.check cimport MessageCheck
 from trouter.core.counters cimport AddressCounters, Copies
 from trouter.core.entry cimport AddressEntry
+from trouter.core.forwarders cimport Forwarder
 from trouter.core.incoming cimport CreditAccount, Frames, Settlement, is_gathering
 from trouter.core.message cimport AnnotationRewriter, Arrival, CachedAnnotations, IncomingDelivery, Message
 from trouter.core.network cimport Network
@@ -55,7 +56,7 @@ cdef class Ingress(InEndpoint):
     cpdef lose(self, list own=*)
     cpdef accept(self, IncomingDelivery delivery)
     cpdef answer(self, IncomingDelivery delivery, int code, bytes state, bint settled)
-    @cython.locals(read=bytes, arrival=Arrival, entry=AddressEntry, annotations=CachedAnnotations, presettled=bint, copies=Copies)
+    @cython.locals(read=bytes, arrival=Arrival, entry=AddressEntry, annotations=CachedAnnotations, presettled=bint, forwarder=Forwarder, copies=Copies)
     cdef _route(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(scan=MessageScan, check=MessageCheck, annotations=CachedAnnotations, depth=int, inspected=bytes)
     cdef bytes _read(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)

@@ -268,8 +268,9 @@ class Ingress(InEndpoint):
             arrival.describe(message, arrival.to, arrival.phase, start)
         presettled = delivery.remote_settled
         copies: Copies | None = None
-        if entry.destinations() > 0:
-            copies = entry.forwarder.forward(self, delivery, data, start, end, message)
+        forwarder = entry.forwarder
+        if forwarder.count_destinations() > 0:
+            copies = forwarder.forward(self, delivery, data, start, end, message)
         if copies is not None and copies.total > 0:
             entry.counters.add_copies(copies)
             self.totals.add_copies(copies)

@@ -13,9 +13,9 @@ from trouter.wire.sections import THROUGH_ANNOTATIONS, MessageScan
 
 from .addresses import DEFAULT_AREA
 from .counters import Copies
-from .message import DEFAULT_PRIORITY, IncomingDelivery, Message, OutgoingDelivery
+from .message import DEFAULT_PRIORITY, IncomingDelivery, Message, OutgoingDelivery, join_copy
 from .outcomes import ACCEPTED, ACCEPTED_STATE
-from .ports import InEndpoint, Pulse, join_copy, notify_sender
+from .ports import InEndpoint, Pulse, notify_sender
 from .tenants import Tenant
 
 _HIGHEST_PRIORITY: Final = 9

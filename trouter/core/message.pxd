@@ -148,3 +148,6 @@ cdef class Arrival:
     @cython.locals(priority=int)
     cdef begin(self, MessageScan scan, CachedAnnotations annotations, bint from_neighbour)
     cdef describe(self, Message message, str to, int phase, Py_ssize_t start)
+
+
+cpdef join_copy(IncomingDelivery partner, OutgoingDelivery out)

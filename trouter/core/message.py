@@ -258,6 +258,15 @@ class OutgoingDelivery(Delivery):
         self.counted = False
 
 
+def join_copy(partner: IncomingDelivery, out: OutgoingDelivery) -> None:
+    """Join the copy ``out`` with its unsettled delivery ``partner``, so that each finds the other's end."""
+    out.partner = partner
+    if partner.copies is None:
+        partner.partner = out
+    else:
+        partner.copies.append(out)
+
+
 class Heads:
     """First pieces that differ between copies; new copies get ``now``, None for the usual one.
 

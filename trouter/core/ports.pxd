@@ -45,8 +45,5 @@ cdef class InEndpoint(LinkSink):
     cpdef answer(self, IncomingDelivery delivery, int code, bytes state, bint settled)
 
 
-cpdef join_copy(IncomingDelivery partner, OutgoingDelivery out)
-
-
 @cython.locals(source=InEndpoint, fanout=Fanout, counted=bint)
 cpdef notify_sender(OutgoingDelivery out, IncomingDelivery partner, int code, bytes state, bint settled)

@@ -226,15 +226,6 @@ class InEndpoint(LinkSink):
         raise LookupError
 
 
-def join_copy(partner: IncomingDelivery, out: OutgoingDelivery) -> None:
-    """Join the copy ``out`` with its unsettled delivery ``partner``, so that each finds the other's end."""
-    out.partner = partner
-    if partner.copies is None:
-        partner.partner = out
-    else:
-        partner.copies.append(out)
-
-
 def notify_sender(
     out: OutgoingDelivery, partner: IncomingDelivery, code: int, state: bytes | None, settled: bool
 ) -> None:

@@ -1,7 +1,7 @@
 cimport cython
 
-from trouter.engine.connection_base cimport ConnectionBase
 from trouter.engine.link_base cimport Link
+from trouter.engine.ports cimport ConnectionPort, LinkPort
 from trouter.engine.session cimport Session
 from trouter.wire.framing cimport FrameReader
 from trouter.wire.transfers cimport DispositionReader, FlowReader, TransferReader, read_descriptor
@@ -13,14 +13,36 @@ cdef int _DISPOSITION
 cdef Py_ssize_t _MAX_OUTGOING_FRAME
 
 
-cdef class Connection(ConnectionBase):
+cdef class Connection(ConnectionPort):
+    cdef public object limits
+    cdef public object local_open
+    cdef public object remote_open
+    cdef public Py_ssize_t open_bytes
+    cdef public object state
+    cdef public list events
+    cdef public object oversize_error
+    cdef public object sasl
+    cdef public bint failed
+    cdef public bint has_more
+    cdef FrameReader _reader
+    cdef dict _sessions
+    cdef public dict sessions_by_remote_channel
+    cdef list _spare_channels
+    cdef list _sessions_due
+    cdef Py_ssize_t _turn
+    cdef Session _last_session
+    cdef bint _received
+    cdef bint _closed_reported
+    cdef double _received_at_s
     cdef Py_ssize_t _max_events
     cdef TransferReader _transfer
     cdef DispositionReader _disposition
     cdef FlowReader _flow
 
-    cpdef receive_data(self, bytes data)
+    @cython.locals(session=Session, due=list)
+    cpdef flush(self)
     @cython.locals(reader=FrameReader, events=list)
-    cdef _work(self)
+    cpdef receive_data(self, bytes data)
+    cdef bint _is_ready(self) except -1
     @cython.locals(data=bytes, code=int, session=Session, transfer=TransferReader, disposition=DispositionReader, flow=FlowReader)
     cdef _receive_frame(self, FrameReader reader)

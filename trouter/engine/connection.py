@@ -8,21 +8,41 @@ an event.
 
 from __future__ import annotations
 
+from operator import attrgetter
+from typing import Any
+
 from trouter._text import visible_bytes
 from trouter.wire.constants import MAX_NODES
 from trouter.wire.errors import DecodeError
-from trouter.wire.framing import AMQP_HEADER, TLS_HEADER, FrameReader, FramingError
-from trouter.wire.performatives import Attach, Begin, Close, Detach, End, Open, Performative, decode_performative
+from trouter.wire.framing import AMQP_HEADER, FRAME_AMQP, TLS_HEADER, FrameReader, FramingError, frame
+from trouter.wire.performatives import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    End,
+    Error,
+    Open,
+    Performative,
+    decode_performative,
+    encode_performative,
+)
 from trouter.wire.transfers import DispositionReader, FlowReader, TransferReader, read_descriptor
 
 from .attaches import charged_bytes, drop_unread
-from .connection_base import CLOSING, NAMES, ConnectionBase
-from .events import ConnectionClosed, ConnectionOpened, LinkAttached, LinkDetached, SessionBegun, SessionEnded
+from .events import ConnectionClosed, ConnectionOpened, Event, LinkAttached, LinkDetached, SessionBegun, SessionEnded
 from .faults import Fault, Misuse, PeerFault, Scope
+from .limits import UNLIMITED, EngineLimits
 from .link import receive_attach
+from .link_base import Link
+from .ports import Budget, ConnectionPort
 from .refused import RefusedLink
+from .sasl import SaslLayer
 from .session import Session
-from .states import ConnectionState, ConnectionStep, IllegalStep, LinkState, SessionState
+from .states import CONNECTION_NEXT, ConnectionState, ConnectionStep, IllegalStep, LinkState, SessionState, advance
+
+NAMES = {0x10: "open", 0x11: "begin", 0x12: "attach", 0x13: "flow", 0x14: "transfer", 0x15: "disposition"}
+NAMES |= {0x16: "detach", 0x17: "end", 0x18: "close"}
 
 _OPEN = 0x10
 _ATTACH = 0x12
@@ -32,20 +52,335 @@ _DISPOSITION = 0x15
 _MAX_OUTGOING_FRAME = 65536
 
 
-class Connection(ConnectionBase):
+class Connection(ConnectionPort):
     """The engine's side of one connection; its holder reads ``events`` and sends ``out``.
 
     ``local_open`` is the open that we send, ``sasl`` the layer below AMQP or None.
     """
 
-    __slots__ = ("_disposition", "_flow", "_max_events", "_transfer")
+    __slots__ = (
+        "_closed_reported",
+        "_disposition",
+        "_flow",
+        "_last_session",
+        "_max_events",
+        "_reader",
+        "_received",
+        "_received_at_s",
+        "_sessions",
+        "_sessions_due",
+        "_spare_channels",
+        "_transfer",
+        "_turn",
+        "events",
+        "failed",
+        "has_more",
+        "limits",
+        "local_open",
+        "open_bytes",
+        "oversize_error",
+        "remote_open",
+        "sasl",
+        "sessions_by_remote_channel",
+        "state",
+    )
 
-    def _prepare(self) -> None:
+    def __init__(
+        self,
+        limits: EngineLimits,
+        local_open: Open,
+        outbox: list[Any],
+        sasl: SaslLayer | None,
+        server: bool,
+        budget: Budget | None = None,
+        owner: Any = None,
+    ) -> None:
+        """``owner`` serves the connection, for those who know only the engine."""
+        super().__init__(outbox, budget or Budget(UNLIMITED))
+        self.owner = owner
+        self.limits = limits
+        self.high_water = limits.high_water_bytes
+        self.buffer_limit = limits.max_buffered_bytes
+        self.local_open = local_open
+        #: The peer's open, and the bytes of it that are charged to the connection.
+        self.remote_open: Open | None = None
+        self.open_bytes = 0
+        self.state = ConnectionState.START
+        self.events: list[Event] = []
+        #: ``receive_data`` has more input: it stopped because ``events`` held as many as it may.
+        self.has_more = False
+        self.sasl = sasl
+        #: The error of the close that a too large message causes; None if only its link ends.
+        self.oversize_error: Error | None = None
+        #: A fault ended the connection: further input is discarded.
+        self.failed = False
+        self._reader = FrameReader(limits.max_sasl_frame_bytes)  # until the AMQP header has come
+        self._sessions: dict[int, Session] = {}
+        self.sessions_by_remote_channel: dict[int, Session] = {}
+        self._spare_channels: list[int] = []
+        self._sessions_due: list[Session] = []
+        #: Counts how often sessions had to wait for room in the output.
+        self._turn = 0
+        #: The session of the last frame, as a cache. None whenever a channel loses its session.
+        self._last_session: Session | None = None
+        self._received = False
+        self._received_at_s = -1.0
+        self._closed_reported = False
         self._max_events = self.limits.max_events
         self._transfer = TransferReader()
         self._disposition = DispositionReader()
         self._transfer.undecodable = self._disposition.undecodable = self.limits.undecodable_states
         self._flow = FlowReader()
+        if sasl is not None:
+            sasl.attach_to(self, self._reader)
+        if not server:
+            if sasl is None:
+                self._send_header()
+            else:
+                sasl.start()
+
+    # --- commands
+
+    def open(self) -> None:
+        """Send our open, and our header if that is still due; do nothing if the open was sent or is too late."""
+        self._send_header()
+        if (self.state, ConnectionStep.SEND_OPEN) in CONNECTION_NEXT:
+            self._step(ConnectionStep.SEND_OPEN)
+            self._put(0, self.local_open)
+
+    def adopt(self, limits: EngineLimits, local_open: Open) -> None:
+        """Replace limits and open before the open is sent, also for sessions that the peer has begun; Misuse."""
+        if (self.state, ConnectionStep.SEND_OPEN) not in CONNECTION_NEXT:
+            raise Misuse("our open has been sent")
+        self.limits = limits
+        self.local_open = local_open
+        self.high_water = limits.high_water_bytes
+        self._reader.max_frame_bytes = limits.max_frame_bytes
+        for session in self._sessions.values():
+            session.adopt(limits)
+
+    def close(self, error: Error | None = None) -> None:
+        """Send our close after everything gathered; do nothing if it was sent before or cannot be sent."""
+        if self.state in _UNANSWERED:
+            self.open()
+        step = ConnectionStep.SEND_CLOSE if error is None else ConnectionStep.SEND_CLOSE_ERROR
+        if (self.state, step) in CONNECTION_NEXT:
+            self.flush()
+            self._step(step)
+            self._put(0, Close(error))
+            self._silence()
+
+    def add_session(self) -> Session:
+        """Return a new session of ours on a free channel, before its begin; Misuse if the peer allows no more."""
+        channel = self._spare_channels[-1] if self._spare_channels else len(self._sessions)
+        if channel > self._highest_channel():
+            raise Misuse(f"the peer allows no channel above {self._highest_channel()}")
+        if self._spare_channels:
+            self._spare_channels.pop()
+        session = Session(self, channel, self.limits, self._sessions_due)
+        self._sessions[channel] = session
+        return session
+
+    def _highest_channel(self) -> int:
+        return self.limits.channel_max if self.remote_open is None else self.remote_open.channel_max
+
+    def drop_session(self, session: Session) -> None:
+        """Forget a session that was reported as ended, and its links, once both sides have ended it."""
+        session.reported = False
+        self._drop_ended(session)
+
+    def _drop_ended(self, session: Session) -> None:
+        """Forget a session that both sides have ended, unless its holder has yet to drop it."""
+        ended = session.state is SessionState.UNMAPPED and not session.reported
+        if ended and self._sessions.get(session.channel) is session:
+            del self._sessions[session.channel]
+            self._spare_channels.append(session.channel)
+            self.link_count -= len(session.links_by_handle)
+            self.promised_bytes -= session.promised_bytes
+            session.forget()
+
+    def forget(self) -> None:
+        """Drop every reference to the holder, which is done with the connection and its links.
+
+        The connection is then freed at once, without the garbage collector. Nothing is written or reported any more.
+        """
+        self._silence()
+        self.failed = True
+        self.touched = True  # so that no caller asks for a flush
+        while self.forget_sessions(1024):
+            pass
+        self._sessions_due.clear()
+        self.events.clear()
+        self.sasl = None
+        self.owner = None
+        self._keep(-self.kept_bytes)
+
+    def forget_sessions(self, count: int) -> bool:
+        """Forget up to ``count`` sessions, whose links the holder is done with; return whether more are left."""
+        sessions = self._sessions
+        while sessions and count > 0:
+            session = sessions.popitem()[1]
+            self.sessions_by_remote_channel.pop(session.remote_channel, None)  # it would keep the session
+            session.forget()
+            count -= 1
+        return bool(sessions)
+
+    def _keep(self, count: int) -> None:
+        """Count ``count`` bytes more of the peer's open as kept."""
+        self.kept_bytes += count
+        self.buffered_bytes += count
+
+    @property
+    def session_count(self) -> int:
+        """Number of sessions that are not ended on both sides."""
+        return len(self._sessions)
+
+    def sessions(self) -> list[Session]:
+        """Return every session that is not ended on both sides."""
+        return list(self._sessions.values())
+
+    def write(self, channel: int, performative: Performative) -> None:
+        """Write a frame with ``performative`` and no payload, unless a close was sent or received."""
+        if not self.silent:
+            self._put(channel, performative)
+
+    def _put(self, channel: int, performative: Performative) -> None:
+        encoded = frame(channel, encode_performative(performative))
+        remote = self.remote_open
+        if remote is not None and len(encoded) > remote.max_frame_size and performative is not self.local_open:
+            name = NAMES[performative.descriptor]
+            self.fail(PeerFault(Fault.FRAME_SIZE_TOO_SMALL, performative=name, size=remote.max_frame_size))
+            return
+        self.out += encoded
+        self.touch()
+
+    def report(self, event: Event) -> None:
+        """Add ``event`` to the events for the holder."""
+        self.events.append(event)
+
+    def _report_closed(self, event: ConnectionClosed) -> None:
+        """Report that the connection is over, once."""
+        if not self._closed_reported:
+            self._closed_reported = True
+            self.report(event)
+
+    def flush(self) -> None:
+        """Write the dispositions and flows that the pass gathered."""
+        self.touched = False
+        if self._sessions_due:
+            due = self._sessions_due[:]
+            self._sessions_due.clear()
+            for each in due:
+                session = each
+                session.flush()
+            self.touched = False
+
+    def resume_output(self) -> None:
+        """Resume paused links: the output is below its low-water mark. Sessions of the same urgency take turns."""
+        self.paused = False
+        waiting = [session for session in self._sessions.values() if session.waiting_links]
+        if len(waiting) > 1:
+            self._turn = (self._turn + 1) % len(waiting)
+            waiting = waiting[self._turn :] + waiting[: self._turn]
+            waiting.sort(key=_URGENCY, reverse=True)
+        for session in waiting:
+            session.resume()
+
+    @property
+    def finished(self) -> bool:
+        """True if both sides closed, or input is ignored from now on: only ``out`` is left to write."""
+        return self.failed or self.state is ConnectionState.END or (self.sasl is not None and self.sasl.refused)
+
+    # --- faults
+
+    def fail(self, fault: PeerFault) -> None:
+        """End the connection for ``fault``; send the reason in a close even before the opens were exchanged."""
+        if self.sasl is not None and not self.sasl.done:
+            self.sasl.fail()
+        elif self.state not in CLOSING and fault.fault is not Fault.TLS_NOT_CONFIGURED:
+            self._introduce()
+            self.close(Error(fault.condition, fault.text))
+        self.failed = True
+        self._report_closed(ConnectionClosed(None, fault))
+        self._silence()
+
+    def _introduce(self) -> None:
+        """Send the header and the open that must precede a close."""
+        if self.state is ConnectionState.START:
+            self._step(ConnectionStep.RECEIVE_HEADER)
+        self._send_header()
+        if (self.state, ConnectionStep.SEND_OPEN) in CONNECTION_NEXT:
+            self.open()
+
+    def _silence(self) -> None:
+        """Stop all sessions; the holder still clears away their links."""
+        self.silent = True
+        self.sessions_by_remote_channel.clear()
+        self._last_session = None
+        for session in self._sessions.values():
+            session.silence()
+
+    def _fail_below(self, session: Session, link: Link | None, fault: PeerFault) -> None:
+        """End a link or a session for ``fault``, after the frames of ours that must precede that.
+
+        A message that is too large may end the connection: then only the close carries the error, because clients
+        report the first error that they read.
+        """
+        self._introduce()
+        session.begin()
+        error = Error(fault.condition, fault.text)
+        if link is not None:
+            closes = fault.fault is Fault.MESSAGE_SIZE and self.oversize_error is not None
+            link.detach(True, None if closes else error)
+            link.reported = True
+            self.report(LinkDetached(link, True, None, fault))
+            if closes:
+                self.close(self.oversize_error)
+        else:
+            session.end(error)
+            self._report_ended(SessionEnded(session, None, fault))
+
+    def _report_ended(self, event: SessionEnded) -> None:
+        """Report that a session is over; it stays among the sessions until the holder drops it."""
+        event.session.reported = True
+        self.report(event)
+
+    # --- time
+
+    @property
+    def tick_period_s(self) -> float:
+        """Seconds between calls of ``tick``; 0 for never. A peer's idle time-out below 0.4 s counts as 0.4 s."""
+        periods = [self.limits.idle_timeout_s] if self.limits.idle_timeout_s > 0 else []
+        if self.remote_open is not None and self.remote_open.idle_time_out:
+            periods.append(max(_SHORTEST_TIMEOUT_S, self.remote_open.idle_time_out / 1000))
+        return min(periods) / 4 if periods else 0.0
+
+    def tick(self, now_s: float) -> None:
+        """Send an empty frame if nothing else was sent; close a connection that was silent for too long (2.4.5)."""
+        if self.state is not ConnectionState.OPENED or self.remote_open is None:
+            return
+        if self.remote_open.idle_time_out and not self.wrote:
+            self.out += _HEARTBEAT
+            self.touch()
+        self.wrote = False
+        if self._received or self._received_at_s < 0:
+            self._received = False
+            self._received_at_s = now_s
+        elif 0 < self.limits.idle_timeout_s <= now_s - self._received_at_s:
+            self.fail(PeerFault(Fault.IDLE_TIMEOUT))
+
+    # --- small steps
+
+    def _step(self, step: ConnectionStep) -> None:
+        self.state = advance(CONNECTION_NEXT, self.state, step)
+
+    def _send_header(self) -> None:
+        if (self.state, ConnectionStep.SEND_HEADER) in CONNECTION_NEXT:
+            self._step(ConnectionStep.SEND_HEADER)
+            self.out += AMQP_HEADER
+            self.touch()
+
+    # --- what the peer sends
 
     def receive_data(self, data: bytes) -> None:
         """Work through ``data`` and the whole frames that it completes; a fault of the peer never raises.
@@ -56,9 +391,21 @@ class Connection(ConnectionBase):
         self.has_more = False
         if self.finished:
             return
-        self._reader.feed(data)
+        reader = self._reader
+        events = self.events
+        reader.feed(data)
         try:
-            self._work()
+            if not self._is_ready():
+                return
+            while reader.next_frame():
+                self._received = True
+                if reader.frame_type != 0:
+                    raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type, due="AMQP")
+                if reader.end > reader.start:
+                    self._receive_frame(reader)
+                    if len(events) >= self._max_events:
+                        self.has_more = not self.finished
+                        return
         except PeerFault as fault:
             self.fail(fault)
         except FramingError as error:
@@ -68,23 +415,12 @@ class Connection(ConnectionBase):
         except IllegalStep as error:
             self.fail(PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail=f"peer: {error}"))
 
-    def _work(self) -> None:
+    def _is_ready(self) -> bool:
+        """Return whether frames of AMQP may be read: SASL is done and the header has come."""
         sasl = self.sasl
         if sasl is not None and not sasl.done and not sasl.work():
-            return
-        if self.remote_open is None and not self._header_received() and not self._receive_header():
-            return
-        reader = self._reader
-        events = self.events
-        while reader.next_frame():
-            self._received = True
-            if reader.frame_type != 0:
-                raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type, due="AMQP")
-            if reader.end > reader.start:
-                self._receive_frame(reader)
-                if len(events) >= self._max_events:
-                    self.has_more = not self.finished
-                    return
+            return False
+        return self.remote_open is not None or self._header_received() or self._receive_header()
 
     def _header_received(self) -> bool:
         return self.state not in _BEFORE_HEADER
@@ -123,7 +459,7 @@ class Connection(ConnectionBase):
                 if code == _TRANSFER:
                     transfer = self._transfer
                     transfer.parse(data, reader.start, reader.end)
-                    session.receive_transfer(transfer, data, reader.end)
+                    session.admit_transfer(transfer.handle).receive_transfer(transfer, data, reader.end)
                 elif code == _DISPOSITION:
                     disposition = self._disposition
                     disposition.parse(data, reader.start, reader.end)
@@ -260,6 +596,21 @@ class Connection(ConnectionBase):
             self.report(LinkDetached(link, detach.closed, detach.error))
 
 
+_SHORTEST_TIMEOUT_S = 0.4
+_HEARTBEAT = frame(0, b"", FRAME_AMQP)
+_UNANSWERED = frozenset((ConnectionState.OPEN_RECEIVED, ConnectionState.OPEN_CLOSE_RECEIVED))
+CLOSING = frozenset(
+    (
+        ConnectionState.CLOSE_PIPE,
+        ConnectionState.OPEN_CLOSE_PIPE,
+        ConnectionState.OPEN_CLOSE_RECEIVED,
+        ConnectionState.CLOSE_SENT,
+        ConnectionState.CLOSE_RECEIVED,
+        ConnectionState.DISCARDING,
+        ConnectionState.END,
+    )
+)
+_URGENCY = attrgetter("urgency")
 _BEFORE_HEADER = frozenset(
     (ConnectionState.START, ConnectionState.HEADER_SENT, ConnectionState.OPEN_PIPE, ConnectionState.OPEN_CLOSE_PIPE)
 )

@@ -2,15 +2,26 @@ cimport cython
 
 from trouter.engine.ports cimport Budget, ConnectionPort, Delivery, LinkPort, SessionPort
 from trouter.engine.ring cimport DeliveryRing
-from trouter.engine.settlements cimport Settlements
-from trouter.wire.outgoing cimport write_flow
-from trouter.wire.transfers cimport DispositionReader, FlowReader, TransferReader
+from trouter.wire.outgoing cimport write_disposition, write_flow
+from trouter.wire.transfers cimport DispositionReader, FlowReader
 
 cdef Py_ssize_t _MASK32
 cdef Py_ssize_t _HALF
 cdef Py_ssize_t _MAX_WINDOW
 cdef Py_ssize_t _DISPOSITION_OVERHEAD
 cdef Py_ssize_t _FITS_ANYWHERE
+
+
+cdef class Settlements:
+    cdef bint _role
+    cdef Py_ssize_t _first
+    cdef Py_ssize_t _last
+    cdef bint _settled
+    cdef bytes _state
+    cdef public bint pending
+
+    cpdef add(self, bytearray out, int channel, Py_ssize_t delivery_id, bytes state, bint settled)
+    cpdef write(self, bytearray out, int channel)
 
 
 cdef class Session(SessionPort):
@@ -51,7 +62,7 @@ cdef class Session(SessionPort):
     cdef Py_ssize_t _last_incoming_delivery
 
     @cython.locals(link=LinkPort)
-    cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
+    cpdef LinkPort admit_transfer(self, Py_ssize_t handle)
     @cython.locals(distance=Py_ssize_t)
     cpdef admit(self, Py_ssize_t delivery_id)
     @cython.locals(first=Py_ssize_t, last=Py_ssize_t, ring=DeliveryRing, delivery=Delivery)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from trouter.wire.outgoing import write_flow
+from trouter.wire.outgoing import write_disposition, write_flow
 from trouter.wire.performatives import Begin, End, Error, Performative
-from trouter.wire.transfers import SHORT_STATES, DispositionReader, FlowReader, TransferReader
+from trouter.wire.transfers import SHORT_STATES, DispositionReader, FlowReader
 
 from .faults import Fault, Misuse, PeerFault
 from .limits import EngineLimits
 from .ports import Budget, ConnectionPort, Delivery, LinkPort, LinkSink, SessionPort
 from .ring import DeliveryRing
-from .settlements import Settlements
 from .states import SESSION_NEXT, SessionState, SessionStep, advance
 
 _MASK32 = 0xFFFFFFFF
@@ -24,6 +23,43 @@ _HALF = 0x80000000
 _MAX_WINDOW = 0x7FFFFFFF
 _DISPOSITION_OVERHEAD = 32
 _FITS_ANYWHERE = 512 - _DISPOSITION_OVERHEAD
+
+
+class Settlements:
+    """The dispositions of one session in one role, gathered until ``write``."""
+
+    __slots__ = ("_first", "_last", "_role", "_settled", "_state", "pending")
+
+    def __init__(self, role: bool) -> None:
+        self._role = role
+        self._first = 0
+        self._last = 0
+        self._settled = False
+        self._state: bytes | None = None
+        self.pending = False
+
+    def add(self, out: bytearray, channel: int, delivery_id: int, state: bytes | None, settled: bool) -> None:
+        """Gather one delivery's encoded ``state``; write the range so far to ``out`` if this does not extend it."""
+        if self.pending:
+            if (
+                delivery_id == ((self._last + 1) & _MASK32)
+                and settled == self._settled
+                and (state is self._state or state == self._state)
+            ):
+                self._last = delivery_id
+                return
+            self.write(out, channel)
+        self._first = self._last = delivery_id
+        self._settled = settled
+        self._state = state
+        self.pending = True
+
+    def write(self, out: bytearray, channel: int) -> None:
+        """Write the gathered disposition."""
+        if self.pending:
+            self.pending = False
+            write_disposition(out, channel, self._role, self._first, self._last, self._settled, self._state)
+            self._state = None
 
 
 class Session(SessionPort):
@@ -249,22 +285,22 @@ class Session(SessionPort):
         """Return every link that is not detached on both sides."""
         return list(self.links_by_handle.values())
 
-    def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
-        """Count one transfer frame and pass it to its link; PeerFault."""
+    def admit_transfer(self, handle: int) -> LinkPort:
+        """Count one transfer frame, and return the link that it is for; PeerFault."""
         if self.incoming_window <= 0:
-            self._check_overrun(transfer.handle)
+            self._check_overrun(handle)
         self.incoming_window -= 1
         self.next_incoming_id = (self.next_incoming_id + 1) & _MASK32
         if self.incoming_window * 2 <= self.window_frames:
             self.mark()
         link = self._last_link
-        if link is None or self._last_handle != transfer.handle:
-            link = self.links_by_remote_handle.get(transfer.handle)
+        if link is None or self._last_handle != handle:
+            link = self.links_by_remote_handle.get(handle)
             if link is None:
-                raise PeerFault(Fault.UNATTACHED_HANDLE, performative="transfer", handle=transfer.handle)
+                raise PeerFault(Fault.UNATTACHED_HANDLE, performative="transfer", handle=handle)
             self._last_link = link
-            self._last_handle = transfer.handle
-        link.receive_transfer(transfer, data, end)
+            self._last_handle = handle
+        return link
 
     def advertised_window(self) -> int:
         """Return the incoming window for a flow, in frames; 0 after a peer overran it."""
