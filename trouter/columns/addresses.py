@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trouter.wire.types import Int, Long, UInt, ULong
+from trouter.wire.types import Int, Long, UInt
 
-from .column import Column, Form, Head
+from .column import Column, Form, Head, count
 from .links import ROUTERS
 
 if TYPE_CHECKING:
@@ -86,75 +86,51 @@ ADDRESS: Final[tuple[Column[Router, AddressEntry], ...]] = (
         lambda router, entry: router.routes.container_count(entry.key),
         graph=True,
     ),
-    Column(
+    count(
         "deliveriesIngress",
-        ULong,
         "Deliveries from clients of this router to the address.",
         lambda _, entry: entry.counters.ingress,
-        unit="deliveries",
-        graph=True,
-        head=Head("in", Form.COMMAS, needs=False, counter=True),
+        Head("in", Form.COMMAS, needs=False, counter=True),
     ),
-    Column(
+    count(
         "deliveriesEgress",
-        ULong,
         "Deliveries from the address to clients of this router.",
         lambda _, entry: entry.counters.egress,
-        unit="deliveries",
-        graph=True,
-        head=Head("out", Form.COMMAS, needs=False, counter=True),
+        Head("out", Form.COMMAS, needs=False, counter=True),
     ),
-    Column(
+    count(
         "deliveriesTransit",
-        ULong,
         "Deliveries forwarded to other routers.",
         lambda _, entry: entry.counters.transit,
-        unit="deliveries",
-        graph=True,
-        head=Head("thru", Form.COMMAS, needs=False, counter=True),
+        Head("thru", Form.COMMAS, needs=False, counter=True),
     ),
-    Column(
+    count(
         "deliveriesToContainer",
-        ULong,
         "Deliveries to consumers inside the router.",
         lambda _, entry: entry.counters.to_container,
-        unit="deliveries",
-        graph=True,
-        head=Head("to-proc", Form.COMMAS, needs=False, detail=True, counter=True),
+        Head("to-proc", Form.COMMAS, needs=False, detail=True, counter=True),
     ),
-    Column(
+    count(
         "deliveriesFromContainer",
-        ULong,
         "Deliveries from senders inside the router.",
         lambda _, entry: entry.counters.from_container,
-        unit="deliveries",
-        graph=True,
-        head=Head("from-proc", Form.COMMAS, needs=False, detail=True, counter=True),
+        Head("from-proc", Form.COMMAS, needs=False, detail=True, counter=True),
     ),
-    Column(
+    count(
         "deliveriesIngressRouteContainer",
-        ULong,
         "Deliveries from brokers to the address.",
         lambda _, entry: entry.counters.ingress_container,
-        unit="deliveries",
-        graph=True,
     ),
-    Column(
+    count(
         "deliveriesEgressRouteContainer",
-        ULong,
         "Deliveries from the address to brokers.",
         lambda _, entry: entry.counters.egress_container,
-        unit="deliveries",
-        graph=True,
     ),
-    Column(
+    count(
         "deliveriesRedirectedToFallback",
-        ULong,
         "Deliveries redirected to a fallback consumer.",
         lambda _, entry: entry.counters.redirected,
-        unit="deliveries",
-        graph=True,
-        head=Head("fallback", Form.COMMAS, needs=False, counter=True),
+        Head("fallback", Form.COMMAS, needs=False, counter=True),
     ),
     Column(
         "key", str, "Key of the address: its class, its phase if it has one, and its text.", lambda _, entry: entry.key

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
+from trouter.wire.types import ULong
+
 #: What columns are read from: the owner of all rows, such as the router, and the object that a row is about.
 Owner = TypeVar("Owner")
 Thing = TypeVar("Thing")
@@ -85,3 +87,16 @@ class Column(Generic[Owner, Thing]):
     #: Only trouter has it. The columns of Qpid Dispatch come first, in its order.
     extra: bool = False
     series: Series | None = None
+
+
+def count(
+    name: str,
+    text: str,
+    read: Callable[[Owner, Thing], object],
+    head: Head | None = None,
+    *,
+    series: Series | None = None,
+    extra: bool = False,
+) -> Column[Owner, Thing]:
+    """Return a column with a number of deliveries."""
+    return Column(name, ULong, text, read, unit="deliveries", head=head, graph=True, extra=extra, series=series)

@@ -8,7 +8,7 @@ from trouter.core.addresses import EDGE
 from trouter.core.pace import settled_count
 from trouter.wire.types import UInt, ULong
 
-from .column import Column, Form, Head
+from .column import Column, Form, Head, count
 
 if TYPE_CHECKING:
     from trouter.core.egress import Egress
@@ -180,111 +180,73 @@ LINK: Final[tuple[Column[Router, Endpoint], ...]] = (
         optional=True,
         head=Head("peer", needs=False),
     ),
-    Column(
+    count(
         "undeliveredCount",
-        ULong,
         "Deliveries that wait for credit or room to be sent.",
         lambda _, link: undelivered_of(link),
-        unit="deliveries",
-        graph=True,
-        head=Head("undel", needs=False),
+        Head("undel", needs=False),
     ),
-    Column(
+    count(
         "unsettledCount",
-        ULong,
         "Deliveries sent or received on the link and not settled yet.",
         lambda _, link: unsettled_of(link),
-        unit="deliveries",
-        graph=True,
-        head=Head("unsett", needs=False),
+        Head("unsett", needs=False),
     ),
-    Column(
+    count(
         "deliveryCount",
-        ULong,
         "Deliveries on the link since it was attached.",
         lambda _, link: link.counters.deliveries,
-        unit="deliveries",
-        graph=True,
-        head=Head("deliv", needs=False, counter=True),
+        Head("deliv", needs=False, counter=True),
     ),
-    Column(
+    count(
         "presettledCount",
-        ULong,
         "Deliveries that the sender had settled already (pre-settled).",
         lambda _, link: link.counters.presettled,
-        unit="deliveries",
-        graph=True,
-        head=Head("presett", needs=False, counter=True),
+        Head("presett", needs=False, counter=True),
     ),
-    Column(
+    count(
         "droppedPresettledCount",
-        ULong,
         "Pre-settled deliveries that were dropped, because no receiver could take them.",
         lambda _, link: link.counters.dropped_presettled,
-        unit="deliveries",
-        graph=True,
-        head=Head("psdrop", counter=True, alarm=True),
+        Head("psdrop", counter=True, alarm=True),
     ),
-    Column(
+    count(
         "acceptedCount",
-        ULong,
         "Deliveries with the outcome accepted.",
         lambda _, link: link.counters.accepted,
-        unit="deliveries",
-        graph=True,
-        head=Head("acc", needs=False, counter=True),
+        Head("acc", needs=False, counter=True),
     ),
-    Column(
+    count(
         "rejectedCount",
-        ULong,
         "Deliveries with the outcome rejected.",
         lambda _, link: link.counters.rejected,
-        unit="deliveries",
-        graph=True,
-        head=Head("rej", needs=False, counter=True, alarm=True),
+        Head("rej", needs=False, counter=True, alarm=True),
     ),
-    Column(
+    count(
         "releasedCount",
-        ULong,
         "Deliveries with the outcome released.",
         lambda _, link: link.counters.released,
-        unit="deliveries",
-        graph=True,
-        head=Head("rel", needs=False, counter=True),
+        Head("rel", needs=False, counter=True),
     ),
-    Column(
+    count(
         "modifiedCount",
-        ULong,
         "Deliveries with the outcome modified.",
         lambda _, link: link.counters.modified,
-        unit="deliveries",
-        graph=True,
-        head=Head("mod", needs=False, counter=True),
+        Head("mod", needs=False, counter=True),
     ),
-    Column(
-        "deliveriesDelayed1Sec",
-        ULong,
-        "Deliveries settled after 1 to 10 seconds.",
-        lambda _, link: link.counters.delayed_1s,
-        unit="deliveries",
-        graph=True,
+    count(
+        "deliveriesDelayed1Sec", "Deliveries settled after 1 to 10 seconds.", lambda _, link: link.counters.delayed_1s
     ),
-    Column(
+    count(
         "deliveriesDelayed10Sec",
-        ULong,
         "Deliveries settled after more than 10 seconds.",
         lambda _, link: link.counters.delayed_10s,
-        unit="deliveries",
-        graph=True,
     ),
-    Column(
+    count(
         "deliveriesStuck",
-        ULong,
         "Deliveries that have been unsettled for more than 10 seconds.",
         lambda router, link: router.deliveries_stuck(link.link),
-        unit="deliveries",
-        graph=True,
-        head=Head("stuck", alarm=True),
+        Head("stuck", alarm=True),
     ),
     Column(
         "creditAvailable",
@@ -323,13 +285,10 @@ LINK: Final[tuple[Column[Router, Endpoint], ...]] = (
     Column(
         "priority", UInt, "Priority of the messages on the link.", lambda _, link: _priority(link), head=Head("pri")
     ),
-    Column(
+    count(
         "overdrawnCount",
-        ULong,
         "Deliveries that arrived without credit.",
         lambda _, link: link.link.overdrawn if _is_incoming(link) else 0,
-        unit="deliveries",
-        graph=True,
         extra=True,
     ),
     Column(

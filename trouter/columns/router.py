@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from trouter.wire.types import UInt, ULong
 
-from .column import COUNTER, GAUGE, Column, Form, Head, Series
+from .column import COUNTER, GAUGE, Column, Form, Head, Series, count
 
 if TYPE_CHECKING:
     from trouter.core.router import Router
@@ -105,158 +105,113 @@ ROUTER: Final[tuple[Column[Router, RouterFacts], ...]] = (
         head=Head("Connections", needs=False),
         series=Series("connections", GAUGE, "Open connections."),
     ),
-    Column(
+    count(
         "presettledDeliveries",
-        ULong,
         "Deliveries that the sender had settled already (pre-settled).",
         lambda router, _: router.pulse.totals.presettled,
-        unit="deliveries",
-        graph=True,
-        head=Head("Presettled Count", counter=True),
+        Head("Presettled Count", counter=True),
         series=Series(
             "presettled_deliveries", COUNTER, "Deliveries that the sender had settled already (pre-settled)."
         ),
     ),
-    Column(
+    count(
         "droppedPresettledDeliveries",
-        ULong,
         "Pre-settled deliveries that were dropped, because no receiver could take them.",
         lambda router, _: router.pulse.totals.dropped_presettled,
-        unit="deliveries",
-        graph=True,
-        head=Head("Dropped Presettled Count", counter=True, alarm=True),
+        Head("Dropped Presettled Count", counter=True, alarm=True),
         series=Series(
             "dropped_presettled_deliveries", COUNTER, "Pre-settled deliveries dropped for want of room or credit."
         ),
     ),
-    Column(
+    count(
         "acceptedDeliveries",
-        ULong,
         "Deliveries accepted.",
         lambda router, _: router.pulse.totals.accepted,
-        unit="deliveries",
-        graph=True,
-        head=Head("Accepted Count", counter=True),
+        Head("Accepted Count", counter=True),
         series=Series("accepted_deliveries", COUNTER, "Deliveries that ended accepted."),
     ),
-    Column(
+    count(
         "rejectedDeliveries",
-        ULong,
         "Deliveries rejected.",
         lambda router, _: router.pulse.totals.rejected,
-        unit="deliveries",
-        graph=True,
-        head=Head("Rejected Count", counter=True, alarm=True),
+        Head("Rejected Count", counter=True, alarm=True),
         series=Series("rejected_deliveries", COUNTER, "Deliveries that ended rejected."),
     ),
-    Column(
+    count(
         "releasedDeliveries",
-        ULong,
         "Deliveries released.",
         lambda router, _: router.pulse.totals.released,
-        unit="deliveries",
-        graph=True,
-        head=Head("Released Count", counter=True),
+        Head("Released Count", counter=True),
         series=Series("released_deliveries", COUNTER, "Deliveries that ended released."),
     ),
-    Column(
+    count(
         "modifiedDeliveries",
-        ULong,
         "Deliveries modified.",
         lambda router, _: router.pulse.totals.modified,
-        unit="deliveries",
-        graph=True,
-        head=Head("Modified Count", counter=True),
+        Head("Modified Count", counter=True),
         series=Series("modified_deliveries", COUNTER, "Deliveries that ended modified."),
     ),
-    Column(
+    count(
         "deliveriesDelayed1Sec",
-        ULong,
         "Deliveries settled after 1 to 10 seconds.",
         lambda router, _: router.pulse.totals.delayed_1s,
-        unit="deliveries",
-        graph=True,
-        head=Head("Deliveries Delayed > 1sec", counter=True),
+        Head("Deliveries Delayed > 1sec", counter=True),
         series=Series("deliveries_delayed_1sec", COUNTER, "Deliveries that took between 1 and 10 seconds to settle."),
     ),
-    Column(
+    count(
         "deliveriesDelayed10Sec",
-        ULong,
         "Deliveries settled after more than 10 seconds.",
         lambda router, _: router.pulse.totals.delayed_10s,
-        unit="deliveries",
-        graph=True,
-        head=Head("Deliveries Delayed > 10sec", counter=True, alarm=True),
+        Head("Deliveries Delayed > 10sec", counter=True, alarm=True),
         series=Series("deliveries_delayed_10sec", COUNTER, "Deliveries that took more than 10 seconds to settle."),
     ),
-    Column(
+    count(
         "deliveriesStuck",
-        ULong,
         "Deliveries that have been unsettled for more than 10 seconds.",
         lambda router, _: router.deliveries_stuck(),
-        unit="deliveries",
-        graph=True,
-        head=Head("Deliveries Stuck > 10sec", alarm=True),
+        Head("Deliveries Stuck > 10sec", alarm=True),
         series=Series("deliveries_stuck", GAUGE, "Deliveries that have not been settled for more than 10 seconds."),
     ),
-    Column(
+    count(
         "deliveriesIngress",
-        ULong,
         "Deliveries that clients sent to this router.",
         lambda router, _: router.totals.ingress,
-        unit="deliveries",
-        graph=True,
-        head=Head("Ingress Count", counter=True),
+        Head("Ingress Count", counter=True),
         series=Series("deliveries_ingress", COUNTER, "Deliveries that clients sent to this router."),
     ),
-    Column(
+    count(
         "deliveriesEgress",
-        ULong,
         "Deliveries that this router sent to clients.",
         lambda router, _: router.totals.egress,
-        unit="deliveries",
-        graph=True,
-        head=Head("Egress Count", counter=True),
+        Head("Egress Count", counter=True),
         series=Series("deliveries_egress", COUNTER, "Deliveries that this router sent to clients."),
     ),
-    Column(
+    count(
         "deliveriesTransit",
-        ULong,
         "Deliveries passed on to other routers.",
         lambda router, _: router.totals.transit,
-        unit="deliveries",
-        graph=True,
-        head=Head("Transit Count", counter=True),
+        Head("Transit Count", counter=True),
         series=Series("deliveries_transit", COUNTER, "Deliveries forwarded to other routers."),
     ),
-    Column(
+    count(
         "deliveriesIngressRouteContainer",
-        ULong,
         "Deliveries that brokers sent to this router.",
         lambda router, _: router.totals.ingress_container,
-        unit="deliveries",
-        graph=True,
-        head=Head("Deliveries from Route Container", counter=True),
+        Head("Deliveries from Route Container", counter=True),
         series=Series("deliveries_ingress_route_container", COUNTER, "Deliveries from brokers (route containers)."),
     ),
-    Column(
+    count(
         "deliveriesEgressRouteContainer",
-        ULong,
         "Deliveries that this router sent to brokers.",
         lambda router, _: router.totals.egress_container,
-        unit="deliveries",
-        graph=True,
-        head=Head("Deliveries to Route Container", counter=True),
+        Head("Deliveries to Route Container", counter=True),
         series=Series("deliveries_egress_route_container", COUNTER, "Deliveries to brokers (route containers)."),
     ),
-    Column(
+    count(
         "deliveriesRedirectedToFallback",
-        ULong,
         "Deliveries that went to a fallback consumer.",
         lambda router, _: router.totals.redirected,
-        unit="deliveries",
-        graph=True,
-        head=Head("Deliveries to Fallback", counter=True),
+        Head("Deliveries to Fallback", counter=True),
         series=Series("deliveries_redirected_to_fallback", COUNTER, "Deliveries redirected to a fallback consumer."),
     ),
     Column(
@@ -294,13 +249,10 @@ ROUTER: Final[tuple[Column[Router, RouterFacts], ...]] = (
         optional=True,
         extra=True,
     ),
-    Column(
+    count(
         "overdrawnDeliveries",
-        ULong,
         "Deliveries that arrived without credit and were accepted.",
         lambda router, _: router.pulse.overdrawn,
-        unit="deliveries",
-        graph=True,
         extra=True,
     ),
     Column(
