@@ -1,7 +1,7 @@
 """Test kit for routers, for authors of plugins and for the project's own tests.
 
-``MemoryRouter`` needs no sockets, tasks or time; ``open_router`` runs a whole router on a local port; ``conformance``
-is a suite that a plugin's own tests run.
+``MemoryRouter`` needs no sockets, tasks or time; ``open_router`` runs a whole router on a local port; ``player`` plays
+connections of a whole router in memory; ``conformance`` is a suite that a plugin's own tests run.
 """
 
 from __future__ import annotations
