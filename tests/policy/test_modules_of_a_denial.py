@@ -11,15 +11,18 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from trio.testing import MockClock
 
 import trouter
+from tests.connections import plays
 from trouter.core.check import NO_TO, TARGET
 from trouter.hooks import Vote, hookimpl
 from trouter.policy.connection_policy import ConnectionPolicy
 from trouter.records import PolicyDecision
-from trouter.wire.performatives import Attach, Source, Target
+from trouter.testing.player import play
+from trouter.wire.performatives import Attach, Detach, Error, Source, Target
 
-from .test_router_policy import admit, request, router_policy
+from .test_router_policy import Takes, admit, request, router_policy
 
 PACKAGE = Path(trouter.__file__).parent
 #: A module counts if it decides, counts or writes. These only spell or split a text, or return the time or a level, and
@@ -121,3 +124,28 @@ def test_the_vote_of_a_plugin_adds_the_hooks_alone() -> None:
     others = {name for name in passed if not name.startswith("hooks.")}
     whole = {"policy.connection_policy", "policy.judge", "policy.patterns", "policy.record", "telemetry.recorder"}
     assert others == whole
+
+
+async def test_a_client_that_is_denied_a_link_is_answered_by_way_of_them(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: list[str] = []
+    may_attach = ConnectionPolicy.may_attach
+
+    def watched(*arguments: Any, **more: Any) -> Error | None:
+        errors: list[Error | None] = []
+        passed.extend(modules_of(lambda: errors.append(may_attach(*arguments, **more))))
+        return errors[0]
+
+    monkeypatch.setattr(ConnectionPolicy, "may_attach", watched)
+    async with play(plays.ROUTER + plays.LISTENER + CONFIGURATION.replace("one", "vhost")) as router:
+        takes = Takes()
+        router.process.services.recorder.add(takes)
+        peer = await plays.opened(router)
+        outputs = await peer.play(plays.receiver(address="other"))
+        assert plays.condition_of(outputs, Detach) == "amqp:unauthorized-access"
+    rules = [record.rule for record in takes.records if isinstance(record, PolicyDecision) and not record.allow]
+    assert rules == ["vhost:all:sources:none"]
+    passed = [name for name in passed if name != "testing.player"]  # it takes the record
+    assert "policy.judge" in passed
+    assert len(passed) <= MOST, passed
