@@ -60,18 +60,18 @@ def a_restart_voids_nothing(patch: Patch) -> None:
     def keep(self: Mesh, node: MeshNode, now_s: float) -> None:
         node.older_in_a_row = 0
 
-    patch.setattr(Mesh, "_restart", keep)
+    patch.setattr(knowledge.Knowledge, "restart", keep)
 
 
 def addresses_outlive_their_router(patch: Patch) -> None:
     def keep(self: Mesh, node: MeshNode) -> None:
         node.mobile_sequence = 0
 
-    patch.setattr(Mesh, "_unmap", keep)
+    patch.setattr(knowledge.Knowledge, "unmap", keep)
 
 
 def changes_of_links_are_not_counted(patch: Patch) -> None:
-    patch.setattr(Mesh, "_count_links", lambda self: False)
+    patch.setattr(knowledge.Knowledge, "count_links", lambda self: False)
 
 
 BUGS: list[Callable[[Patch], None]] = [
