@@ -24,7 +24,7 @@ class Above:
         """Answer the last request, or request ``number``."""
         number = self.asked[-1].correlation_id if number is None else number
         reason = {"statusCode": status, "statusDescription": text}
-        self.announcer.take(Note(body, correlation_id=number, properties=reason))
+        self.announcer.read_response(Note(body, correlation_id=number, properties=reason))
 
     def create(self, key: str = "Cbroker", identity: str = "7") -> None:
         self.announcer.add(key)
@@ -134,7 +134,7 @@ def test_the_error_text_of_the_interior_router_is_cut_short() -> None:
 def test_an_answer_to_an_unknown_request_is_ignored(number: object) -> None:
     above = Above()
     above.announcer.add("Cbroker")
-    above.announcer.take(Note({"identity": "7"}, correlation_id=number, properties={"statusCode": 201}))
+    above.announcer.read_response(Note({"identity": "7"}, correlation_id=number, properties={"statusCode": 201}))
     assert above.logged == []
     above.answer(201, {"identity": "7"})
     above.answer(403)  # a second answer

@@ -57,14 +57,14 @@ def link_requests_are_not_answered(patch: Patch) -> None:
 
 
 def a_restart_voids_nothing(patch: Patch) -> None:
-    def keep(self: Mesh, node: MeshNode, now_s: float) -> None:
+    def keep(self: knowledge.Knowledge, node: MeshNode, now_s: float) -> None:
         node.older_in_a_row = 0
 
     patch.setattr(knowledge.Knowledge, "restart", keep)
 
 
 def addresses_outlive_their_router(patch: Patch) -> None:
-    def keep(self: Mesh, node: MeshNode) -> None:
+    def keep(self: knowledge.Knowledge, node: MeshNode) -> None:
         node.mobile_sequence = 0
 
     patch.setattr(knowledge.Knowledge, "unmap", keep)

@@ -103,7 +103,7 @@ class OwnSession:
             except AttachRefused as refusal:
                 each.refused(refusal.error or NO_ROUTE)
 
-    def lost(self, error: Error | None) -> None:
+    def refuse_waiting(self, error: Error | None) -> None:
         """Refuse the links that wait: the session has ended; ``error`` is the peer's."""
         self.error = error or self.error
         self._container.forget(self)
@@ -187,10 +187,10 @@ class Container:
             if own in others:
                 others.remove(own)
 
-    def lost(self, error: Error | None) -> None:
+    def refuse_waiting(self, error: Error | None) -> None:
         """End all sessions: the connection has ended; ``error`` is that of the peer's close."""
         for own in [each for each in (self._auto, *self._apart, *self._routed) if each is not None]:
-            own.lost(error)
+            own.refuse_waiting(error)
 
 
 class Containers:

@@ -106,7 +106,7 @@ class Lookups:
         )
         self._router.send_on(self.query_link, write(request))
 
-    def take(self, message: bytes) -> None:
+    def read_reply(self, message: bytes) -> None:
         """Process the interior router's answer to a query."""
         try:
             reply = read(message)

@@ -190,7 +190,7 @@ class Router:
             elif isinstance(sink, IncomingEndpoint):
                 self._lose_ingress(sink, own.get(link, []))
         if isinstance(session.context, OwnSession):
-            session.context.lost(error)
+            session.context.refuse_waiting(error)
         for link in links:
             _notify_owner(link, None)
 
@@ -200,7 +200,7 @@ class Router:
         """Use this uplink of an edge router, and the link ``way`` for all that is elsewhere; None for none."""
         self.uplink = uplink
         self.pulse.uplink = way
-        self.table.on_users = self.edges.look if uplink is None else uplink.look
+        self.table.on_users = self.edges.notify_followers if uplink is None else uplink.update_links
         if self.table.mode == "edge":
             self.network.on_local = _ignore_event if uplink is None else uplink.advertise_local
 
@@ -221,7 +221,7 @@ class Router:
         if container is not None:
             self.routes.container_gone(container)
             self.auto_links.container_gone(container)
-            container.lost(error)
+            container.refuse_waiting(error)
 
     def _reach(self, router_id: str) -> Container | None:
         """Return the connection to the neighbour that leads to another router; None if there is none."""
@@ -250,7 +250,7 @@ class Router:
         ingress.lose(own)
         if ingress.tenant is not None:
             ingress.tenant.past.update(ingress.counters.as_dict())
-        self.edges.lost(ingress)
+        self.edges.forget_endpoint(ingress)
         entry = ingress.entry
         if entry is not None:
             if isinstance(ingress, Ingress):
@@ -262,7 +262,7 @@ class Router:
         if self.links.pop(egress.identity, None) is None:
             return
         self._watch.forget(egress)
-        self.edges.lost(egress)
+        self.edges.forget_endpoint(egress)
         entry, egress.entry = egress.entry, None
         self._lose_trunk_link(egress)
         if egress.pool is not None:

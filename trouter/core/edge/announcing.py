@@ -107,7 +107,7 @@ class Announcer:
         for number in late:
             self._conclude(number, None)
 
-    def take(self, reply: Note) -> None:
+    def read_response(self, reply: Note) -> None:
         """Process an answer; ignore one that belongs to no request."""
         number = reply.correlation_id
         if isinstance(number, str) and number in self._requested:

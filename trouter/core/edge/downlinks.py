@@ -121,7 +121,7 @@ class Edges:
         self._beat(receiver)
         return receiver
 
-    def lost(self, endpoint: Endpoint) -> None:
+    def forget_endpoint(self, endpoint: Endpoint) -> None:
         """Forget a lost link of any connection."""
         if isinstance(endpoint, Gatherer):
             self._beats.pop(endpoint, None)
@@ -151,7 +151,7 @@ class Edges:
 
     # --- tracking
 
-    def look(self, entry: AddressEntry) -> None:
+    def notify_followers(self, entry: AddressEntry) -> None:
         """Notify the edge routers that send to a mobile address, whose users have changed."""
         for peer in list(self._followers.get(entry, ())):
             self._notify(peer, entry)

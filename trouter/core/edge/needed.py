@@ -40,7 +40,7 @@ class NeededLinks:
         self._attached[link] = name
         self._missing.add(name)
 
-    def take(self, link: Link) -> bool:
+    def note_answer(self, link: Link) -> bool:
         """Note the answer to a link; return whether all needed links are attached now and were not before."""
         name = self._attached.get(link)
         answer = link.remote_attach

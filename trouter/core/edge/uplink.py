@@ -133,7 +133,7 @@ class Uplink:
         self._responses = self._receive_notes(control, Source(dynamic=True), RESPONSE_CREDIT, self._take_response)
         lookups = self._lookups
         lookups.query_link = self._attach_to(control, LOOKUP)
-        lookups.reply_link = self._receive_notes(control, Source(dynamic=True), REPLY_CREDIT, lookups.take)
+        lookups.reply_link = self._receive_notes(control, Source(dynamic=True), REPLY_CREDIT, lookups.read_reply)
         self._heartbeat = self._attach_to(control, HEARTBEAT)
         entry = router.table.obtain_uplink()
         way.entry = entry
@@ -141,7 +141,7 @@ class Uplink:
         router.set_uplink(self, way)
         for each in list(router.table.entries.values()):
             if each.key.startswith(MOBILE):
-                self.look(each)
+                self.update_links(each)
         for key in router.routes.local_keys():
             self._announcer.add(key)
 
@@ -211,7 +211,7 @@ class Uplink:
             self._announcer.begin(made_up(link))
         else:
             self._lookups.answered(link)
-        if self._needed.take(link):
+        if self._needed.note_answer(link):
             self.on_usable()
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
@@ -258,7 +258,7 @@ class Uplink:
 
     # --- addresses
 
-    def look(self, entry: AddressEntry) -> None:
+    def update_links(self, entry: AddressEntry) -> None:
         """Attach and detach the links of an address whose users have changed."""
         if self._ended:
             return
@@ -271,7 +271,7 @@ class Uplink:
             return
         self._bind(entry)
         if fallback is not None:
-            self.look(fallback)
+            self.update_links(fallback)
 
     def _keep_receiver(self, entry: AddressEntry) -> None:
         wanted = self._has_consumers(entry)
@@ -407,7 +407,7 @@ class Uplink:
 
     def _take_response(self, message: bytes) -> None:
         try:
-            self._announcer.take(read(message))
+            self._announcer.read_response(read(message))
         except DecodeError:
             return
 
