@@ -109,7 +109,8 @@ class Sink(LinkSink):
                 if not link.ready():
                     break
                 delivery = self.pending = Sent(link)
-                delivery.settled = self.left % 3 == 0
+                if self.left % 3 == 0:
+                    delivery.mark_settled()
                 delivery.message_format = self.left % 2
             delivery.offset = link.send(delivery, bytes(700), delivery.offset, 700, False)
             if not delivery.complete:
@@ -243,7 +244,7 @@ class Holder:
             by_handle = session.links_by_handle
             links += len(by_handle)
             for link in by_handle.values():
-                assert link.state is not LinkState.DETACHED or link.reported, f"{link.name!r} is gone and has a handle"
+                assert link.state is not LinkState.END or link.reported, f"{link.name!r} is gone and has a handle"
             assert session.held_bytes == 0
             assert -session.window_frames <= session.incoming_window <= session.window_frames
             assert len(session.links_by_remote_handle) <= MOST_HANDLES

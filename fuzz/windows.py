@@ -132,7 +132,7 @@ class Talk:
     def message(self, size: int) -> None:
         """Send a message of ``size`` bytes, as far as the window permits now."""
         delivery = Sent(self.out)
-        delivery.settled = True
+        delivery.mark_settled()
         self.sink.queue.append((delivery, size))
         if not self.out.waiting:
             self.sink.on_credit(self.out)

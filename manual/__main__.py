@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from manual import columns, compatibility, configuration, limits_page, metrics, migration, operations
+from manual import columns, compatibility, configuration, limits_page, metrics, migration, operations, states
 
 
 def pages() -> dict[str, str]:
@@ -18,6 +18,7 @@ def pages() -> dict[str, str]:
         "columns.md": columns.page(),
         "management.md": operations.page(),
         "metrics.md": metrics.page(),
+        "protocol/states.md": states.page(),
     }
 
 

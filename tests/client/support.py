@@ -197,7 +197,8 @@ class Server(LinkSink):
         """Begin a delivery on a link that has credit."""
         delivery = Delivery(link)
         delivery.number = len(self.deliveries)
-        delivery.settled = settled
+        if settled:
+            delivery.mark_settled()
         self.deliveries.append(delivery)
         link.send(delivery, data, 0, len(data), more)
         return delivery

@@ -196,7 +196,8 @@ def send(link: OutgoingLink, body: bytes = b"body", *, number: int = 0, settled:
     """Send a delivery, as far as the window permits now."""
     delivery = Sent(link)
     delivery.number = number
-    delivery.settled = settled
+    if settled:
+        delivery.mark_settled()
     delivery.offset = link.send(delivery, body, 0, len(body), False)
     return delivery
 

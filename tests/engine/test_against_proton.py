@@ -249,7 +249,8 @@ def queue(pair: Pair, link: OutgoingLink, *bodies: bytes, settled: bool = False)
     for number, body in enumerate(bodies):
         delivery = Sent(link)
         delivery.number = number
-        delivery.settled = settled
+        if settled:
+            delivery.mark_settled()
         deliveries.append(delivery)
         pair.sinks[link.name].queue.append((delivery, body))
     link.sink.on_credit(link)

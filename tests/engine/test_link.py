@@ -405,7 +405,9 @@ def test_every_byte_of_a_full_frame_is_used() -> None:
 def test_a_transfer_carries_the_tag_the_format_and_the_state_of_its_delivery(settled: bool) -> None:
     talk = sending(peer=Open("peer", max_frame_size=512))
     delivery = Delivery(talk.link)
-    delivery.tag, delivery.message_format, delivery.settled = b"t" * 32, 0x80000001, settled
+    delivery.tag, delivery.message_format = b"t" * 32, 0x80000001
+    if settled:
+        delivery.mark_settled()
     delivery.transfer_state = b"\x00\x53\x23\xc0\x05\x02\x52\x01\x53\x02"
     talk.link.send(delivery, bytes(1000), 0, 1000, False)
     frames = talk.script.sent()

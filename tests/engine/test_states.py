@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from manual.states import MACHINES, page
 from tests.engine.talks import (
     NEAR_WRAP,
     OPEN,
@@ -28,15 +30,25 @@ from trouter.engine.events import ConnectionClosed, Event, LinkDetached, Session
 from trouter.engine.faults import Fault
 from trouter.engine.link import add_link
 from trouter.engine.link_base import Link
+from trouter.engine.ports import Budget, ConnectionPort, Delivery, LinkPort, SessionPort
 from trouter.engine.session import Session
 from trouter.engine.states import (
+    ABORTED,
+    BEGUN,
+    COMPLETE,
     CONNECTION_NEXT,
+    INCOMING_NEXT,
     LINK_NEXT,
+    OUTGOING_NEXT,
     SASL_CLIENT_NEXT,
     SASL_SERVER_NEXT,
     SESSION_NEXT,
+    SETTLED_HERE,
+    SETTLED_THERE,
     ConnectionState,
     ConnectionStep,
+    DeliveryState,
+    DeliveryStep,
     IllegalStep,
     LinkState,
     LinkStep,
@@ -49,18 +61,22 @@ from trouter.engine.states import (
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, frame
 from trouter.wire.performatives import Close, Detach, Disposition, End, Error, Open, Performative, Source, Target
 
-C, S, L, A = ConnectionState, SessionState, LinkState, SaslState
+C, S, L, A, M = ConnectionState, SessionState, LinkState, SaslState, DeliveryState
 WRONG = Error("amqp:internal-error")
+ROOT = Path(__file__).resolve().parents[2]
 
 SASL_CLIENT_STATES = {
     A.START, A.HEADER_SENT, A.AWAITING_MECHANISMS, A.CHOOSING, A.RESPONDED, A.RESPONDING, A.ACCEPTED, A.REFUSED,
 }  # fmt: skip
 SASL_SERVER_STATES = {A.START, A.HEADER_SENT, A.OFFERED, A.DECIDING, A.CHALLENGED, A.ACCEPTED, A.REFUSED}
+DELIVERY_ENDS = {M.SETTLED_HERE, M.SETTLED_THERE, M.SETTLED, M.ABORTED}
 #: name: (table, its states, its steps, the initial state, the states that may be final)
 TABLES: dict[str, tuple[dict[Any, Any], set[Any], type[IntEnum], IntEnum, set[Any]]] = {
     "connection": (CONNECTION_NEXT, set(C), ConnectionStep, C.START, {C.END}),
-    "session": (SESSION_NEXT, set(S), SessionStep, S.UNMAPPED, {S.UNMAPPED}),
-    "link": (LINK_NEXT, set(L), LinkStep, L.DETACHED, {L.DETACHED}),
+    "session": (SESSION_NEXT, set(S), SessionStep, S.UNMAPPED, {S.END}),
+    "link": (LINK_NEXT, set(L), LinkStep, L.DETACHED, {L.END}),
+    "incoming delivery": (INCOMING_NEXT, set(M) - {M.NEW_SETTLED, M.DROPPED}, DeliveryStep, M.NEW, DELIVERY_ENDS),
+    "outgoing delivery": (OUTGOING_NEXT, set(M), DeliveryStep, M.NEW, DELIVERY_ENDS | {M.DROPPED}),
     "sasl server": (SASL_SERVER_NEXT, SASL_SERVER_STATES, SaslStep, A.START, {A.ACCEPTED, A.REFUSED}),
     "sasl client": (SASL_CLIENT_NEXT, SASL_CLIENT_STATES, SaslStep, A.START, {A.ACCEPTED, A.REFUSED}),
 }
@@ -94,6 +110,75 @@ def test_every_state_can_get_to_the_end(name: str) -> None:
     while more := {a for (a, _), b in table.items() if b in good} - good:
         good |= more
     assert good == states
+
+
+def test_the_page_of_the_manual_has_the_tables_and_their_ends() -> None:
+    assert (ROOT / "docs" / "protocol" / "states.md").read_text(encoding="utf-8") == page()
+    for machine, row in zip(MACHINES, TABLES.values(), strict=True):
+        assert (machine.table, machine.first, set(machine.last)) == (row[0], row[3], row[4])
+
+
+# --- a live delivery
+
+
+def delivery_in(state: DeliveryState, direction: str) -> Delivery:
+    """Return a delivery that was led to ``state`` by the steps of the table."""
+    table = INCOMING_NEXT if direction == "incoming" else OUTGOING_NEXT
+    ways: dict[DeliveryState, list[DeliveryStep]] = {M.NEW: []}
+    while state not in ways:
+        for (before, step), after in table.items():
+            if before in ways and after not in ways:
+                ways[after] = [*ways[before], step]
+    delivery = Delivery(LinkPort(SessionPort(ConnectionPort([], Budget(0)), 0)))
+    for step in ways[state]:
+        advance_delivery(delivery, direction, step)
+    return delivery
+
+
+def advance_delivery(delivery: Delivery, direction: str, step: DeliveryStep) -> int:
+    return delivery.advance_incoming(step) if direction == "incoming" else delivery.advance_outgoing(step)
+
+
+def flags_of(delivery: Delivery) -> tuple[bool, ...]:
+    return delivery.begun, delivery.complete, delivery.aborted, delivery.settled, delivery.remote_settled
+
+
+DELIVERY_CELLS = [
+    (name.split()[0], state, step)
+    for name, (_, states, steps, *_) in TABLES.items()
+    if steps is DeliveryStep
+    for state in sorted(states)
+    for step in steps
+]
+
+
+@pytest.mark.parametrize(
+    ("direction", "state", "step"), DELIVERY_CELLS, ids=[f"{d}-{s.name}-{t.name}" for d, s, t in DELIVERY_CELLS]
+)
+def test_every_step_in_every_state_of_a_delivery(direction: str, state: DeliveryState, step: Any) -> None:
+    delivery = delivery_in(state, direction)
+    before = flags_of(delivery)
+    assert delivery.state == state
+    assert before == tuple(state in flag for flag in (BEGUN, COMPLETE, ABORTED, SETTLED_HERE, SETTLED_THERE))
+    after = TABLES[f"{direction} delivery"][0].get((state, step))
+    if after is None:
+        with pytest.raises(IllegalStep, match=r"^[a-z ]+ while [a-z ]+$"):
+            advance_delivery(delivery, direction, step)
+        assert (delivery.state, flags_of(delivery)) == (state, before)
+    else:
+        assert advance_delivery(delivery, direction, step) == delivery.state == after
+
+
+@pytest.mark.parametrize("state", M, ids=lambda state: state.name)
+def test_settling_again_and_dropping_what_is_begun_change_nothing(state: DeliveryState) -> None:
+    delivery = delivery_in(state, "outgoing")
+    if delivery.settled:
+        delivery.mark_settled()
+        assert delivery.state == state
+    if state not in (M.NEW, M.NEW_SETTLED):
+        with pytest.raises(IllegalStep):
+            delivery.drop()
+        assert delivery.state == state
 
 
 def test_the_sasl_tables_leave_out_no_state() -> None:
@@ -287,6 +372,13 @@ def session_in(state: SessionState) -> tuple[Script, Session | None]:
     talk = opened()
     if state is S.UNMAPPED:
         return talk, None
+    if state is S.END:
+        talk.peer_sends(begin())
+        session = talk.connection.sessions()[0]
+        session.begin()
+        session.end()
+        talk.peer_sends(End())
+        return talk, session
     if state in (S.BEGIN_RECEIVED, S.BEGIN_END_RECEIVED):
         talk.peer_sends(begin())
         session = talk.connection.sessions()[0]
@@ -310,7 +402,8 @@ def wanted_of_session(state: SessionState, name: str) -> SessionState | Fault:
     """Return the result that section 2.5 requires, for a frame on the peer's channel 0."""
     if name == "answer" and state is S.BEGIN_SENT:
         return S.MAPPED
-    unheard = state in (S.UNMAPPED, S.BEGIN_SENT, S.END_RECEIVED, S.BEGIN_END_RECEIVED)  # the peer has no session there
+    # the peer has no session there
+    unheard = state in (S.UNMAPPED, S.BEGIN_SENT, S.END_RECEIVED, S.BEGIN_END_RECEIVED, S.END)
     if name == "answer":
         return Fault.REMOTE_CHANNEL if unheard else Fault.CHANNEL_IN_USE
     if name == "begin":
@@ -376,6 +469,13 @@ def link_in(state: LinkState) -> tuple[Script, Session, Link | None]:
     talk, session = begun()
     if state is L.DETACHED:
         return talk, session, None
+    if state is L.END:
+        talk.peer_sends(attach())
+        link = session.links_by_handle[0]
+        link.attach(Source("here"), Target("there"))
+        link.detach(False)
+        talk.peer_sends(Detach(0))
+        return talk, session, link
     if state in (L.ATTACH_RECEIVED, L.ATTACH_DETACH_RECEIVED):
         talk.peer_sends(attach())
         link = session.links_by_handle[0]
@@ -485,7 +585,7 @@ def test_a_late_command_to_a_session_does_nothing(state: SessionState, command: 
         session.end(error)
         session.end(error)
         session.begin()
-        ours = {S.BEGIN_RECEIVED: 2, S.BEGIN_END_RECEIVED: 2, S.END_SENT: 0, S.DISCARDING: 0}
+        ours = {S.BEGIN_RECEIVED: 2, S.BEGIN_END_RECEIVED: 2, S.END_SENT: 0, S.DISCARDING: 0, S.END: 0}
         sent = [each.performative for each in talk.sent()]
         assert len(sent) == ours.get(state, 1)
         assert not sent or sent[-1] == End(error)
@@ -513,7 +613,7 @@ def test_a_late_command_to_a_link_does_nothing(state: LinkState, command: str) -
         link.detach(True, WRONG)
         link.attach(None, None)
         sent = talk.sent()
-        assert len(sent) == (2 if unanswered else 0 if state in (L.DETACH_SENT, L.DETACH_PIPE) else 1)
+        assert len(sent) == (2 if unanswered else 0 if state in (L.DETACH_SENT, L.DETACH_PIPE, L.END) else 1)
         assert not sent or sent[-1].performative == Detach(0, True, WRONG)
 
 

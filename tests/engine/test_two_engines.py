@@ -273,7 +273,8 @@ class TwoEngines(RuleBasedStateMachine):
         self, number: int, size: int, settled: bool, abort_at: int, odd_tag: bool, outcome: int, second: bool
     ) -> None:
         delivery = Delivery(self.out[number])
-        delivery.settled = settled
+        if settled:
+            delivery.mark_settled()
         self.serial += 1
         delivery.number = self.serial
         tag = self.serial.to_bytes(8, "little")

@@ -62,7 +62,8 @@ class Feed(Server):
             number = self.begin + len(self.deliveries)
             delivery = Delivery(link)
             delivery.number = number
-            delivery.settled = self.settled
+            if self.settled:
+                delivery.mark_settled()
             self.deliveries.append(delivery)
             self.max_unsettled = max(self.max_unsettled, len(self.deliveries) - len(self.outcomes))
             if not self._go_on(link, delivery, message(number, self.sizes.get(number, self.size)), 0):

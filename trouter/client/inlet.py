@@ -61,6 +61,4 @@ class Inlet(ReceivingLink):
     def _forget(self) -> None:
         """Forget unsettled deliveries, which cannot be settled any more."""
         session = self._session._session
-        for delivery in session.incoming.all():
-            if delivery.link is self._link:
-                session.incoming.remove(delivery.delivery_id)
+        session.drop_link_deliveries(self._link, True)

@@ -125,7 +125,7 @@ class Link(End, LinkSink):
 
     def _gone(self) -> bool:
         """Return whether the peer has detached, or cannot any more."""
-        return self._link is None or self._link.state is LinkState.DETACHED or not self._session._session.mapped
+        return self._link is None or self._link.state is LinkState.END or not self._session._session.mapped
 
     # --- from the peer
 

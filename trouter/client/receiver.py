@@ -193,9 +193,7 @@ class Receiver(ReceivingLink):
     def _forget(self) -> None:
         """Forget deliveries that cannot be settled any more; keep complete pre-settled ones for the application."""
         session = self._session._session
-        for delivery in session.incoming.all():
-            if delivery.link is self._link:
-                session.incoming.remove(delivery.delivery_id)
+        session.drop_link_deliveries(self._link, True)
         for unread in list(self._streams):
             unread._discard()
         self._ready = deque(each for each in self._ready if each.presettled and each.complete and not self._stream)

@@ -252,7 +252,8 @@ class Sender(Link):
         delivery = tracker._delivery
         delivery.number = self._next_number
         delivery.message_format = encoded.message_format
-        delivery.settled = settles
+        if settles:
+            delivery.mark_settled()
         self._next_number = (self._next_number + 1) & _MASK64
         if not self._line and link.ready():
             self._push(tracker)
@@ -356,9 +357,7 @@ class Sender(Link):
 
     def _forget(self) -> None:
         session = self._session._session
-        for delivery in session.outgoing.all():
-            if delivery.link is self._link:
-                session.forget_outgoing(delivery)
+        session.drop_link_deliveries(self._link, False)
         self._line.clear()
 
 

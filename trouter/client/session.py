@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import trio
 
 from trouter.engine.faults import PeerFault
@@ -13,6 +15,8 @@ from .ends import End
 from .errors import ClientError, SessionEnded
 from .opening import LinkOpener
 from .ports import ConnectionPort
+
+_NOT_OPEN: Final = frozenset({SessionState.UNMAPPED, SessionState.END})
 
 
 class Session(End, LinkOpener):
@@ -49,8 +53,8 @@ class Session(End, LinkOpener):
         super()._end(failure)
 
     def _gone(self) -> bool:
-        """Return whether the peer has ended this session too."""
-        return self._session.state is SessionState.UNMAPPED
+        """Return whether the peer has ended this session too, or never heard of it."""
+        return self._session.state in _NOT_OPEN
 
     def _begun(self) -> None:
         self._changed.unpark_all()

@@ -383,7 +383,7 @@ class Sessions:
     def _detach(self, event: LinkDetached) -> None:
         link = event.link
         # The peer answers a detach of ours. The answer to a fault's may come before the event of the fault.
-        if link.state is LinkState.DETACHED and event.fault is None:
+        if link.state is LinkState.END and event.fault is None:
             self._hub.router.detach(link, event.closed, remote_error=event.error)
             return
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S

@@ -5,8 +5,7 @@ from trouter.core.counters cimport AddressCounters, Counters, Origins
 from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
 from trouter.core.ports cimport InEndpoint, Pulse, notify_sender
 from trouter.engine.link cimport OutgoingLink
-from trouter.engine.session cimport Session
-from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
+from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, SessionPort
 
 cdef int _FIRST_OUTCOME
 cdef int _LAST_OUTCOME
@@ -84,7 +83,7 @@ cdef class Egress(LinkSink):
     cdef _settle(self, OutgoingDelivery out, int code, bytes state)
     cpdef relay_sender_state(self, OutgoingDelivery out, int code, bytes state, bint settled)
     cpdef abort(self, OutgoingDelivery out)
-    @cython.locals(session=Session, code=int, state=bytes, out=OutgoingDelivery)
+    @cython.locals(session=SessionPort, code=int, state=bytes, out=OutgoingDelivery)
     cpdef lose(self, list own=*)
     cpdef give_up(self)
     cdef _give_back(self, OutgoingDelivery out)

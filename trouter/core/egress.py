@@ -130,7 +130,7 @@ class Backlog:
             if not (waiting.begun or waiting.complete or waiting is self.first()):
                 if waiting.message is not None:
                     waiting.message.leave(waiting)
-                waiting.complete = waiting.aborted = True
+                waiting.drop()
                 dropped += 1
         self._presettled = None
         self.count -= dropped
@@ -262,10 +262,11 @@ class Egress(LinkSink):
         elif self.trunk is None:
             self.origins.count(source.arrival.origin)
         if delivery.remote_settled:
-            out.settled = True
+            out.mark_settled()
         else:
             join_copy(delivery, out)
-            out.settled = self.presettles
+            if self.presettles:
+                out.mark_settled()
         link = self.link
         if self.totals is not None:
             self.totals.egress_container += 1
@@ -488,7 +489,7 @@ class Egress(LinkSink):
             if out.begun:
                 self._settle(out, code, state)
             else:
-                out.settled = True
+                out.mark_settled()
                 self._done(out)
                 self.waiting.note_droppable(out)
         else:
@@ -501,10 +502,7 @@ class Egress(LinkSink):
         if out.message is not None:
             out.message.leave(out)
         self._remove_waiting(out)
-        if out.begun:
-            self.link.abort(out)
-        else:
-            out.complete = out.aborted = True
+        self.link.abort(out)
         self.on_credit(self.link)
 
     def relieve(self, out: OutgoingDelivery) -> None:
@@ -516,7 +514,7 @@ class Egress(LinkSink):
         if not out.begun and _may_do_without(out):
             self._remove_waiting(out)
             self._give_back(out)
-            out.complete = out.aborted = True
+            out.drop()
             return
         if out.begun or self.waiting.begins_with(out) or self.waiting.count == 0:
             return
@@ -525,7 +523,7 @@ class Egress(LinkSink):
             return
         self._remove_waiting(out)
         self._give_back(out)
-        out.complete = out.aborted = True
+        out.drop()
 
     def cut_off(self, out: OutgoingDelivery) -> None:
         """Abort a pre-settled message whose receiver takes no more of it, because others wait for it."""
@@ -539,16 +537,15 @@ class Egress(LinkSink):
 
         A peer that returns learns that all this is settled.
         """
-        session = self.link._session
+        session = self.link.session
         for out in [each for each in self.queue if not each.aborted]:
             self._remove_waiting(out)
             if out.begun:
                 self.link.abort(out)
             self._give_back(out)
-            out.complete = out.aborted = True
-        for each in session.outgoing.all():
-            if each.link is not self.link:
-                continue
+            if not out.begun:
+                out.drop()
+        for each in session.deliveries_of(self.link, False):
             out = each  # type: ignore[assignment]  # made by ``offer``, as all of the link
             code, state, partner = out.remote_code, out.remote_state, out.partner
             if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
@@ -564,9 +561,9 @@ class Egress(LinkSink):
         ``own`` is the link's unsettled deliveries, if the caller knows them.
         """
         waiting = self.waiting.clear()
-        session = self.link._session
+        session = self.link.session
         if own is None and (self.unsettled > 0 or waiting):
-            own = [each for each in session.outgoing.all() if each.link is self.link]
+            own = session.deliveries_of(self.link, False)
         for out in waiting:
             self._give_back(out)
         for each in own or ():

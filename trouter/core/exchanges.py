@@ -20,7 +20,7 @@ from .egress import Egress
 from .entry import AddressEntry
 from .forwarders import Forwarder
 from .keys import KeyTree
-from .message import IncomingDelivery, Message
+from .message import IncomingDelivery, Message, presettled
 from .network import RemoteRouter
 from .ports import MAX_INSIDE_BYTES, InEndpoint, Pulse
 from .stalls import Stalls, has_little_room
@@ -343,9 +343,7 @@ class Exchange(Forwarder):
 
 def _presettled(delivery: IncomingDelivery) -> IncomingDelivery:
     """Return a pre-settled delivery from which copies are made without relaying their outcomes."""
-    copy = IncomingDelivery(delivery.link)
-    copy.remote_settled = True
-    copy.complete = delivery.complete
+    copy = presettled(delivery.link, delivery.complete)
     copy.tag = delivery.tag
     copy.arrived_at_s = delivery.arrived_at_s
     copy.message_format = delivery.message_format

@@ -103,9 +103,7 @@ class Gatherer(InEndpoint):
 
     def on_aborted(self, link: LinkPort, arrived: Delivery) -> None:
         """Discard the frames of an aborted delivery."""
-        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         self._gathered.clear()
-        delivery.settled = True
         self.account.top_up()
 
     def on_disposition(self, arrived: Delivery) -> None:

@@ -7,6 +7,7 @@ from trouter.core.message cimport CachedAnnotations, IncomingDelivery, Message, 
 from trouter.core.ports cimport Pulse
 from trouter.core.times cimport TimesByAddress
 from trouter.engine.link cimport IncomingLink
+from trouter.engine.ports cimport SessionPort
 from trouter.wire cimport octets
 from trouter.wire.order cimport SectionOrder
 
@@ -58,7 +59,7 @@ cdef class Settlement:
     @cython.locals(out=OutgoingDelivery, egress=Egress)
     cdef _relay(self, IncomingDelivery delivery, int code, bytes state, bint settled)
     cdef bint abort(self, IncomingDelivery delivery) except -1
-    @cython.locals(link=IncomingLink, delivery=IncomingDelivery)
+    @cython.locals(link=IncomingLink, session=SessionPort, delivery=IncomingDelivery)
     cpdef lose(self, list own)
     cpdef count_refused(self, IncomingDelivery delivery)
     @cython.locals(pulse=Pulse, account=CreditAccount, age_s=double, times=TimesByAddress)

@@ -109,7 +109,7 @@ class CreditAccount:
         delivery.arrived_at_s = self.pulse.now_s
         self.counters.deliveries += 1
         if delivery.remote_settled:
-            delivery.settled = True
+            delivery.mark_settled()
             if not delivery.complete:
                 self.unsettled += 1
         else:
@@ -264,7 +264,7 @@ class Settlement:
         settled = delivery.remote_settled
         self._relay(delivery, delivery.remote_code, delivery.remote_state, settled)
         if settled and not delivery.settled:
-            delivery.settled = True
+            delivery.mark_settled()
             self._count_end(delivery, delivery.state_code)
             if delivery.complete:
                 self.account.unsettled -= 1
@@ -274,7 +274,8 @@ class Settlement:
     def end_frame(self, delivery: IncomingDelivery, was_settled: bool) -> bool:
         """Apply what a later frame of a message says of its settlement; return whether it was the last frame."""
         if delivery.remote_settled and not delivery.settled:
-            was_settled = delivery.settled = True  # the flag came after the first frame
+            was_settled = True  # the flag came after the first frame
+            delivery.mark_settled()
             self._relay(delivery, 0, None, True)
             self._count_end(delivery, delivery.state_code)
         if not delivery.complete:
@@ -309,7 +310,6 @@ class Settlement:
 
         Return False if it had been refused.
         """
-        delivery.settled = True
         if delivery.message is None:
             return False
         take_back(delivery)
@@ -325,13 +325,13 @@ class Settlement:
         if link.partial is not None:
             take_back(link.partial)  # type: ignore[arg-type]  # made by ``new_incoming``
             link.partial = None
-        ring = link._session.incoming
+        session = link.session
         if own is None and self.account.unsettled > 0:
-            own = [each for each in ring.all() if each.link is link]
+            own = session.deliveries_of(link, True)
         if own is not None:
             for each in own:
                 delivery: IncomingDelivery = each  # type: ignore[assignment]  # made by ``new_incoming``
-                ring.remove(delivery.delivery_id)
+                session.forget_incoming(delivery)
                 if delivery.copies is not None:
                     self._relay(delivery, MODIFIED, FAILED_STATE, True)
                 elif delivery.partner is not None:
@@ -382,7 +382,7 @@ class Frames:
 
     def __init__(self, link: IncomingLink) -> None:
         self._link = link
-        self._window_bytes = self._link._session.window_bytes
+        self._window_bytes = self._link.session.window_bytes
         self.of_router = False
         #: Unfinished messages are routed as soon as possible.
         self.prompt = False

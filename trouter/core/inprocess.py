@@ -13,7 +13,7 @@ from trouter.wire.sections import THROUGH_ANNOTATIONS, MessageScan
 
 from .addresses import DEFAULT_AREA
 from .counters import Copies
-from .message import DEFAULT_PRIORITY, IncomingDelivery, Message, OutgoingDelivery, join_copy
+from .message import DEFAULT_PRIORITY, IncomingDelivery, Message, OutgoingDelivery, join_copy, presettled
 from .outcomes import ACCEPTED, ACCEPTED_STATE
 from .ports import InEndpoint, Pulse, notify_sender
 from .tenants import Tenant
@@ -65,8 +65,9 @@ class Subscription:
     ) -> OutgoingDelivery:
         """Deliver a copy of a complete message; return the copy."""
         out = OutgoingDelivery(delivery.link)
-        out.settled = delivery.remote_settled
-        if not out.settled:
+        if delivery.remote_settled:
+            out.mark_settled()
+        else:
             join_copy(delivery, out)
         if message is None:
             message = source.build_message(delivery, data, start, end)
@@ -118,9 +119,7 @@ class InsideSender(InEndpoint):
 
     def _make_presettled(self) -> IncomingDelivery:
         """Return a delivery for a message from inside the router."""
-        delivery = IncomingDelivery(_NOWHERE)
-        delivery.remote_settled = True
-        delivery.complete = True
+        delivery = presettled(_NOWHERE, True)
         delivery.arrived_at_s = self.pulse.now_s
         return delivery
 

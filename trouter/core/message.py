@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from trouter.engine.ports import Delivery, LinkPort, SessionPort
+from trouter.engine.states import DeliveryStep
 from trouter.wire import octets
 from trouter.wire.annotations import RouterAnnotations, compose_annotations, parse_annotations
 from trouter.wire.sections import MessageScan
@@ -232,6 +233,16 @@ class IncomingDelivery(Delivery):
         self.fanout: Fanout | None = None
         #: The outcome that it has, encoded (empty for none but the settlement); later ones do not replace it.
         self.outcome: bytes | None = None
+
+
+def presettled(link: LinkPort, complete: bool) -> IncomingDelivery:
+    """Return a delivery of the router itself, from which copies are made; no sender waits for it."""
+    delivery = IncomingDelivery(link)
+    delivery.advance_incoming(DeliveryStep.BEGIN)
+    delivery.advance_incoming(DeliveryStep.SETTLE_THERE)
+    if complete:
+        delivery.advance_incoming(DeliveryStep.FINISH)
+    return delivery
 
 
 class OutgoingDelivery(Delivery):

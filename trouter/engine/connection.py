@@ -191,7 +191,7 @@ class Connection(ConnectionPort):
 
     def _drop_ended(self, session: Session) -> None:
         """Forget a session that both sides have ended, unless its holder has yet to drop it."""
-        ended = session.state is SessionState.UNMAPPED and not session.reported
+        ended = session.state in _NOT_OPEN and not session.reported
         if ended and self._sessions.get(session.channel) is session:
             del self._sessions[session.channel]
             self._spare_channels.append(session.channel)
@@ -598,6 +598,8 @@ class Connection(ConnectionPort):
 
 _SHORTEST_TIMEOUT_S = 0.4
 _HEARTBEAT = frame(0, b"", FRAME_AMQP)
+#: A session in these states is over, or was never begun.
+_NOT_OPEN = frozenset((SessionState.UNMAPPED, SessionState.END))
 _UNANSWERED = frozenset((ConnectionState.OPEN_RECEIVED, ConnectionState.OPEN_CLOSE_RECEIVED))
 CLOSING = frozenset(
     (

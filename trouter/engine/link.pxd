@@ -1,12 +1,15 @@
 cimport cython
 
 from trouter.engine.link_base cimport Link
-from trouter.engine.ports cimport Delivery, LinkSink
-from trouter.engine.session cimport Session
+from trouter.engine.ports cimport ConnectionPort, Delivery, LinkSink, SessionPort
 from trouter.wire.outgoing cimport TransferWriter
 from trouter.wire.transfers cimport FlowReader, TransferReader
 
 cdef Py_ssize_t _MASK32
+cdef int _BEGIN
+cdef int _FINISH
+cdef int _ABORT
+cdef int _SETTLE_THERE
 cdef Py_ssize_t _HALF
 cdef Py_ssize_t _FIRST_OVERHEAD
 cdef Py_ssize_t _AGAIN_OVERHEAD
@@ -24,13 +27,14 @@ cdef class IncomingLink(Link):
     cdef public Py_ssize_t overdrawn
     cdef public Delivery partial
     cdef Py_ssize_t _frames
+    cdef Py_ssize_t _max_frames
     cdef bint _refusing
 
     cpdef grant(self, Py_ssize_t count)
     cpdef drain(self)
     @cython.locals(delivery=Delivery, start=Py_ssize_t)
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
-    @cython.locals(session=Session, delivery=Delivery)
+    @cython.locals(session=SessionPort, delivery=Delivery)
     cdef Delivery _begin(self, TransferReader transfer)
     @cython.locals(max_frames=Py_ssize_t)
     cdef _count_frame(self, Delivery delivery)
@@ -52,10 +56,10 @@ cdef class OutgoingLink(Link):
 
     cpdef bint ready(self)
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
-    @cython.locals(session=Session, out=bytearray, plain=bint, overhead=Py_ssize_t, stop=Py_ssize_t, frame_more=bint)
+    @cython.locals(session=SessionPort, connection=ConnectionPort, out=bytearray, plain=bint, overhead=Py_ssize_t, stop=Py_ssize_t, frame_more=bint)
     cpdef Py_ssize_t send(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, bint more) except -1
     cpdef abort(self, Delivery delivery)
-    @cython.locals(session=Session)
+    @cython.locals(session=SessionPort)
     cdef _write_aborted(self)
     cpdef drained(self)
     cdef _wait(self)

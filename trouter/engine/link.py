@@ -16,9 +16,13 @@ from .faults import Fault, Misuse, PeerFault
 from .link_base import Link
 from .ports import Delivery
 from .session import Session
-from .states import LINK_NEXT, LinkState, LinkStep
+from .states import LINK_NEXT, DeliveryStep, LinkState, LinkStep
 
 _MASK32 = 0xFFFFFFFF
+_BEGIN = int(DeliveryStep.BEGIN)
+_FINISH = int(DeliveryStep.FINISH)
+_ABORT = int(DeliveryStep.ABORT)
+_SETTLE_THERE = int(DeliveryStep.SETTLE_THERE)
 _HALF = 0x80000000
 _FIRST_OVERHEAD = TRANSFER_OVERHEAD
 _AGAIN_OVERHEAD = CONTINUATION_OVERHEAD
@@ -81,6 +85,7 @@ class IncomingLink(Link):
 
     __slots__ = (
         "_frames",
+        "_max_frames",
         "_refusing",
         "draining",
         "keeps_tags",
@@ -102,6 +107,7 @@ class IncomingLink(Link):
         self.overdrawn = 0
         self.draining = False
         self.max_message_bytes = session.limits.max_message_bytes
+        self._max_frames = session.limits.max_delivery_frames
         #: Deliveries keep their tag; the router sends its own tags and needs none of them.
         self.keeps_tags = True
         #: The delivery whose last frame has not come yet.
@@ -156,12 +162,12 @@ class IncomingLink(Link):
         if transfer.state_code != 0:
             self._take_state(delivery, transfer)
         if transfer.settled == 1 and not delivery.remote_settled:
-            delivery.remote_settled = True
-            self._session.incoming.remove(delivery.delivery_id)
+            delivery.advance_incoming(_SETTLE_THERE)
+            self.session.forget_incoming(delivery)
         delivery.payload_bytes += end - start
         self.payload_bytes += end - start
         if self.max_message_bytes > 0 and delivery.payload_bytes > self.max_message_bytes:
-            self._session.settle_incoming(delivery, _REJECTED, _TOO_LARGE, True)
+            self.session.settle_incoming(delivery, _REJECTED, _TOO_LARGE, True)
             self._abort(delivery)
             raise PeerFault(Fault.MESSAGE_SIZE)
         if transfer.more:
@@ -169,7 +175,7 @@ class IncomingLink(Link):
             self.partial = delivery
         else:
             self.partial = None
-            delivery.complete = True
+            delivery.advance_incoming(_FINISH)
         self.sink.on_transfer(self, delivery, data, start, end)
         if self.draining and self.credit <= 0:
             self._end_drain()
@@ -187,7 +193,7 @@ class IncomingLink(Link):
     def _count_frame(self, delivery: Delivery) -> None:
         """Count a frame that is not the last; PeerFault if the delivery's frames are many and nearly empty."""
         self._frames = 1 if self.partial is None else self._frames + 1
-        max_frames = self._session.limits.max_delivery_frames + (delivery.payload_bytes >> _SMALL_FRAME_BITS)
+        max_frames = self._max_frames + (delivery.payload_bytes >> _SMALL_FRAME_BITS)
         if self._frames > max_frames:
             self._refusing = False
             self._abort(delivery)
@@ -216,21 +222,21 @@ class IncomingLink(Link):
             raise PeerFault(Fault.DELIVERY_ID, detail="the first transfer of a delivery carries no delivery-id")
         if not transfer.has_tag():
             raise PeerFault(Fault.DELIVERY_TAG)
-        session = self._session
-        session.admit(transfer.delivery_id)
+        session = self.session
+        session.check_delivery_id(transfer.delivery_id)
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & _MASK32
         delivery = self.sink.make_delivery(self)
-        delivery.begun = True
+        delivery.advance_incoming(_BEGIN)
         delivery.delivery_id = transfer.delivery_id
         if self.keeps_tags:
             delivery.tag = transfer.delivery_tag()
         if transfer.message_format > 0:
             delivery.message_format = transfer.message_format
         if transfer.settled == 1:
-            delivery.remote_settled = True
+            delivery.advance_incoming(_SETTLE_THERE)
         else:
-            session.incoming.append(delivery.delivery_id, delivery)
+            session.add_incoming(delivery)
         if transfer.has_long_tag():
             self._refusing = True
             session.settle_incoming(delivery, _REJECTED, _LONG_TAG, True)
@@ -251,10 +257,8 @@ class IncomingLink(Link):
 
     def _abort(self, delivery: Delivery) -> None:
         self.partial = None
-        delivery.complete = True
-        delivery.aborted = True
-        delivery.remote_settled = True
-        self._session.incoming.remove(delivery.delivery_id)
+        delivery.advance_incoming(_ABORT)
+        self.session.forget_incoming(delivery)
         self.sink.on_aborted(self, delivery)
         if self.draining and self.credit <= 0:
             self._end_drain()
@@ -308,7 +312,7 @@ class OutgoingLink(Link):
         ``delivery.complete`` unset although ``more`` was false), the link waits and ``on_credit`` follows. The caller
         checks ``ready()`` before a delivery begins.
         """
-        session = self._session
+        session = self.session
         connection = session.connection
         if not self.attached:
             return start
@@ -331,17 +335,12 @@ class OutgoingLink(Link):
             if end - start > connection.remote_max_frame_bytes - overhead:
                 stop = start + connection.remote_max_frame_bytes - overhead
             frame_more = more or stop < end
-            session.remote_incoming_window -= 1
-            session.sent_frames += 1
-            session.next_outgoing_id = (session.next_outgoing_id + 1) & _MASK32
+            session.spend_frame()
             if not delivery.begun:
-                delivery.begun = True
-                delivery.delivery_id = session.next_delivery_id
-                session.next_delivery_id = (delivery.delivery_id + 1) & _MASK32
+                delivery.advance_outgoing(_BEGIN)
+                session.add_outgoing(delivery)
                 self.delivery_count = (self.delivery_count + 1) & _MASK32
                 self.credit -= 1
-                if not delivery.settled:
-                    session.outgoing.append(delivery.delivery_id, delivery)
                 if plain:
                     self.writer.first(
                         out, delivery.delivery_id, delivery.number, delivery.settled, frame_more, data, start, stop
@@ -354,26 +353,26 @@ class OutgoingLink(Link):
             self.payload_bytes += stop - start
             start = stop
             if not frame_more:
-                delivery.complete = True
+                delivery.advance_outgoing(_FINISH)
                 return start
 
     def abort(self, delivery: Delivery) -> None:
-        """Abort a delivery that was begun and is not complete (2.6.14)."""
-        if self.attached and delivery.begun and not delivery.complete:
-            if self._session.remote_incoming_window > 0:
+        """Abort a delivery that was begun and is not complete (2.6.14); drop one that was not begun."""
+        if delivery.begun and not delivery.complete:
+            delivery.advance_outgoing(_ABORT)
+            if self.attached and self.session.remote_incoming_window > 0:
                 self._write_aborted()
-            else:
+            elif self.attached:
                 self._abort_due = True  # an aborting transfer needs the window like any other
                 self._wait()
-        delivery.complete = True
-        delivery.aborted = True
-        self._session.forget_outgoing(delivery)
+        elif not delivery.complete:
+            delivery.drop()
+        if delivery.begun:
+            self.session.forget_outgoing(delivery)
 
     def _write_aborted(self) -> None:
-        session = self._session
-        session.remote_incoming_window -= 1
-        session.sent_frames += 1
-        session.next_outgoing_id = (session.next_outgoing_id + 1) & _MASK32
+        session = self.session
+        session.spend_frame()
         self.writer.aborted(session.connection.out)
         session.connection.touch()
 
@@ -416,7 +415,7 @@ class OutgoingLink(Link):
     def _wait(self) -> None:
         if not self.waiting:
             self.waiting = True
-            self._session.waiting_links.append(self)
+            self.session.wait_for_room(self)
 
     def _general_overhead(self, delivery: Delivery) -> int:
         state = delivery.transfer_state
@@ -429,7 +428,7 @@ class OutgoingLink(Link):
     def _send_general(self, delivery: Delivery, more: bool, data: bytes, start: int, end: int) -> None:
         tag = delivery.number.to_bytes(8, "little") if delivery.tag is None else delivery.tag
         self.writer.general(
-            self._session.connection.out,
+            self.session.connection.out,
             delivery.delivery_id,
             tag,
             delivery.message_format,

@@ -1,14 +1,7 @@
-cimport cython
-
 from trouter.engine.ports cimport LinkPort
-from trouter.engine.session cimport Session
-from trouter.wire.outgoing cimport write_link_flow
-
-cdef Py_ssize_t _MAX_WINDOW
 
 
 cdef class Link(LinkPort):
-    cdef Session _session
     cdef public str name
     cdef public bint incoming
     cdef public Py_ssize_t handle
@@ -27,5 +20,4 @@ cdef class Link(LinkPort):
     cdef public bint flow_due
 
     cpdef request_flow(self)
-    @cython.locals(session=Session)
     cdef bint _write_flow(self, bint drain)

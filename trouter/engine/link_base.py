@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from trouter.wire.outgoing import write_link_flow
 from trouter.wire.performatives import Attach, Detach, Error
 
 from .attaches import charged_bytes, charged_essentials, essentials
-from .ports import LinkPort
-from .refused import bury
-from .session import Session
+from .ports import LinkPort, SessionPort
 from .states import LINK_NEXT, LinkState, LinkStep, advance
-
-_MAX_WINDOW = 0x7FFFFFFF
 
 
 class Link(LinkPort):
     """One link of a session; ``IncomingLink`` and ``OutgoingLink`` add the direction."""
 
     __slots__ = (
-        "_session",
         "attached",
         "awaited",
         "closed",
@@ -39,9 +33,8 @@ class Link(LinkPort):
         "state",
     )
 
-    def __init__(self, session: Session, name: str, incoming: bool) -> None:
+    def __init__(self, session: SessionPort, name: str, incoming: bool) -> None:
         super().__init__(session)
-        self._session = session
         self.name = name
         self.incoming = incoming
         self.handle = 0
@@ -70,15 +63,14 @@ class Link(LinkPort):
     def step(self, step: LinkStep) -> None:
         """Change the state by ``step``; IllegalStep."""
         self.state = advance(LINK_NEXT, self.state, step)
-        self.attached = self.state is LinkState.ATTACHED and self._session.mapped
+        self.attached = self.state is LinkState.ATTACHED and self.session.mapped
 
     def attach(self, source: Any, target: Any, **fields: Any) -> None:
         """Send our attach, as the first or as the answer; ``fields`` as in ``Attach``.
 
         Do nothing if it was sent before or the link is detached already.
         """
-        gone = self.state is LinkState.DETACHED and self.remote_attach is not None
-        if gone or (self.state, LinkStep.SEND_ATTACH) not in LINK_NEXT:
+        if (self.state, LinkStep.SEND_ATTACH) not in LINK_NEXT:
             return
         self.step(LinkStep.SEND_ATTACH)
         self.session.write(
@@ -99,7 +91,7 @@ class Link(LinkPort):
     def _charge(self, count: int) -> None:
         """Charge ``count`` bytes of the attach to the session, instead of those charged before; PeerFault."""
         if count != self.kept_bytes:
-            self._session.keep(count - self.kept_bytes)
+            self.session.keep(count - self.kept_bytes)
             self.kept_bytes = count
 
     def refuse(self, error: Error | None, target: object = None, source: object = None) -> None:
@@ -116,7 +108,7 @@ class Link(LinkPort):
         """Let the session forget the link if only the peer's detach is due and its holder does not wait for it."""
         if self.state is LinkState.DETACH_SENT and not self.awaited and not self.reported:
             self._charge(0)
-            bury(self._session, self)
+            self.session.bury_link(self.handle, self.remote_handle, (self.incoming, self.name))
 
     def detach(self, closed: bool, error: Error | None = None) -> None:
         """Send our detach, as the first or as the answer, after an attach that is still due; only once."""
@@ -138,43 +130,30 @@ class Link(LinkPort):
             self.reported = True
         self.step(LinkStep.RECEIVE_DETACH)
         self.closed = self.closed or closed
-        session = self._session
-        session.release_remote_handle(self.remote_handle)
-        if session.links.get((self.incoming, self.name)) is self:
-            del session.links[self.incoming, self.name]
+        self.session.release_remote_handle(self.remote_handle)
+        self.session.release_name(self, (self.incoming, self.name))
         self._drop_detached()
 
     def _drop_detached(self) -> None:
         """Release the handle once both sides have detached and the holder has answered."""
-        if self.state is LinkState.DETACHED and not self.reported:
+        if self.state is LinkState.END and not self.reported:
             self._charge(0)
-            self._session.drop(self, self.handle)
+            self.session.forget_link(self.handle)
 
     def request_flow(self) -> None:
         """Send the link's state with the next flush."""
         if self.attached:
             if not self.flow_due:
                 self.flow_due = True
-                self._session.due_links.append(self)
-            self._session.mark()
+                self.session.request_flow(self)
+            else:
+                self.session.request_flush()
 
     def _write_flow(self, drain: bool) -> bool:
         """Write a flow with delivery-count, credit and ``drain``; return whether the link is still attached."""
         self.flow_due = False
         if self.attached:
-            session = self._session
-            write_link_flow(
-                session.connection.out,
-                session.channel,
-                session.next_incoming_id,
-                session.advertised_window(),
-                session.next_outgoing_id,
-                _MAX_WINDOW,
-                self.handle,
-                self.delivery_count,
-                self.credit if self.credit > 0 else 0,
-                drain,
-            )
+            self.session.write_link_flow(self.handle, self.delivery_count, self.credit if self.credit > 0 else 0, drain)
         return self.attached
 
 

@@ -3,6 +3,15 @@ cimport cython
 from trouter.wire.transfers cimport FlowReader, TransferReader
 
 
+cdef int _SHIFT
+cdef int _ILLEGAL
+cdef unsigned char[112] _INCOMING
+cdef unsigned char[112] _OUTGOING
+cdef unsigned char[14] _FLAGS
+cdef int _SETTLE_HERE
+cdef int _DROP
+
+
 cdef class Budget:
     cdef public Py_ssize_t held
     cdef public Py_ssize_t limit
@@ -36,14 +45,29 @@ cdef class SessionPort:
     cdef public int channel
     cdef public Py_ssize_t held_bytes
     cdef public Py_ssize_t kept_bytes
-    cdef public list shares
+    cdef public bint mapped
     cdef public int urgency
+    cdef public Py_ssize_t remote_incoming_window
+    cdef public Py_ssize_t window_bytes
+    cdef public list shares
 
     cpdef write(self, performative)
     cpdef settle_incoming(self, Delivery delivery, int code, bytes state, bint settled)
     cpdef settle_outgoing(self, Delivery delivery, int code, bytes state, bint settled)
     cpdef hold(self, Py_ssize_t count)
     cpdef release(self, Py_ssize_t count)
+    cpdef keep(self, Py_ssize_t count)
+    cdef int check_delivery_id(self, Py_ssize_t delivery_id) except -1
+    cdef int add_incoming(self, Delivery delivery) except -1
+    cdef int add_outgoing(self, Delivery delivery) except -1
+    cdef int forget_incoming(self, Delivery delivery) except -1
+    cpdef forget_outgoing(self, Delivery delivery)
+    cpdef list deliveries_of(self, LinkPort link, bint incoming)
+    cdef int spend_frame(self) except -1
+    cdef int wait_for_room(self, LinkPort link) except -1
+    cdef int request_flow(self, LinkPort link) except -1
+    cpdef request_flush(self)
+    cdef int write_link_flow(self, Py_ssize_t handle, Py_ssize_t delivery_count, Py_ssize_t credit, bint drain) except -1
 
 
 cdef class LinkPort:
@@ -59,20 +83,31 @@ cdef class LinkPort:
 @cython.freelist(2048)
 cdef class Delivery:
     cdef public LinkPort link
-    cdef public Py_ssize_t delivery_id
+    cdef public unsigned int delivery_id
+    cdef public unsigned int message_format
     cdef public Py_ssize_t number
     cdef public bytes tag
-    cdef public Py_ssize_t message_format
-    cdef public bint begun
-    cdef public bint complete
-    cdef public bint aborted
-    cdef public bint settled
-    cdef public bint remote_settled
+    cdef readonly int state
+    cdef readonly bint begun
+    cdef readonly bint complete
+    cdef readonly bint aborted
+    cdef readonly bint settled
+    cdef readonly bint remote_settled
     cdef public int remote_code
     cdef public bytes remote_state
     cdef public bytes transfer_state
     cdef public int state_code
     cdef public Py_ssize_t payload_bytes
+
+    cpdef int advance_incoming(self, int step) except -1
+    cpdef int advance_outgoing(self, int step) except -1
+    cpdef mark_settled(self)
+    cpdef drop(self)
+
+
+@cython.locals(flags=int)
+cdef int _enter(Delivery delivery, int state, int step) except -1
+cdef int _refuse(Delivery delivery, int step) except -1
 
 
 cdef class LinkSink:

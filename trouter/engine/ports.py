@@ -9,9 +9,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .states import (
+    ABORTED,
+    BEGUN,
+    COMPLETE,
+    INCOMING_NEXT,
+    OUTGOING_NEXT,
+    SETTLED_HERE,
+    SETTLED_THERE,
+    DeliveryState,
+    DeliveryStep,
+    IllegalStep,
+    flat,
+)
+
 if TYPE_CHECKING:
     from trouter.wire.performatives import Performative
     from trouter.wire.transfers import FlowReader, TransferReader
+
+
+#: The tables of deliveries for the data path: following states and flags by number.
+_SHIFT = 3
+_ILLEGAL = 127
+_INCOMING = flat(INCOMING_NEXT, DeliveryState, 1 << _SHIFT, _ILLEGAL)
+_OUTGOING = flat(OUTGOING_NEXT, DeliveryState, 1 << _SHIFT, _ILLEGAL)
+_FLAGS = bytes(
+    sum((state in states) << bit for bit, states in enumerate((BEGUN, COMPLETE, ABORTED, SETTLED_HERE, SETTLED_THERE)))
+    for state in DeliveryState
+)
+_SETTLE_HERE = int(DeliveryStep.SETTLE_HERE)
+_DROP = int(DeliveryStep.DROP)
 
 
 class Event:
@@ -100,11 +127,26 @@ class ConnectionPort:
 class SessionPort:
     """What links and their owners need of a session."""
 
-    __slots__ = ("channel", "connection", "held_bytes", "kept_bytes", "shares", "urgency")
+    __slots__ = (
+        "channel",
+        "connection",
+        "held_bytes",
+        "kept_bytes",
+        "mapped",
+        "remote_incoming_window",
+        "shares",
+        "urgency",
+        "window_bytes",
+    )
 
     def __init__(self, connection: ConnectionPort, channel: int) -> None:
         self.connection = connection
         self.channel = channel
+        #: True in state MAPPED while the connection is not silent. Kept for the data path.
+        self.mapped = False
+        #: Transfer frames that we may still send, and the bytes that the peer may send at once.
+        self.remote_incoming_window = 0
+        self.window_bytes = 0
         #: Bytes received over this session and not yet sent on; they close its incoming window.
         self.held_bytes = 0
         #: Bytes kept of the attaches of its links.
@@ -132,6 +174,84 @@ class SessionPort:
 
     def release(self, count: int) -> None:
         """Count ``count`` bytes as no longer held."""
+        raise Unconnected
+
+    def keep(self, count: int) -> None:
+        """Count ``count`` bytes more of attaches as kept, fewer if it is negative; PeerFault beyond a limit."""
+        raise Unconnected
+
+    # --- deliveries
+
+    def check_delivery_id(self, delivery_id: int) -> None:
+        """Check that a first transfer's delivery-id follows the last one; PeerFault."""
+        raise Unconnected
+
+    def add_incoming(self, delivery: Delivery) -> None:
+        """Keep a delivery of the peer until one side has settled it."""
+        raise Unconnected
+
+    def add_outgoing(self, delivery: Delivery) -> None:
+        """Give a delivery of ours the next id, and keep it until one side has settled it."""
+        raise Unconnected
+
+    def forget_incoming(self, delivery: Delivery) -> None:
+        """Forget a delivery of the peer without a disposition (it was aborted, or its link is gone)."""
+        raise Unconnected
+
+    def forget_outgoing(self, delivery: Delivery) -> None:
+        """Forget a delivery of ours without a disposition (it was aborted, or its link is gone)."""
+        raise Unconnected
+
+    def deliveries_of(self, link: LinkPort, incoming: bool) -> list[Delivery]:
+        """Return the link's unsettled deliveries in one direction, oldest first."""
+        raise Unconnected
+
+    # --- frames of links
+
+    def spend_frame(self) -> None:
+        """Count one transfer frame of ours in the peer's window."""
+        raise Unconnected
+
+    def wait_for_room(self, link: LinkPort) -> None:
+        """Resume ``link`` once the peer's window and the output have room."""
+        raise Unconnected
+
+    def request_flow(self, link: LinkPort) -> None:
+        """Call ``write_flow`` of ``link`` with the next flush."""
+        raise Unconnected
+
+    def request_flush(self) -> None:
+        """Request a flush of this session at the end of the pass."""
+        raise Unconnected
+
+    def write_link_flow(self, handle: int, delivery_count: int, credit: int, drain: bool) -> None:
+        """Write a flow with the state of the session and of one link."""
+        raise Unconnected
+
+    # --- handles and names of links
+
+    def release_remote_handle(self, handle: int) -> None:
+        """Free this handle of the peer for another link."""
+        raise Unconnected
+
+    def release_name(self, link: LinkPort, named: tuple[bool, str]) -> None:
+        """Free the name of a link that the peer has detached."""
+        raise Unconnected
+
+    def release_handle(self, handle: int) -> None:
+        """Free this handle of ours for another link."""
+        raise Unconnected
+
+    def forget_link(self, handle: int) -> None:
+        """Forget a link that both sides have detached."""
+        raise Unconnected
+
+    def bury_link(self, handle: int, remote_handle: int, named: tuple[bool, str]) -> None:
+        """Keep of a refused link only its two handles, until the peer detaches it; its name is free at once."""
+        raise Unconnected
+
+    def count_refused(self, count: int) -> None:
+        """Count ``count`` more links that were refused and that the peer has not detached."""
         raise Unconnected
 
 
@@ -164,8 +284,11 @@ class LinkPort:
 class Delivery:
     """One message on one link, from its first transfer frame until both sides settled it.
 
-    ``settled`` is our side's flag, ``remote_settled`` the peer's. ``remote_state`` is the peer's delivery state as it
-    came (encoded), ``remote_code`` its descriptor (0 for none).
+    ``state`` is a ``DeliveryState``; only ``advance_incoming`` and ``advance_outgoing`` change it, by the tables of
+    ``states``. The flags are derived from it and kept for the data path: ``begun`` and ``complete`` are set once the
+    first and the last transfer frame were sent or received, ``complete`` and ``aborted`` also if the last one never
+    will be; ``settled`` is our side's, ``remote_settled`` the peer's. ``remote_state`` is the peer's delivery state as
+    it came (encoded), ``remote_code`` its descriptor (0 for none).
 
     These fields are the engine's. What the owner of a link needs of a delivery is in a subclass of the owner: it makes
     the deliveries that it sends, and its sink makes those that come (``LinkSink.make_delivery``).
@@ -184,6 +307,7 @@ class Delivery:
         "remote_settled",
         "remote_state",
         "settled",
+        "state",
         "state_code",
         "tag",
         "transfer_state",
@@ -197,9 +321,8 @@ class Delivery:
         self.number = 0
         self.tag: bytes | None = None
         self.message_format = 0
-        #: The first transfer frame was sent or received.
+        self.state = 0
         self.begun = False
-        #: The last transfer frame was sent or received.
         self.complete = False
         self.aborted = False
         self.settled = False
@@ -210,6 +333,42 @@ class Delivery:
         self.transfer_state: bytes | None = None
         self.state_code = 0
         self.payload_bytes = 0
+
+    def advance_incoming(self, step: int) -> int:
+        """Change the state of a delivery that the peer sends by ``step``, and return it; IllegalStep."""
+        return _enter(self, _INCOMING[self.state << _SHIFT | step], step)
+
+    def advance_outgoing(self, step: int) -> int:
+        """Change the state of a delivery that we send by ``step``, and return it; IllegalStep."""
+        return _enter(self, _OUTGOING[self.state << _SHIFT | step], step)
+
+    def mark_settled(self) -> None:
+        """Settle it here without a frame, once: before its first frame, or if the peer does not wait for it."""
+        if not self.settled:
+            self.advance_outgoing(_SETTLE_HERE)
+
+    def drop(self) -> None:
+        """Give it up before its first frame is sent."""
+        self.advance_outgoing(_DROP)
+
+
+def _enter(delivery: Delivery, state: int, step: int) -> int:
+    """Change the state of a delivery, and its flags; IllegalStep."""
+    if state == _ILLEGAL:
+        _refuse(delivery, step)
+    flags = _FLAGS[state]
+    delivery.state = state
+    delivery.begun = flags & 1 != 0
+    delivery.complete = flags & 2 != 0
+    delivery.aborted = flags & 4 != 0
+    delivery.settled = flags & 8 != 0
+    delivery.remote_settled = flags & 16 != 0
+    return state
+
+
+def _refuse(delivery: Delivery, step: int) -> None:
+    before, name = DeliveryState(delivery.state).name, DeliveryStep(step).name
+    raise IllegalStep(f"{name.lower().replace('_', ' ')} while {before.lower().replace('_', ' ')}")
 
 
 class LinkSink:

@@ -2,10 +2,14 @@ cimport cython
 
 from trouter.engine.ports cimport Budget, ConnectionPort, Delivery, LinkPort, SessionPort
 from trouter.engine.ring cimport DeliveryRing
-from trouter.wire.outgoing cimport write_disposition, write_flow
+from trouter.wire.outgoing cimport write_disposition, write_flow, write_link_flow
 from trouter.wire.transfers cimport DispositionReader, FlowReader
 
 cdef Py_ssize_t _MASK32
+cdef int _DECIDE
+cdef int _SETTLE_HERE
+cdef int _SETTLE_THERE
+cdef int _FIRST_OUTCOME
 cdef Py_ssize_t _HALF
 cdef Py_ssize_t _MAX_WINDOW
 cdef Py_ssize_t _DISPOSITION_OVERHEAD
@@ -27,18 +31,15 @@ cdef class Settlements:
 cdef class Session(SessionPort):
     cdef public object limits
     cdef public object state
-    cdef public bint mapped
     cdef public bint silent
     cdef public bint reported
     cdef public int remote_channel
     cdef public Py_ssize_t handle_max
     cdef public Py_ssize_t remote_handle_max
     cdef public Py_ssize_t window_frames
-    cdef public Py_ssize_t window_bytes
     cdef public Py_ssize_t promised_bytes
     cdef public Py_ssize_t incoming_window
     cdef public Py_ssize_t next_incoming_id
-    cdef public Py_ssize_t remote_incoming_window
     cdef public Py_ssize_t sent_frames
     cdef public Py_ssize_t next_outgoing_id
     cdef public Py_ssize_t next_delivery_id
@@ -64,7 +65,7 @@ cdef class Session(SessionPort):
     @cython.locals(link=LinkPort)
     cpdef LinkPort admit_transfer(self, Py_ssize_t handle)
     @cython.locals(distance=Py_ssize_t)
-    cpdef admit(self, Py_ssize_t delivery_id)
+    cdef int check_delivery_id(self, Py_ssize_t delivery_id) except -1
     @cython.locals(first=Py_ssize_t, last=Py_ssize_t, ring=DeliveryRing, delivery=Delivery)
     cpdef receive_disposition(self, DispositionReader disposition)
     cdef _apply(self, DeliveryRing ring, Delivery delivery, DispositionReader disposition)
@@ -73,7 +74,15 @@ cdef class Session(SessionPort):
     cpdef settle_incoming(self, Delivery delivery, int code, bytes state, bint settled)
     cpdef settle_outgoing(self, Delivery delivery, int code, bytes state, bint settled)
     cdef bytes _fitting(self, int code, bytes state)
+    cdef int add_incoming(self, Delivery delivery) except -1
+    cdef int add_outgoing(self, Delivery delivery) except -1
+    cdef int forget_incoming(self, Delivery delivery) except -1
     cpdef forget_outgoing(self, Delivery delivery)
+    cpdef list deliveries_of(self, LinkPort link, bint incoming)
+    cdef int spend_frame(self) except -1
+    cdef int wait_for_room(self, LinkPort link) except -1
+    cdef int request_flow(self, LinkPort link) except -1
+    cdef int write_link_flow(self, Py_ssize_t handle, Py_ssize_t delivery_count, Py_ssize_t credit, bint drain) except -1
     cpdef Py_ssize_t advertised_window(self)
     @cython.locals(connection=ConnectionPort, budget=Budget)
     cpdef hold(self, Py_ssize_t count)
@@ -86,7 +95,7 @@ cdef class Session(SessionPort):
     cdef _share(self, Py_ssize_t count)
     @cython.locals(budget=Budget)
     cdef bint _shares_run_out(self) except -1
-    cpdef mark(self)
+    cpdef request_flush(self)
     @cython.locals(link=LinkPort, due=list)
     cpdef flush(self)
     cpdef write_settlements(self)

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from trouter.wire.outgoing import write_disposition, write_flow
+from trouter.wire.outgoing import write_disposition, write_flow, write_link_flow
 from trouter.wire.performatives import Begin, End, Error, Performative
 from trouter.wire.transfers import SHORT_STATES, DispositionReader, FlowReader
 
 from .faults import Fault, Misuse, PeerFault
 from .limits import EngineLimits
 from .ports import Budget, ConnectionPort, Delivery, LinkPort, LinkSink, SessionPort
+from .refused import RefusedLink
 from .ring import DeliveryRing
-from .states import SESSION_NEXT, SessionState, SessionStep, advance
+from .states import SESSION_NEXT, DeliveryStep, SessionState, SessionStep, advance
 
 _MASK32 = 0xFFFFFFFF
+_DECIDE = int(DeliveryStep.DECIDE)
+_SETTLE_HERE = int(DeliveryStep.SETTLE_HERE)
+_SETTLE_THERE = int(DeliveryStep.SETTLE_THERE)
+#: The descriptor of the first outcome (part 3, 3.4); those below are states on the way to one.
+_FIRST_OUTCOME = 0x24
 _HALF = 0x80000000
 _MAX_WINDOW = 0x7FFFFFFF
 _DISPOSITION_OVERHEAD = 32
@@ -84,7 +90,6 @@ class Session(SessionPort):
         "links",
         "links_by_handle",
         "links_by_remote_handle",
-        "mapped",
         "next_delivery_id",
         "next_incoming_id",
         "next_outgoing_id",
@@ -93,13 +98,11 @@ class Session(SessionPort):
         "refused_count",
         "remote_channel",
         "remote_handle_max",
-        "remote_incoming_window",
         "reported",
         "sent_frames",
         "silent",
         "state",
         "waiting_links",
-        "window_bytes",
         "window_frames",
     )
 
@@ -109,8 +112,6 @@ class Session(SessionPort):
         super().__init__(connection, channel)
         self.limits = limits
         self.state = SessionState.UNMAPPED
-        #: True in state MAPPED while the connection is not silent. Kept for the data path.
-        self.mapped = False
         #: One side is done with the session: every frame of it is ignored, except the peer's end.
         self.silent = False
         #: The holder was notified that the session is over, and has not dropped it yet.
@@ -125,8 +126,6 @@ class Session(SessionPort):
         self.window_bytes = self.window_frames * limits.max_frame_bytes
         self.incoming_window = self.window_frames
         self.next_incoming_id = -1
-        #: Transfer frames that we may still send.
-        self.remote_incoming_window = 0
         self.next_outgoing_id = limits.first_outgoing_id
         self.sent_frames = 0
         self.next_delivery_id = limits.first_outgoing_id
@@ -167,8 +166,7 @@ class Session(SessionPort):
 
     def begin(self) -> None:
         """Send our begin, as the first or as the answer; do nothing if it was sent or the session is over."""
-        ended = self.state is SessionState.UNMAPPED and self.remote_channel >= 0
-        if ended or self.connection.silent or (self.state, SessionStep.SEND_BEGIN) not in SESSION_NEXT:
+        if self.connection.silent or (self.state, SessionStep.SEND_BEGIN) not in SESSION_NEXT:
             return
         self.step(SessionStep.SEND_BEGIN)
         self._promise()
@@ -236,15 +234,31 @@ class Session(SessionPort):
         self.links_by_remote_handle.pop(handle, None)
         self._last_link = None
 
-    def drop(self, link: LinkPort, handle: int) -> None:
+    def release_handle(self, handle: int) -> None:
+        """Free this handle of ours for another link."""
+        self._spare_handles.append(handle)
+
+    def release_name(self, link: LinkPort, named: tuple[bool, str]) -> None:
+        """Free the name of a link that the peer has detached."""
+        if self.links.get(named) is link:
+            del self.links[named]
+
+    def forget_link(self, handle: int) -> None:
         """Forget a link that both sides have detached."""
         if self.links_by_handle.pop(handle, None) is not None:
             self.connection.link_count -= 1
-            self.spare_handle(handle)
+            self.release_handle(handle)
 
-    def spare_handle(self, handle: int) -> None:
-        """Free this handle of ours for another link."""
-        self._spare_handles.append(handle)
+    def bury_link(self, handle: int, remote_handle: int, named: tuple[bool, str]) -> None:
+        """Keep of a refused link only its two handles, until the peer detaches it; its name is free at once."""
+        link = self.links_by_handle.pop(handle, None)
+        if link is None:
+            return
+        self.release_name(link, named)
+        self.release_remote_handle(remote_handle)
+        self.links_by_remote_handle[remote_handle] = RefusedLink(self, handle)
+        self.connection.link_count -= 1
+        self.count_refused(1)
 
     def count_refused(self, count: int) -> None:
         """Count ``count`` more links that were refused and that the peer has not detached."""
@@ -292,7 +306,7 @@ class Session(SessionPort):
         self.incoming_window -= 1
         self.next_incoming_id = (self.next_incoming_id + 1) & _MASK32
         if self.incoming_window * 2 <= self.window_frames:
-            self.mark()
+            self.request_flush()
         link = self._last_link
         if link is None or self._last_handle != handle:
             link = self.links_by_remote_handle.get(handle)
@@ -316,7 +330,7 @@ class Session(SessionPort):
         if not begun or self.incoming_window <= -self.window_frames:
             raise PeerFault(Fault.WINDOW_VIOLATION)
 
-    def admit(self, delivery_id: int) -> None:
+    def check_delivery_id(self, delivery_id: int) -> None:
         """Check that a first transfer's delivery-id follows the last one; PeerFault."""
         if self._last_incoming_delivery >= 0:
             distance = (delivery_id - self._last_incoming_delivery) & _MASK32
@@ -350,8 +364,13 @@ class Session(SessionPort):
             delivery.remote_code = disposition.state_code
             delivery.remote_state = disposition.state
         if disposition.settled:
-            delivery.remote_settled = True
+            if disposition.role:
+                delivery.advance_outgoing(_SETTLE_THERE)
+            else:
+                delivery.advance_incoming(_SETTLE_THERE)
             ring.remove(delivery.delivery_id)
+        elif disposition.role and disposition.state_code >= _FIRST_OUTCOME:
+            delivery.advance_outgoing(_DECIDE)
         delivery.link.sink.on_disposition(delivery)
 
     def receive_flow(self, flow: FlowReader) -> None:
@@ -374,7 +393,7 @@ class Session(SessionPort):
             link.receive_flow(flow)
         elif flow.echo:
             self._flow_due = True
-            self.mark()
+            self.request_flush()
         if opened and self.remote_incoming_window > 0:
             self.resume()
 
@@ -383,30 +402,36 @@ class Session(SessionPort):
     def settle_incoming(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
         """Send the sender our state for one of its deliveries; with ``settled`` forget it."""
         if delivery.settled or delivery.remote_settled or not self.mapped:
-            delivery.settled = delivery.settled or settled
+            if settled:
+                delivery.mark_settled()
             return
+        if settled:
+            delivery.advance_incoming(_SETTLE_HERE)
+        elif code >= _FIRST_OUTCOME:
+            delivery.advance_incoming(_DECIDE)
         delivery.state_code = code
         if state is not None and len(state) > _FITS_ANYWHERE:
             state = self._fitting(code, state)
         if settled:
-            delivery.settled = True
             self.incoming.remove(delivery.delivery_id)
         self._receiver_settlements.add(self.connection.out, self.channel, delivery.delivery_id, state, settled)
-        self.mark()
+        self.request_flush()
 
     def settle_outgoing(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
         """Send the receiver our state for a delivery that we sent; with ``settled`` forget it."""
         if delivery.settled or delivery.remote_settled or not delivery.begun or not self.mapped:
-            delivery.settled = delivery.settled or settled
+            if settled:
+                delivery.mark_settled()
             return
+        if settled:
+            delivery.advance_outgoing(_SETTLE_HERE)
         delivery.state_code = code
         if state is not None and len(state) > _FITS_ANYWHERE:
             state = self._fitting(code, state)
         if settled:
-            delivery.settled = True
             self.outgoing.remove(delivery.delivery_id)
         self._sender_settlements.add(self.connection.out, self.channel, delivery.delivery_id, state, settled)
-        self.mark()
+        self.request_flush()
 
     def _fitting(self, code: int, state: bytes) -> bytes | None:
         """Return ``state``, or its outcome without details (None if unknown) if the peer's frames are too small."""
@@ -414,10 +439,44 @@ class Session(SessionPort):
             return state
         return SHORT_STATES.get(code)
 
+    def add_incoming(self, delivery: Delivery) -> None:
+        """Keep a delivery of the peer until one side has settled it."""
+        self.incoming.append(delivery.delivery_id, delivery)
+
+    def add_outgoing(self, delivery: Delivery) -> None:
+        """Give a delivery of ours the next id, and keep it until one side has settled it."""
+        delivery.delivery_id = self.next_delivery_id
+        self.next_delivery_id = (self.next_delivery_id + 1) & _MASK32
+        if not delivery.settled:
+            self.outgoing.append(delivery.delivery_id, delivery)
+
+    def forget_incoming(self, delivery: Delivery) -> None:
+        """Forget a delivery of the peer without a disposition (it was aborted, or its link is gone)."""
+        self.incoming.remove(delivery.delivery_id)
+
     def forget_outgoing(self, delivery: Delivery) -> None:
-        """Forget a delivery without a disposition (it was aborted, or its link is gone)."""
-        delivery.settled = True
+        """Forget a delivery of ours without a disposition (it was aborted, or its link is gone)."""
+        delivery.mark_settled()
         self.outgoing.remove(delivery.delivery_id)
+
+    def deliveries_of(self, link: LinkPort, incoming: bool) -> list[Delivery]:
+        """Return the link's unsettled deliveries in one direction, oldest first."""
+        ring = self.incoming if incoming else self.outgoing
+        return [each for each in ring.all() if each.link is link]
+
+    def drop_link_deliveries(self, link: LinkPort, incoming: bool) -> None:
+        """Forget the link's unsettled deliveries in one direction: they cannot be settled any more."""
+        for delivery in self.deliveries_of(link, incoming):
+            if incoming:
+                self.forget_incoming(delivery)
+            else:
+                self.forget_outgoing(delivery)
+
+    def spend_frame(self) -> None:
+        """Count one transfer frame of ours in the peer's window."""
+        self.remote_incoming_window -= 1
+        self.sent_frames += 1
+        self.next_outgoing_id = (self.next_outgoing_id + 1) & _MASK32
 
     def hold(self, count: int) -> None:
         """Count ``count`` bytes of this session as held, which narrows its window; PeerFault beyond a limit."""
@@ -442,7 +501,7 @@ class Session(SessionPort):
         if self.shares is not None:
             self._share(-count)
         if self.incoming_window * 2 <= self.window_frames:
-            self.mark()
+            self.request_flush()
 
     def keep(self, count: int) -> None:
         """Count ``count`` bytes more of attaches as kept, fewer if it is negative; PeerFault beyond the limit.
@@ -468,7 +527,16 @@ class Session(SessionPort):
             budget = each
             budget.held += count
 
-    def mark(self) -> None:
+    def wait_for_room(self, link: LinkPort) -> None:
+        """Resume ``link`` once the peer's window and the output have room."""
+        self.waiting_links.append(link)
+
+    def request_flow(self, link: LinkPort) -> None:
+        """Call ``write_flow`` of ``link`` with the next flush."""
+        self.due_links.append(link)
+        self.request_flush()
+
+    def request_flush(self) -> None:
         """Request a flush of this session at the end of the pass."""
         if not self._marked:
             self._marked = True
@@ -499,6 +567,21 @@ class Session(SessionPort):
                 self.next_outgoing_id,
                 _MAX_WINDOW,
             )
+
+    def write_link_flow(self, handle: int, delivery_count: int, credit: int, drain: bool) -> None:
+        """Write a flow with the state of the session and of one link."""
+        write_link_flow(
+            self.connection.out,
+            self.channel,
+            self.next_incoming_id,
+            self.advertised_window(),
+            self.next_outgoing_id,
+            _MAX_WINDOW,
+            handle,
+            delivery_count,
+            credit,
+            drain,
+        )
 
     def write_settlements(self) -> None:
         """Write the gathered dispositions now, before a frame that must not overtake them."""

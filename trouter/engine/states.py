@@ -1,5 +1,5 @@
-"""The state machines of connection, session, link and SASL, as tables (AMQP 1.0 part 2, 2.4.6, 2.5.5, 2.6.3; part 5,
-5.3).
+"""The state machines of connection, session, link, delivery and SASL, as tables (AMQP 1.0 part 2, 2.4.6, 2.5.5, 2.6.3,
+2.6.12; part 5, 5.3).
 
 A step that a table does not have is illegal; the caller decides whether that is the peer's fault or our own bug. The
 machine advances first and everything else changes after it, so a refused step changes nothing. Tests and the manual's
@@ -41,6 +41,8 @@ class ConnectionStep(IntEnum):
 
 
 class SessionState(IntEnum):
+    """UNMAPPED is before the first begin; the standard has no name for the END after both ends."""
+
     UNMAPPED = 0
     BEGIN_SENT = 1
     BEGIN_RECEIVED = 2
@@ -49,6 +51,7 @@ class SessionState(IntEnum):
     END_RECEIVED = 5
     DISCARDING = 6
     BEGIN_END_RECEIVED = 7
+    END = 8
 
 
 class SessionStep(IntEnum):
@@ -60,6 +63,8 @@ class SessionStep(IntEnum):
 
 
 class LinkState(IntEnum):
+    """DETACHED is before the first attach, END after both detaches: another attach makes another link."""
+
     DETACHED = 0
     ATTACH_SENT = 1
     ATTACH_RECEIVED = 2
@@ -68,6 +73,7 @@ class LinkState(IntEnum):
     DETACH_RECEIVED = 5
     DETACH_PIPE = 6
     ATTACH_DETACH_RECEIVED = 7
+    END = 8
 
 
 #: The peer attached the link and waits for our answer, also if it has detached it again.
@@ -79,6 +85,37 @@ class LinkStep(IntEnum):
     SEND_ATTACH = 1
     RECEIVE_DETACH = 2
     SEND_DETACH = 3
+
+
+class DeliveryState(IntEnum):
+    """How much of a delivery was transferred, and who has settled it; DECIDED: the receiver has sent an outcome."""
+
+    NEW = 0
+    NEW_SETTLED = 1
+    PARTIAL = 2
+    PARTIAL_DECIDED = 3
+    PARTIAL_SETTLED_HERE = 4
+    PARTIAL_SETTLED_THERE = 5
+    PARTIAL_SETTLED = 6
+    COMPLETE = 7
+    DECIDED = 8
+    SETTLED_HERE = 9
+    SETTLED_THERE = 10
+    SETTLED = 11
+    ABORTED = 12
+    DROPPED = 13
+
+
+class DeliveryStep(IntEnum):
+    """BEGIN and FINISH are its first and its last frame, DECIDE is an outcome without settlement."""
+
+    BEGIN = 0
+    FINISH = 1
+    ABORT = 2
+    DECIDE = 3
+    SETTLE_HERE = 4
+    SETTLE_THERE = 5
+    DROP = 6
 
 
 class SaslState(IntEnum):
@@ -158,11 +195,11 @@ SESSION_NEXT: Final[dict[tuple[SessionState, SessionStep], SessionState]] = {
     (S.MAPPED, T.SEND_END_ERROR): S.DISCARDING,
     (S.MAPPED, T.RECEIVE_END): S.END_RECEIVED,
     (S.END_SENT, T.RECEIVE_BEGIN): S.END_SENT,
-    (S.END_SENT, T.RECEIVE_END): S.UNMAPPED,
-    (S.END_RECEIVED, T.SEND_END): S.UNMAPPED,
-    (S.END_RECEIVED, T.SEND_END_ERROR): S.UNMAPPED,
+    (S.END_SENT, T.RECEIVE_END): S.END,
+    (S.END_RECEIVED, T.SEND_END): S.END,
+    (S.END_RECEIVED, T.SEND_END_ERROR): S.END,
     (S.DISCARDING, T.RECEIVE_BEGIN): S.DISCARDING,
-    (S.DISCARDING, T.RECEIVE_END): S.UNMAPPED,
+    (S.DISCARDING, T.RECEIVE_END): S.END,
 }
 
 L, K = LinkState, LinkStep
@@ -177,9 +214,57 @@ LINK_NEXT: Final[dict[tuple[LinkState, LinkStep], LinkState]] = {
     (L.ATTACHED, K.SEND_DETACH): L.DETACH_SENT,
     (L.ATTACHED, K.RECEIVE_DETACH): L.DETACH_RECEIVED,
     (L.DETACH_PIPE, K.RECEIVE_ATTACH): L.DETACH_SENT,
-    (L.DETACH_SENT, K.RECEIVE_DETACH): L.DETACHED,
-    (L.DETACH_RECEIVED, K.SEND_DETACH): L.DETACHED,
+    (L.DETACH_SENT, K.RECEIVE_DETACH): L.END,
+    (L.DETACH_RECEIVED, K.SEND_DETACH): L.END,
 }
+
+M, N = DeliveryState, DeliveryStep
+#: The deliveries that a peer sends to us. Frames between the first and the last change nothing.
+INCOMING_NEXT: Final[dict[tuple[DeliveryState, DeliveryStep], DeliveryState]] = {
+    (M.NEW, N.BEGIN): M.PARTIAL,
+    (M.PARTIAL, N.FINISH): M.COMPLETE,
+    (M.PARTIAL, N.ABORT): M.ABORTED,
+    (M.PARTIAL, N.DECIDE): M.PARTIAL_DECIDED,
+    (M.PARTIAL, N.SETTLE_HERE): M.PARTIAL_SETTLED_HERE,
+    (M.PARTIAL, N.SETTLE_THERE): M.PARTIAL_SETTLED_THERE,
+    (M.PARTIAL_DECIDED, N.FINISH): M.DECIDED,
+    (M.PARTIAL_DECIDED, N.ABORT): M.ABORTED,
+    (M.PARTIAL_DECIDED, N.DECIDE): M.PARTIAL_DECIDED,
+    (M.PARTIAL_DECIDED, N.SETTLE_HERE): M.PARTIAL_SETTLED_HERE,
+    (M.PARTIAL_DECIDED, N.SETTLE_THERE): M.PARTIAL_SETTLED_THERE,
+    (M.PARTIAL_SETTLED_HERE, N.FINISH): M.SETTLED_HERE,
+    (M.PARTIAL_SETTLED_HERE, N.ABORT): M.ABORTED,
+    (M.PARTIAL_SETTLED_HERE, N.SETTLE_THERE): M.PARTIAL_SETTLED,
+    (M.PARTIAL_SETTLED_THERE, N.FINISH): M.SETTLED_THERE,
+    (M.PARTIAL_SETTLED_THERE, N.ABORT): M.ABORTED,
+    (M.PARTIAL_SETTLED_THERE, N.SETTLE_HERE): M.PARTIAL_SETTLED,
+    (M.PARTIAL_SETTLED, N.FINISH): M.SETTLED,
+    (M.PARTIAL_SETTLED, N.ABORT): M.ABORTED,
+    (M.COMPLETE, N.DECIDE): M.DECIDED,
+    (M.COMPLETE, N.SETTLE_HERE): M.SETTLED_HERE,
+    (M.COMPLETE, N.SETTLE_THERE): M.SETTLED_THERE,
+    (M.DECIDED, N.DECIDE): M.DECIDED,
+    (M.DECIDED, N.SETTLE_HERE): M.SETTLED_HERE,
+    (M.DECIDED, N.SETTLE_THERE): M.SETTLED_THERE,
+    (M.SETTLED_HERE, N.SETTLE_THERE): M.SETTLED,
+    (M.SETTLED_THERE, N.SETTLE_HERE): M.SETTLED,
+}
+#: The deliveries that we send. One that waits may be settled before its first frame, or be given up.
+OUTGOING_NEXT: Final[dict[tuple[DeliveryState, DeliveryStep], DeliveryState]] = INCOMING_NEXT | {
+    (M.NEW, N.SETTLE_HERE): M.NEW_SETTLED,
+    (M.NEW, N.DROP): M.DROPPED,
+    (M.NEW_SETTLED, N.BEGIN): M.PARTIAL_SETTLED_HERE,
+    (M.NEW_SETTLED, N.DROP): M.DROPPED,
+}
+_OVER: Final = frozenset({M.ABORTED, M.DROPPED})
+#: The states in which a flag of a delivery is set.
+BEGUN: Final = frozenset(M) - {M.NEW, M.NEW_SETTLED, M.DROPPED}
+COMPLETE: Final = frozenset({M.COMPLETE, M.DECIDED, M.SETTLED_HERE, M.SETTLED_THERE, M.SETTLED}) | _OVER
+ABORTED: Final = _OVER
+SETTLED_HERE: Final = _OVER | {
+    M.NEW_SETTLED, M.PARTIAL_SETTLED_HERE, M.PARTIAL_SETTLED, M.SETTLED_HERE, M.SETTLED,
+}  # fmt: skip
+SETTLED_THERE: Final = _OVER | {M.PARTIAL_SETTLED_THERE, M.PARTIAL_SETTLED, M.SETTLED_THERE, M.SETTLED}
 
 A, B = SaslState, SaslStep
 SASL_SERVER_NEXT: Final[dict[tuple[SaslState, SaslStep], SaslState]] = {
@@ -217,3 +302,9 @@ def advance(table: dict[tuple[State, Step], State], state: State, step: Step) ->
     if following is None:
         raise IllegalStep(f"{step.name.lower().replace('_', ' ')} while {state.name.lower().replace('_', ' ')}")
     return following
+
+
+def flat(table: dict[tuple[State, Step], State], states: type[State], width: int, illegal: int) -> bytes:
+    """Return ``table`` as bytes: at ``state * width + step`` the state after that step, or ``illegal``."""
+    numbers = {state * width + step: following for (state, step), following in table.items()}
+    return bytes(numbers.get(number, illegal) for number in range(len(states) * width))

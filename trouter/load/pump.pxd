@@ -3,8 +3,7 @@ cimport cython
 from trouter.engine cimport deliveries
 from trouter.engine.connection cimport Connection
 from trouter.engine.link cimport IncomingLink, OutgoingLink
-from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
-from trouter.engine.session cimport Session
+from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, SessionPort
 
 cdef int _ACCEPTED
 cdef int _REJECTED
@@ -58,7 +57,7 @@ cdef class Sender(LinkSink):
 
     @cython.locals(link=OutgoingLink)
     cpdef bint paused(self)
-    @cython.locals(tally=Tally, links=list, messages=list, out=bytearray, passed=Py_ssize_t, width=Py_ssize_t, link=OutgoingLink, session=Session, delivery=SentDelivery, data=bytes)
+    @cython.locals(tally=Tally, links=list, messages=list, out=bytearray, passed=Py_ssize_t, width=Py_ssize_t, link=OutgoingLink, session=SessionPort, delivery=SentDelivery, data=bytes)
     cpdef bint fill(self, Connection connection) except -1
     @cython.locals(link=OutgoingLink, delivery=SentDelivery, tally=Tally, data=bytes, start=Py_ssize_t, end=Py_ssize_t, more=bint)
     cdef bint _go_on(self) except -1

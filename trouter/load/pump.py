@@ -160,7 +160,7 @@ class Sender(LinkSink):
         if width == 0:
             return False
         link = links[0]
-        session = link._session
+        session = link.session
         while tally.left > 0 and self.in_flight < self._window and session.remote_incoming_window > 0:
             if len(out) >= _BATCH_BYTES:
                 return True
@@ -181,7 +181,7 @@ class Sender(LinkSink):
             if tally.timed:
                 delivery.sent_at_s = perf_counter()
             if self._presettled:
-                delivery.settled = True
+                delivery.mark_settled()
             else:
                 self.in_flight += 1
             self._current = delivery

@@ -355,7 +355,7 @@ class MemoryClient:
             sink = event.link.sink
             if isinstance(sink, MemorySender | MemoryReceiver):
                 sink.detached = event
-            if self.answers_detaches or event.link.state is LinkState.DETACHED:
+            if self.answers_detaches or event.link.state is LinkState.END:
                 event.link.detach(event.closed)
         elif isinstance(event, SessionEnded):
             self.ended.append(event)

@@ -178,7 +178,8 @@ class SentMessage:
     def __init__(self, sender: MemorySender, settled: bool, state: object) -> None:
         self.sender = sender
         self.delivery = ClientDelivery(sender.link)
-        self.delivery.settled = settled
+        if settled:
+            self.delivery.mark_settled()
         self.delivery.sent = self
         self.delivery.transfer_state = None if state is None else _encoded(state)[1]
         self.history: list[tuple[object, bool]] = []
@@ -221,9 +222,7 @@ class SentMessage:
         """Send the part that can go; return whether the next message may."""
         link = self.sender.link
         if self._aborted:
-            if self.delivery.begun:
-                link.abort(self.delivery)
-            self.delivery.complete = self.delivery.aborted = True
+            link.abort(self.delivery)
             return True
         if self._left or not self.delivery.begun or not self._more:
             left = bytes(self._left)
