@@ -1140,3 +1140,21 @@ def test_the_first_inside_consumer_brings_credit_and_the_last_one_ends_credit() 
     (sent,) = room.send(sender, 1)
     assert sent.history == [(Released(), True)]
     assert sender.credit == 0
+
+
+def test_a_message_behind_that_of_a_lost_client_is_not_sent_over_its_lost_link() -> None:
+    """It sends to itself in pieces; when it is lost, its message is aborted, and the next is not begun on its link."""
+    router = MemoryRouter()
+    client, other = router.connect(), router.connect()
+    own = client.sender("q")
+    client.receiver("q", credit=10)
+    waiting = other.sender("q")
+    router.pump()
+    own.begin(compose(bytes(200_000))[:150_000])
+    router.pump()
+    sent = waiting.send(compose(b"next"))
+    router.pump()
+    client.drop()
+    router.pump()
+    assert sent.outcome is not None
+    assert not any(session.outgoing.count for session in client.server.sessions())

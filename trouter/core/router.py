@@ -178,6 +178,7 @@ class Router:
 
     def lose_session(self, session: Session, error: Error | None = None) -> None:
         """Handle the loss of every link of a session in one pass over its deliveries; ``error`` is the peer's."""
+        session.silence()  # else a message that the loss of one link frees would begin on another one of them
         own: dict[LinkPort, list[Delivery]] = {}
         for delivery in (*session.incoming.all(), *session.outgoing.all()):
             own.setdefault(delivery.link, []).append(delivery)
