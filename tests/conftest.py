@@ -6,6 +6,7 @@ Without TROUTER_PURE no test runs while compiled modules are older than their so
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 from pathlib import Path
@@ -52,6 +53,14 @@ def pytest_collection_finish() -> None:
     """Freeze the objects that the collection made, so that the garbage collector does not scan them in each test."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away the router's log for a test; an earlier test of this process may have started a router."""
+    logger = logging.getLogger("trouter")
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "propagate", True)
 
 
 # A shell makes its background processes ignore these signals; each process that a test starts would inherit that.

@@ -24,6 +24,7 @@ from trouter.wire.performatives import Attach, Detach, Error, Source, Target
 
 from .test_router_policy import Takes, admit, request, router_policy
 
+pytestmark = pytest.mark.usefixtures("unlogged")
 PACKAGE = Path(trouter.__file__).parent
 #: A module counts if it decides, counts or writes. These only spell or split a text, or return the time or a level, and
 #: so do the modules at the top of the package, which every room may import.
