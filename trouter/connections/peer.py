@@ -1,8 +1,9 @@
 """One connection, accepted or dialled: the seven objects that it consists of, its nursery, its events, and its end.
 
-These are, besides the engine's: ``Peer``, its lifetime and its login (``auth/login.py`` or ``dialled``), which it is made
-with, the record, the stream over the socket, and, once the peer's open is admitted, the membership and the sessions with
-their links. Each is complete when it is made. None of them refers to the peer, so that everything is freed as soon as the peer has ended.
+These are, besides the engine's: ``Peer``, its lifetime and its login (``auth/login.py`` or ``dialled``), which it is
+made with, the record, the stream over the socket, and, once the peer's open is admitted, the membership and the
+sessions with their links. Each is complete when it is made. None of them refers to the peer, so that everything is
+freed as soon as the peer has ended.
 
 The poller reads and routes (``stream``). The task of ``run`` handles the rare events, and nothing more is read until it
 has. Its nursery holds the tasks of sessions that wait for answers. Whatever ends the peer ends all tasks.
