@@ -677,6 +677,16 @@ def test_a_record_goes_with_its_last_user() -> None:
     assert not router.core.table.entries
 
 
+def test_an_address_may_be_a_symbol() -> None:
+    router, client = one()
+    receiver = client.receiver(Symbol("q"), credit=1)
+    sent = client.sender("q").send(compose(b"x"))
+    router.pump()
+    assert len(receiver.received) == 1
+    assert sent.outcome is None
+    assert reaches(router, Symbol("other"), "other")
+
+
 def test_anonymous_traffic_makes_no_record() -> None:
     router, client = one()
     sent = client.sender().send(compose(b"x", to="nowhere"))

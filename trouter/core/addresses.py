@@ -77,8 +77,10 @@ def parse_address(
 ) -> Address:
     """Return ``text`` classified for router ``router_id``; only a mobile address takes ``phase`` and ``tenant``.
 
-    ``phase`` is one of PHASES, else ValueError; ``tenant`` has no slash at its end. Any text is an address.
+    ``phase`` is one of PHASES, else ValueError; ``tenant`` has no slash at its end. Any text is an address, that of a
+    symbol too: the standard gives an address no type (3.5.3).
     """
+    text = str(text)
     if phase not in PHASES:
         raise ValueError(f"no such phase: {phase!r}")
     path = plain(text)
