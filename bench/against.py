@@ -7,8 +7,8 @@ clients are this checkout's. A ratio below 1 is a gain.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -16,15 +16,13 @@ from typing import Final
 from trouter.load.led import Led
 from trouter.load.plan import Load
 
-from .chapters import KILO, ROWS, SMALL, Bench
+from .chapters import KILO, LINE_RATES, ROWS, Bench, routers_in_line
 from .managing import start_s
 from .measure import Sample, Spread, handshakes, pair, pair_across, ratios
-from .servers import Router, free_port
+from .servers import Router
 
 NOW: Final = "this"
 THEN: Final = "other"
-#: Messages a second that a line of two routers carries at least; the time of a run becomes a count by it.
-LINE_RATES: Final = (100_000, 10_000, 200)
 
 
 def compare(bench: Bench, python: str) -> None:
@@ -45,7 +43,7 @@ def compare(bench: Bench, python: str) -> None:
             {name: partial(handshakes, each, bench.extent.seconds) for name, each in routers.items()},
         )
     with ExitStack() as stack:
-        lines = {name: stack.enter_context(line(bench, program)) for name, program in programs.items()}
+        lines = {name: stack.enter_context(routers_in_line(bench, program)) for name, program in programs.items()}
         for row, rate in zip(ROWS[:3], LINE_RATES, strict=True):
             load = replace(row.load, count=int(rate * bench.extent.seconds))
             relate(
@@ -63,19 +61,6 @@ def relate(bench: Bench, row: str, subjects: dict[str, Callable[[], Sample]]) ->
     """Measure a row on both, and report the ratio of the CPU for a message."""
     samples = bench.interleave(row, subjects)
     bench.figure(f"{row}: CPU, this to the other", ratios(samples[NOW], samples[THEN]), "x", 1.03)
-
-
-@contextmanager
-def line(bench: Bench, program: str) -> Iterator[tuple[Router, Router]]:
-    """Run two routers in line that have found each other."""
-    terms = f"host: 127.0.0.1, port: {free_port()}, role: inter-router, saslMechanisms: ANONYMOUS, linkCapacity: 1000"
-    listens, dials = f"listener {{ {terms}, allowInsecureRole: yes }}", f"connector {{ {terms} }}"
-    with (
-        Router(bench.new_folder("router"), mode="interior", router_id="Near", more=listens, python=program) as near,
-        Router(bench.new_folder("router"), mode="interior", router_id="Far", more=dials, python=program) as far,
-    ):
-        pair_across(near, far, replace(SMALL, count=1000))
-        yield near, far
 
 
 def idle(bench: Bench, programs: dict[str, str]) -> dict[str, Spread]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -31,6 +32,8 @@ from .servers import Epmd, HAProxy, Rabbit, Router, Server, free_port
 KILO: Final = 1024
 HAPROXY_SINK: Final = "HAProxy to a sink"
 HAPROXY_ROUTER: Final = "HAProxy to the router"
+#: Messages a second that two routers in line carry at least: the time of a run becomes a count by it.
+LINE_RATES: Final = (100_000, 10_000, 200)
 #: Connections of a receiver that listens on all addresses of the addresses chapter.
 _RECEIVERS: Final = 4
 #: Seconds of the hello measurement.
@@ -355,18 +358,23 @@ def failing(bench: Bench) -> None:
         bench.figure(f"a router {what}", Spread.of([run[key] for run in runs]), unit, target)
 
 
-def line(bench: Bench) -> None:
-    """Compare a pair on two routers in line with a pair on one: CPU of each router."""
-    port = free_port()
-    terms = f"host: 127.0.0.1, port: {port}, role: inter-router, saslMechanisms: ANONYMOUS, linkCapacity: 1000"
+@contextmanager
+def routers_in_line(bench: Bench, python: str = sys.executable) -> Iterator[tuple[Router, Router]]:
+    """Run two routers of the environment of ``python`` that have found each other."""
+    terms = f"host: 127.0.0.1, port: {free_port()}, role: inter-router, saslMechanisms: ANONYMOUS, linkCapacity: 1000"
     listens, dials = f"listener {{ {terms}, allowInsecureRole: yes }}", f"connector {{ {terms} }}"
     with (
-        Router(bench.new_folder("router"), mode="interior", router_id="Near", more=listens) as near,
-        Router(bench.new_folder("router"), mode="interior", router_id="Far", more=dials) as far,
-        bench.router() as single,
+        Router(bench.new_folder("router"), mode="interior", router_id="Near", more=listens, python=python) as near,
+        Router(bench.new_folder("router"), mode="interior", router_id="Far", more=dials, python=python) as far,
     ):
-        pair_across(near, far, replace(SMALL, count=1000))  # the routers have found each other when it ends
-        for row, rate in zip(ROWS[:3], (100_000, 10_000, 200), strict=True):
+        pair_across(near, far, replace(SMALL, count=1000))
+        yield near, far
+
+
+def line(bench: Bench) -> None:
+    """Compare a pair on two routers in line with a pair on one: CPU of each router."""
+    with routers_in_line(bench) as (near, far), bench.router() as single:
+        for row, rate in zip(ROWS[:3], LINE_RATES, strict=True):
             # a count of messages instead of seconds: a router learns of another's new address within a second
             load = replace(row.load, count=int(rate * bench.extent.seconds))
             subjects: dict[str, Callable[[], Sample]] = {

@@ -1,7 +1,8 @@
 """SASL mechanisms: what the router, its client and its tools need to know of each, declared once.
 
 A plugin declares a mechanism of its own by returning a ``Mechanism`` in place of its name. The names in ``STANDARD``
-mean the mechanisms of the standards, whoever serves them, so that no plugin can take away what protects a password.
+mean the mechanisms of the standards, also if a plugin serves them, so that no plugin can take away what protects a
+password.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one place where routing endpoints of links are made: each is complete, and its link's owner, when it is returned.
 
-Every link of the router comes from here, whoever attached it: a client's, an auto link, a link of a link route, one to
-a neighbour, to an edge router or over the uplink, and one whose receiver is the router itself.
+A link that a peer attached comes from here, and so does one that the router attached: a client's, an auto link, a
+link of a link route, one to a neighbour, to an edge router or over the uplink, and one whose receiver is the router.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Connection(ConnectionPort):
         budget: Budget | None = None,
         owner: Any = None,
     ) -> None:
-        """``owner`` serves the connection, for those who know only the engine."""
+        """``owner`` serves the connection; the router's hub and links find it by the engine's connection."""
         super().__init__(outbox, budget or Budget(UNLIMITED))
         self.owner = owner
         self.limits = limits
