@@ -35,9 +35,9 @@ from trouter.wire.performatives import Error, Open
 from trouter.wire.transfers import Undecodable
 
 from .address import ServerAddress, parse_url
-from .ends import End
+from .closable import Closable
 from .errors import AuthenticationFailed, ClientError, ConnectionClosed, LimitReached
-from .link import Link
+from .link import AttachedLink
 from .opening import LinkOpener
 from .ports import Departing, SessionPort
 from .sasl import REFUSALS, Anonymous, SaslMechanism, check_success, with_password
@@ -105,7 +105,7 @@ async def connect(
     try:
         connection = Connection(transport, local_open, limits, mechanisms)
         with trio.fail_at(deadline):
-            await connection._introduce()
+            await connection._log_in_and_open()
         async with _running(connection, close_timeout):
             yield connection
     finally:
@@ -117,8 +117,8 @@ async def _running(connection: Connection, close_timeout_s: float) -> AsyncItera
     """Read, write and keep time during the block, and close the connection at its end."""
     raised: BaseException | None = None
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(connection._read)
-        nursery.start_soon(connection._write)
+        nursery.start_soon(connection._read_input)
+        nursery.start_soon(connection._write_output)
         nursery.start_soon(connection._keep_time)
         try:
             yield
@@ -146,13 +146,13 @@ def default_mechanisms(address: ServerAddress, user: str | None, password: str |
     return with_password(user, password)
 
 
-class Connection(End, LinkOpener):
+class Connection(Closable, LinkOpener):
     """A connection to a server; made by ``connect``. Its links share a session, except streaming receivers."""
 
     def __init__(
         self, transport: Transport, local_open: Open, limits: EngineLimits, mechanisms: Sequence[SaslMechanism]
     ) -> None:
-        super().__init__()
+        super().__init__("connection")
         self._transport = transport
         self._mechanisms = mechanisms
         self._mechanism: SaslMechanism | None = None
@@ -197,7 +197,7 @@ class Connection(End, LinkOpener):
             await session.aclose()
 
     def _begin_session(self) -> Session:
-        self._check()
+        self._check_usable()
         try:
             begun = self._engine.add_session()
         except Misuse as full:
@@ -239,44 +239,44 @@ class Connection(End, LinkOpener):
             super()._end(failure)
             for session in list(self._sessions):
                 session._end(failure)
-            self._let_go()
+            self._wake_leaving()
 
-    def _lose(self, why: str) -> None:
+    def _lose_socket(self, why: str) -> None:
         """End the connection, because the socket failed."""
         self._over = True
         self._end(ConnectionClosed(None, why))
-        self._let_go()
+        self._wake_leaving()
         self._wake_all()
         self._reading.cancel()
 
-    async def _until_gone(self, end: Departing) -> None:
+    async def _wait_until_over(self, end: Departing) -> None:
         """Wait until the peer has ended ``end`` too, or cannot any more."""
         self._leaving.add(end)
         try:
-            while not (end._gone() or self._over or not self.usable):
+            while not (end._is_over() or self._over or not self.usable):
                 await end._changed.park()
         finally:
             self._leaving.discard(end)
 
-    def _let_go(self) -> None:
+    def _wake_leaving(self) -> None:
         """Wake the tasks that wait for the peer's end of a session or link."""
         for end in list(self._leaving):
-            if end._gone() or self._over or not self.usable:
+            if end._is_over() or self._over or not self.usable:
                 end._changed.unpark_all()
 
     # --- login and open
 
-    async def _introduce(self) -> None:
+    async def _log_in_and_open(self) -> None:
         """Authenticate and exchange opens; ConnectionClosed, OSError, and the errors of a mechanism."""
         if self._sasl is None:
             self._engine.open()
         while True:
             while self._engine.events:
-                await self._handle_first(self._engine.events.pop(0))
+                await self._handle_login_event(self._engine.events.pop(0))
             self._engine.flush()
             while not self._transport.send(self._engine.out):
                 await self._transport.wait_writable()
-            self._check()
+            self._check_usable()
             if self._remote is not None:
                 return
             data = await self._transport.receive()
@@ -284,7 +284,7 @@ class Connection(End, LinkOpener):
                 raise ConnectionClosed(None, "the server closed the socket")
             self._engine.receive_data(data)
 
-    async def _handle_first(self, event: Event) -> None:
+    async def _handle_login_event(self, event: Event) -> None:
         sasl = self._sasl
         if isinstance(event, SaslMechanismsOffered) and sasl is not None:
             self._mechanism = next((each for each in self._mechanisms if each.name in event.mechanisms), None)
@@ -308,54 +308,54 @@ class Connection(End, LinkOpener):
             self._engine.open()
             self._engine.receive_data(b"")
         else:
-            self._handle(event)
+            self._handle_event(event)
 
     # --- reading
 
-    async def _read(self) -> None:
+    async def _read_input(self) -> None:
         """Read and process the input, until the connection has ended."""
         engine = self._engine
         with self._reading:
-            self._take_events()
+            self._handle_events()
             while not engine.finished:
                 try:
                     data = await self._transport.receive()
                 except OSError as error:
-                    self._lose(str(error))
+                    self._lose_socket(str(error))
                     return
                 if not data:
-                    self._lose("the server closed the socket")
+                    self._lose_socket("the server closed the socket")
                     return
                 engine.receive_data(data)
-                self._take_events()
+                self._handle_events()
             while engine.out and not self._over:
                 self._flush_soon()
                 await self._written.park()
         self._over = True
         self._wake_all()
-        self._let_go()
+        self._wake_leaving()
 
-    def _take_events(self) -> None:
+    def _handle_events(self) -> None:
         """Handle the engine's events, and write the answers."""
         engine = self._engine
         while engine.events:
             events = engine.events[:]
             engine.events.clear()
             for event in events:
-                self._handle(event)
+                self._handle_event(event)
         if self._leaving:
-            self._let_go()
+            self._wake_leaving()
         self._flush_if_touched()
 
-    def _handle(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if isinstance(event, LinkAttached):
-            if isinstance(event.link.context, Link):
-                event.link.context._attached(event.attach)
+            if isinstance(event.link.context, AttachedLink):
+                event.link.context.on_attached(event.attach)
             else:
                 event.link.refuse(_NOT_OURS)
         elif isinstance(event, LinkDetached):
-            if isinstance(event.link.context, Link):
-                event.link.context._detached(event.error, event.closed, event.fault)
+            if isinstance(event.link.context, AttachedLink):
+                event.link.context.on_detached(event.error, event.closed, event.fault)
             else:
                 event.link.detach(event.closed)
         elif isinstance(event, SessionBegun):
@@ -363,10 +363,10 @@ class Connection(End, LinkOpener):
                 event.session.begin()
                 event.session.end(_NOT_OURS)
             else:
-                event.session.context._begun()
+                event.session.context.on_begun()
         elif isinstance(event, SessionEnded):
             if event.session.context is not None:
-                event.session.context._ended(event.error, event.fault)
+                event.session.context.on_ended(event.error, event.fault)
             else:
                 event.session.end()
             self._engine.drop_session(event.session)
@@ -388,7 +388,7 @@ class Connection(End, LinkOpener):
         while period_s > 0:
             await trio.sleep(period_s)
             self._engine.tick(trio.current_time())
-            self._take_events()
+            self._handle_events()
             if self._engine.failed:
                 self._over = True
                 self._reading.cancel()
@@ -405,7 +405,7 @@ class Connection(End, LinkOpener):
         try:
             done = self._transport.send(engine.out)
         except OSError as error:
-            self._lose(str(error))
+            self._lose_socket(str(error))
             return
         if not done or engine.paused:
             self._flush_soon()
@@ -420,7 +420,7 @@ class Connection(End, LinkOpener):
         if self._engine.touched:
             self._flush()
 
-    async def _write(self) -> None:
+    async def _write_output(self) -> None:
         """Write the rest as the socket takes it; resume paused links once there is room again."""
         engine = self._engine
         low = self._limits.low_water_bytes
@@ -435,7 +435,7 @@ class Connection(End, LinkOpener):
             try:
                 done = self._transport.send(engine.out)
             except OSError as error:
-                self._lose(str(error))
+                self._lose_socket(str(error))
                 return
             if engine.paused and len(engine.out) <= low:
                 engine.resume_output()

@@ -31,13 +31,13 @@ class ReceiverPort(Protocol):
     _stream: bool
     _streams: set[Delivery]
 
-    def _check(self) -> None:
+    def _check_usable(self) -> None:
         """Raise the error that ended the receiver."""
 
-    async def _until(self, condition: Callable[[], bool], lot: trio.lowlevel.ParkingLot) -> None:
+    async def _wait_until(self, condition: Callable[[], bool], lot: trio.lowlevel.ParkingLot) -> None:
         """Wait until ``condition`` holds; raise the error that ended the receiver."""
 
-    def _let_go(self) -> None:
+    def _free_credit(self) -> None:
         """Count one delivery less against the credit."""
 
 
@@ -55,7 +55,7 @@ class Delivery:
         self._changed: trio.lowlevel.ParkingLot | None = None
         self._decided = False
         self._discarded = False
-        self._let_go = False
+        self._credit_freed = False
         self._unread: list[bytes] = []
         self._read = False
         #: The sender wants no outcome.
@@ -152,19 +152,19 @@ class Delivery:
             self._read = True
             return piece
         await trio.lowlevel.checkpoint_if_cancelled()
-        await self._until(lambda: bool(self._pieces) or self._delivery.complete or self._discarded)
+        await self._wait_until(lambda: bool(self._pieces) or self._delivery.complete or self._discarded)
         if self._delivery.aborted and not self._decided:
             raise DeliveryAborted(None, "the sender took the delivery back")
         if not self._pieces:
             if self._discarded:
-                self._receiver._check()
+                self._receiver._check_usable()
                 raise RuntimeError("the delivery was settled before it was read")
             self._receiver._streams.discard(self)
             if self.presettled:
-                self._done()
+                self._free_credit()
             return None
         piece = self._pieces.popleft()
-        self._release(len(piece))
+        self._release_bytes(len(piece))
         return piece
 
     # --- the outcome
@@ -201,7 +201,7 @@ class Delivery:
         await trio.lowlevel.checkpoint_if_cancelled()
         self.settle_nowait(state)
         if self._receiver._mode is ReceiverSettleMode.SECOND and not self.presettled:
-            await self._until(lambda: self._delivery.remote_settled)
+            await self._wait_until(lambda: self._delivery.remote_settled)
         else:
             await self._receiver._connection._let_others_run()
 
@@ -211,7 +211,7 @@ class Delivery:
             raise RuntimeError("the delivery was settled before")
         if not self.presettled:
             receiver = self._receiver
-            receiver._check()
+            receiver._check_usable()
             receiver._session._session.settle_incoming(
                 self._delivery,
                 state.descriptor if isinstance(state, State) else 0,
@@ -220,18 +220,18 @@ class Delivery:
             )
             receiver._connection._flush_soon()
         self._decided = True
-        self._discard()
-        self._done()
+        self._discard_unread()
+        self._free_credit()
 
-    def _done(self) -> None:
+    def _free_credit(self) -> None:
         """Count it no longer against the receiver's credit, once."""
-        if not self._let_go:
-            self._let_go = True
-            self._receiver._let_go()
+        if not self._credit_freed:
+            self._credit_freed = True
+            self._receiver._free_credit()
 
     # --- arrival
 
-    def _add(self, piece: bytes) -> None:
+    def _add_piece(self, piece: bytes) -> None:
         self.presettled = self._delivery.remote_settled
         if not self._receiver._stream:
             if not self._whole:
@@ -246,36 +246,36 @@ class Delivery:
             elif piece:
                 self._pieces.append(piece)
             self._receiver._session._session.hold(len(piece))
-            self._wake()
+            self._wake_waiting()
 
-    def _abort(self) -> None:
-        self._discard()
-        self._done()
-        self._wake()
+    def _mark_aborted(self) -> None:
+        self._discard_unread()
+        self._free_credit()
+        self._wake_waiting()
 
-    def _discard(self) -> None:
+    def _discard_unread(self) -> None:
         """Discard what was not read of a streamed message."""
         if self._receiver._stream and not self._discarded:
             self._discarded = True
             self._receiver._streams.discard(self)
             count = sum(map(len, self._pieces))
             self._pieces.clear()
-            self._release(count)
+            self._release_bytes(count)
 
-    def _release(self, count: int) -> None:
+    def _release_bytes(self, count: int) -> None:
         """Release bytes that were read, so that the session's window opens again."""
         if count:
             self._receiver._session._session.release(count)
             self._receiver._connection._flush_if_touched()
 
-    def _wake(self) -> None:
+    def _wake_waiting(self) -> None:
         if self._changed is not None:
             self._changed.unpark_all()
 
-    async def _until(self, condition: Callable[[], bool]) -> None:
+    async def _wait_until(self, condition: Callable[[], bool]) -> None:
         if self._changed is None:
             self._changed = trio.lowlevel.ParkingLot()
-        await self._receiver._until(condition, self._changed)
+        await self._receiver._wait_until(condition, self._changed)
 
 
 class Pieces:

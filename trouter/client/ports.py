@@ -8,7 +8,7 @@ import trio
 
 from trouter.engine.session import Session as EngineSession
 
-from .ends import End
+from .closable import Closable
 from .errors import ClientError
 
 
@@ -17,7 +17,7 @@ class Departing(Protocol):
 
     _changed: trio.lowlevel.ParkingLot
 
-    def _gone(self) -> bool:
+    def _is_over(self) -> bool:
         """Return whether the peer has ended it, or cannot any more."""
 
 
@@ -35,7 +35,7 @@ class ConnectionPort(Protocol):
     def _flush_if_touched(self) -> None:
         """Write the pending bytes if the engine has any."""
 
-    async def _until_gone(self, end: Departing) -> None:
+    async def _wait_until_over(self, end: Departing) -> None:
         """Wait until the peer has ended ``end`` too, or cannot any more."""
 
     async def _let_others_run(self) -> None:
@@ -47,7 +47,7 @@ class SessionPort(Protocol):
 
     connection: ConnectionPort
     _session: EngineSession
-    _links: set[End]
+    _links: set[Closable]
 
     async def aclose(self) -> None:
         """End the session with its links, and wait until the peer has ended it too."""

@@ -11,12 +11,13 @@ from typing import Any
 
 import trio
 
+from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery as EngineDelivery
 from trouter.engine.ports import LinkPort
 from trouter.wire.performatives import RELEASED, encode_state
 
 from .delivery import Delivery
-from .link import IncomingLink, ReceiverSettleMode, ReceivingLink
+from .link import ClientLink, ReceiverSettleMode
 from .ports import SessionPort
 
 
@@ -31,15 +32,14 @@ class _ReceivedDelivery(EngineDelivery):
         self.shown: Delivery | None = None
 
 
-class Receiver(ReceivingLink):
+class Receiver(ClientLink):
     """A receiving link; made by ``open_receiver``. Iterate over it, or call ``receive``."""
-
-    _incoming = True
 
     def __init__(
         self, session: SessionPort, name: str | None, mode: ReceiverSettleMode, credit: int, *, stream: bool
     ) -> None:
-        super().__init__(session, name)
+        super().__init__(session, name, incoming=True)
+        self._link: IncomingLink = self._attached.link  # type: ignore[assignment]  # as ``incoming`` says
         self._mode = mode
         self._stream = stream
         #: The most deliveries that automatic credit allows at once; 0 if the caller gives credit.
@@ -50,8 +50,9 @@ class Receiver(ReceivingLink):
         self._ready: deque[Delivery] = deque()
         #: Streamed deliveries with bytes held here, or still to come.
         self._streams: set[Delivery] = set()
+        #: Tasks that wait for a delivery, and for the end of a drain.
         self._arrived = trio.lowlevel.ParkingLot()
-        self._link: IncomingLink
+        self._drained = trio.lowlevel.ParkingLot()
 
     # --- taking deliveries
 
@@ -61,15 +62,15 @@ class Receiver(ReceivingLink):
         if self._ready:
             await self._connection._let_others_run()
         while not self._ready:
-            await self._until(lambda: bool(self._ready), self._arrived)
-        return self._take()
+            await self._wait_until(lambda: bool(self._ready), self._arrived)
+        return self._pop_ready()
 
     def receive_nowait(self) -> Delivery:
         """Return the next delivery if one is here; else raise trio.WouldBlock, or the error that ended the link."""
         if not self._ready:
-            self._check()
+            self._check_usable()
             raise trio.WouldBlock
-        return self._take()
+        return self._pop_ready()
 
     def __aiter__(self) -> Receiver:
         return self
@@ -77,10 +78,10 @@ class Receiver(ReceivingLink):
     async def __anext__(self) -> Delivery:
         return await self.receive()
 
-    def _take(self) -> Delivery:
+    def _pop_ready(self) -> Delivery:
         delivery = self._ready.popleft()
         if delivery.presettled and not self._stream:
-            delivery._done()
+            delivery._free_credit()
         return delivery
 
     # --- credit
@@ -89,7 +90,7 @@ class Receiver(ReceivingLink):
         """Grant the peer ``count`` more deliveries. Only for receivers with ``credit=0``, else RuntimeError."""
         if self._allowance > 0:
             raise RuntimeError("this receiver gives credit by itself")
-        self._check()
+        self._check_usable()
         self._link.grant(count)
         self._connection._flush_soon()
 
@@ -99,16 +100,16 @@ class Receiver(ReceivingLink):
         The deliveries that came are then here for ``receive_nowait``. Automatic credit stops; ``resume`` starts it
         again.
         """
-        self._check()
+        self._check_usable()
         self._paused = True
         self._link.drain()
         self._connection._flush()
-        await self._until(self._is_drained)
+        await self._wait_until(self._is_drained, self._drained)
         await trio.lowlevel.checkpoint()
 
     def resume(self) -> None:
         """Start automatic credit again after ``drain``."""
-        self._check()
+        self._check_usable()
         self._paused = False
         self._replenish()
 
@@ -124,8 +125,8 @@ class Receiver(ReceivingLink):
             self._link.grant(free)
             self._connection._flush_soon()
 
-    def _let_go(self) -> None:
-        """Count a delivery as done."""
+    def _free_credit(self) -> None:
+        """Count a delivery no longer against the allowance."""
         self._held -= 1
         self._replenish()
 
@@ -144,14 +145,14 @@ class Receiver(ReceivingLink):
             self._held += 1
             if self._stream:
                 self._streams.add(ours)
-                self._put(ours)
-        ours._add(data[start:end])
+                self._push_ready(ours)
+        ours._add_piece(data[start:end])
         if delivery.complete and not self._stream:
-            self._put(ours)
+            self._push_ready(ours)
         if self._paused or not self._allowance:
-            self._changed.unpark_all()  # a task may wait in drain
+            self._drained.unpark_all()
 
-    def _put(self, delivery: Delivery) -> None:
+    def _push_ready(self, delivery: Delivery) -> None:
         self._ready.append(delivery)
         self._arrived.unpark()
 
@@ -160,24 +161,25 @@ class Receiver(ReceivingLink):
         received: _ReceivedDelivery = delivery  # type: ignore[assignment]  # made by ``make_delivery``
         ours = received.shown
         if ours is not None:
-            ours._abort()
+            ours._mark_aborted()
             if ours in self._ready:
                 self._ready.remove(ours)
-        self._changed.unpark_all()
+        self._drained.unpark_all()
 
     def on_disposition(self, delivery: EngineDelivery) -> None:
         """Note that the sender settled, or changed its state."""
         received: _ReceivedDelivery = delivery  # type: ignore[assignment]  # made by ``make_delivery``
         if received.shown is not None:
-            received.shown._wake()
+            received.shown._wake_waiting()
 
     def on_drained(self, link: LinkPort) -> None:
         """Note that the sender gave its credit back."""
-        self._changed.unpark_all()
+        self._drained.unpark_all()
 
     # --- the end
 
-    def _leave(self) -> None:
+    def _settle_unread(self) -> None:
+        """See ``LinkOwner``."""
         released = encode_state(RELEASED)
         session = self._session._session
         for delivery in self._ready:
@@ -190,10 +192,9 @@ class Receiver(ReceivingLink):
         self._replenish()
         self._connection._flush()
 
-    def _forget(self) -> None:
+    def _forget_deliveries(self) -> None:
         """Forget deliveries that cannot be settled any more; keep complete pre-settled ones for the application."""
-        session = self._session._session
-        session.drop_link_deliveries(self._link, True)
+        super()._forget_deliveries()
         for unread in list(self._streams):
-            unread._discard()
+            unread._discard_unread()
         self._ready = deque(each for each in self._ready if each.presettled and each.complete and not self._stream)

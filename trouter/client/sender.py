@@ -13,6 +13,7 @@ from typing import Final, Generic, TypeVar
 
 import trio
 
+from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import Delivery as EngineDelivery
 from trouter.engine.ports import LinkPort
 from trouter.wire.constants import RECEIVED
@@ -23,7 +24,7 @@ from trouter.wire.pieces import BodyWriter
 from trouter.wire.types import Described
 
 from .errors import OutcomeUnknown
-from .link import Link, OutgoingLink, SenderSettleMode, terminus_address
+from .link import ClientLink, SenderSettleMode
 from .ports import SessionPort
 
 #: The outcome of a delivery: Accepted, Rejected, Released, Modified, an unknown state as ``Described``, or None if it
@@ -82,20 +83,20 @@ class Tracker:
             await trio.lowlevel.checkpoint_if_cancelled()
             await self._sender._connection._let_others_run()
         else:
-            await self._sender._until(self._is_done, self._lot())
-        return self._known()
+            await self._sender._wait_until(self._is_done, self._parking_lot())
+        return self._known_outcome()
 
-    def _known(self) -> Outcome:
+    def _known_outcome(self) -> Outcome:
         """Return the outcome, which is known; OutcomeUnknown."""
         if isinstance(self._outcome, DecodeError):
             raise OutcomeUnknown("amqp:decode-error", f"the peer's delivery state cannot be decoded: {self._outcome}")
         return self._outcome
 
-    async def _until_written(self) -> None:
+    async def _wait_until_written(self) -> None:
         if not self._is_written():
-            await self._sender._until(self._is_written, self._lot())
+            await self._sender._wait_until(self._is_written, self._parking_lot())
 
-    def _lot(self) -> trio.lowlevel.ParkingLot:
+    def _parking_lot(self) -> trio.lowlevel.ParkingLot:
         if self._changed is None:
             self._changed = trio.lowlevel.ParkingLot()
         return self._changed
@@ -106,14 +107,14 @@ class Tracker:
     def _is_written(self) -> bool:
         return self._written or self.done
 
-    def _wrote(self) -> None:
+    def _mark_written(self) -> None:
         self._written = True
         if self._delivery.complete and self._delivery.settled:
             self.done = True
         if self._changed is not None:
             self._changed.unpark_all()
 
-    def _finish(self, outcome: Outcome | DecodeError) -> None:
+    def _set_outcome(self, outcome: Outcome | DecodeError) -> None:
         if not self.done:
             self._outcome = outcome
             self.done = True
@@ -121,25 +122,15 @@ class Tracker:
                 self._changed.unpark_all()
 
 
-class Sender(Link):
+class Sender(ClientLink):
     """A sending link; made by ``open_sender``. Any number of tasks may send at once."""
 
     def __init__(self, session: SessionPort, name: str | None, mode: SenderSettleMode) -> None:
-        super().__init__(session, name)
+        super().__init__(session, name, incoming=False)
+        self._link: OutgoingLink = self._attached.link  # type: ignore[assignment]  # as ``incoming`` says
         self._mode = mode
         self._line: deque[Tracker] = deque()
         self._next_number = 0
-        self._link: OutgoingLink
-
-    @property
-    def address(self) -> str:
-        """Address of the target; "" if each message has its own, in ``properties.to``."""
-        return terminus_address(self.target)
-
-    @property
-    def credit(self) -> int:
-        """Deliveries that the peer accepts now."""
-        return self._link.credit if self.usable else 0
 
     async def send(self, message: Message | Encoded, *, settled: bool | None = None) -> Outcome:
         """Send, wait for the outcome, and return it; it may be a refusal.
@@ -148,20 +139,20 @@ class Sender(Link):
         the message is written in full, the message was not sent; after that, it was.
         """
         tracker = await self.submit(message, settled=settled)
-        return tracker._known() if tracker.done else await tracker.outcome()
+        return tracker._known_outcome() if tracker.done else await tracker.outcome()
 
     async def submit(self, message: Message | Encoded, *, settled: bool | None = None) -> Tracker:
         """Send, and return a tracker for the outcome once the message is written."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        tracker = self._offer(message, settled)
+        tracker = self._queue_message(message, settled)
         self._connection._flush()
         if tracker._written:
             await self._connection._let_others_run()
             return tracker
         try:
-            await tracker._until_written()
+            await tracker._wait_until_written()
         except BaseException:
-            self._withdraw(tracker)
+            self._withdraw_message(tracker)
             raise
         return tracker
 
@@ -170,7 +161,7 @@ class Sender(Link):
 
         The message is written together with others of this task, before the task next waits.
         """
-        self._check()
+        self._check_usable()
         link = self._link
         session = self._session._session
         connection = session.connection
@@ -181,7 +172,7 @@ class Sender(Link):
             or len(connection.out) >= connection.high_water
         ):
             raise trio.WouldBlock
-        tracker = self._offer(message, settled)
+        tracker = self._queue_message(message, settled)
         self._connection._flush_soon()
         return tracker
 
@@ -218,22 +209,22 @@ class Sender(Link):
             async for chunk in _each(chunks):
                 piece = bytes(chunk) if writer is None else writer.piece(chunk)
                 if tracker is None:
-                    tracker = self._offer(Encoded(piece), settled, more=True)
+                    tracker = self._queue_message(Encoded(piece), settled, more=True)
                 elif tracker.done:
                     break
                 else:
-                    self._offer_more(tracker, piece, True)
-                await self._write_out(tracker)
+                    self._queue_piece(tracker, piece, True)
+                await self._flush_and_wait(tracker)
             else:
                 rest = b"" if writer is None else writer.finish()
                 if tracker is None:
-                    tracker = self._offer(Encoded(rest), settled)
+                    tracker = self._queue_message(Encoded(rest), settled)
                 else:
-                    self._offer_more(tracker, rest, False)
-                await self._write_out(tracker)
+                    self._queue_piece(tracker, rest, False)
+                await self._flush_and_wait(tracker)
         except BaseException:
             if tracker is not None:
-                self._withdraw(tracker)
+                self._withdraw_message(tracker)
             raise
         finally:
             if isinstance(chunks, AsyncGenerator):
@@ -242,12 +233,12 @@ class Sender(Link):
 
     # --- the line
 
-    def _offer(self, message: Message | Encoded, settled: bool | None, more: bool = False) -> Tracker:
+    def _queue_message(self, message: Message | Encoded, settled: bool | None, more: bool = False) -> Tracker:
         """Add a message to the end of the line, and write it if it is the first."""
-        self._check()
+        self._check_usable()
         encoded = message if isinstance(message, Encoded) else Encoded(message.encode())
         link = self._link
-        settles = self._settles(settled)
+        settles = self._is_settled(settled)
         tracker = Tracker(self, link, encoded.data, more)
         delivery = tracker._delivery
         delivery.number = self._next_number
@@ -256,15 +247,15 @@ class Sender(Link):
             delivery.mark_settled()
         self._next_number = (self._next_number + 1) & _MASK64
         if not self._line and link.ready():
-            self._push(tracker)
+            self._write_message(tracker)
             if delivery.complete:
                 return tracker
         self._line.append(tracker)
         return tracker
 
-    def _offer_more(self, tracker: Tracker, piece: bytes, more: bool) -> None:
+    def _queue_piece(self, tracker: Tracker, piece: bytes, more: bool) -> None:
         """Continue the delivery at the front of the line, which is written so far."""
-        self._check()
+        self._check_usable()
         if tracker.done:
             return
         tracker._data = piece
@@ -274,37 +265,37 @@ class Sender(Link):
         if not self._link.waiting:
             self.on_credit(self._link)
 
-    async def _write_out(self, tracker: Tracker) -> None:
+    async def _flush_and_wait(self, tracker: Tracker) -> None:
         self._connection._flush()
         await trio.lowlevel.checkpoint()
-        await tracker._until_written()
+        await tracker._wait_until_written()
 
-    def _settles(self, wish: bool | None) -> bool:
+    def _is_settled(self, wish: bool | None) -> bool:
         if wish is None:
             return self._mode is SenderSettleMode.SETTLED
         if self._mode is not SenderSettleMode.MIXED and wish is not (self._mode is SenderSettleMode.SETTLED):
             raise ValueError(f"the link's settle mode is {self._mode.name.lower()}")
         return wish
 
-    def _push(self, tracker: Tracker) -> None:
+    def _write_message(self, tracker: Tracker) -> None:
         """Write as much as the session and the output take."""
         delivery = tracker._delivery
         data = tracker._data
         tracker._offset = self._link.send(delivery, data, tracker._offset, len(data), tracker._more)
         if delivery.complete or (delivery.begun and tracker._more and tracker._offset == len(data)):
-            tracker._wrote()
+            tracker._mark_written()
 
-    def _withdraw(self, tracker: Tracker) -> None:
+    def _withdraw_message(self, tracker: Tracker) -> None:
         """Abort or drop a message that is not written in full: its task was cancelled."""
         delivery = tracker._delivery
         if tracker in self._line:
             self._line.remove(tracker)
             tracker.done = True
             if self.usable:
-                self._take_back(delivery)
+                self._abort_begun(delivery)
         self._connection._flush()
 
-    def _take_back(self, delivery: EngineDelivery) -> None:
+    def _abort_begun(self, delivery: EngineDelivery) -> None:
         if delivery.begun and not delivery.complete:
             self._link.abort(delivery)
         if not self._link.waiting:
@@ -323,7 +314,7 @@ class Sender(Link):
                 break
             if tracker._written:
                 return  # a stream that waits for its next piece
-            self._push(tracker)
+            self._write_message(tracker)
             if not delivery.complete:
                 break
             line.popleft()
@@ -335,7 +326,7 @@ class Sender(Link):
 
         A state that cannot be decoded ends only its delivery: the frame was valid, so the connection continues.
         """
-        sent: _SentDelivery = delivery  # type: ignore[assignment]  # made by ``_offer``
+        sent: _SentDelivery = delivery  # type: ignore[assignment]  # made by ``_queue_message``
         tracker = sent.tracker
         settled = delivery.remote_settled
         final = delivery.remote_code not in {0, RECEIVED}
@@ -350,14 +341,14 @@ class Sender(Link):
                 outcome = error
         if not settled:
             self._session._session.settle_outgoing(delivery, delivery.remote_code, state, True)
-        tracker._finish(outcome)
+        tracker._set_outcome(outcome)
         if not delivery.complete and tracker in self._line:
             self._line.remove(tracker)
-            self._take_back(delivery)
+            self._abort_begun(delivery)
 
-    def _forget(self) -> None:
-        session = self._session._session
-        session.drop_link_deliveries(self._link, False)
+    def _forget_deliveries(self) -> None:
+        """See ``LinkOwner``."""
+        super()._forget_deliveries()
         self._line.clear()
 
 
@@ -377,14 +368,14 @@ class Pipeline(Generic[M]):
         return self
 
     async def __anext__(self) -> tuple[M, Outcome]:
-        self._fill()
+        self._fill_flight()
         if not self._sent:
             if self._next is None:
                 raise StopAsyncIteration
             tracker = await self._sender.submit(self._next)
             self._sent.append((self._next, tracker))
             self._next = None
-            self._fill()
+            self._fill_flight()
         message, tracker = self._sent[0]
         try:
             outcome = await tracker.outcome()
@@ -394,7 +385,7 @@ class Pipeline(Generic[M]):
         self._sent.popleft()
         return message, outcome
 
-    def _fill(self) -> None:
+    def _fill_flight(self) -> None:
         """Send as many messages as possible now."""
         while len(self._sent) < self._in_flight:
             if self._next is None:

@@ -11,7 +11,7 @@ from trouter.engine.session import Session as EngineSession
 from trouter.engine.states import SessionState
 from trouter.wire.performatives import Error
 
-from .ends import End
+from .closable import Closable
 from .errors import ClientError, SessionEnded
 from .opening import LinkOpener
 from .ports import ConnectionPort
@@ -19,14 +19,14 @@ from .ports import ConnectionPort
 _NOT_OPEN: Final = frozenset({SessionState.UNMAPPED, SessionState.END})
 
 
-class Session(End, LinkOpener):
+class Session(Closable, LinkOpener):
     """A session of ours; made by ``Connection.session``. A large transfer of one link delays the others."""
 
     def __init__(self, connection: ConnectionPort, session: EngineSession) -> None:
-        super().__init__()
+        super().__init__("session")
         self.connection: ConnectionPort = connection
         self._session = session
-        self._links: set[End] = set()
+        self._links: set[Closable] = set()
         session.context = self
 
     async def aclose(self) -> None:
@@ -35,11 +35,11 @@ class Session(End, LinkOpener):
             self._end(None)
             self._session.end()
             self.connection._flush()
-        await self.connection._until_gone(self)
+        await self.connection._wait_until_over(self)
         await trio.lowlevel.checkpoint()
 
     async def _session_for_links(self) -> Session:
-        await self._until(lambda: self._session.mapped)
+        await self._wait_until(lambda: self._session.mapped)
         return self
 
     async def _session_for_stream(self) -> tuple[Session, bool]:
@@ -52,14 +52,15 @@ class Session(End, LinkOpener):
         self.connection._sessions.discard(self)
         super()._end(failure)
 
-    def _gone(self) -> bool:
+    def _is_over(self) -> bool:
         """Return whether the peer has ended this session too, or never heard of it."""
         return self._session.state in _NOT_OPEN
 
-    def _begun(self) -> None:
+    def on_begun(self) -> None:
+        """Wake the tasks that wait for the peer's begin."""
         self._changed.unpark_all()
 
-    def _ended(self, error: Error | None, fault: PeerFault | None) -> None:
+    def on_ended(self, error: Error | None, fault: PeerFault | None) -> None:
         """End the session, because the peer or a fault of the peer ended it."""
         if fault is None:
             self._end(SessionEnded.of(error, "the peer ended the session"))

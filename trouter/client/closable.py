@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from .errors import ClientError
 
 
-class End:
-    """Our side of a connection, session or link, until either side ends it or it fails."""
+class Closable:
+    """Our side of a connection, session or link, until either side ends it or it fails. ``kind`` is what errors say."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
         self._changed = trio.lowlevel.ParkingLot()
         self._failure: ClientError | None = None
         self._closed = False
@@ -25,19 +26,19 @@ class End:
         """True if neither side has ended it."""
         return self._failure is None and not self._closed
 
-    def _check(self) -> None:
+    def _check_usable(self) -> None:
         """Raise the error that ended this; trio.ClosedResourceError if we ended it."""
         if self._failure is not None:
             raise self._failure.fresh()
         if self._closed:
-            raise trio.ClosedResourceError(f"this {type(self).__name__.lower()} was closed")
+            raise trio.ClosedResourceError(f"this {self._kind} was closed")
 
-    async def _until(self, condition: Callable[[], bool], lot: trio.lowlevel.ParkingLot | None = None) -> None:
-        """Wait until ``condition`` holds; the code that changes it wakes ``lot``. Raises as ``_check``."""
+    async def _wait_until(self, condition: Callable[[], bool], lot: trio.lowlevel.ParkingLot | None = None) -> None:
+        """Wait until ``condition`` holds; the code that changes it wakes ``lot``. Raises as ``_check_usable``."""
         if lot is None:
             lot = self._changed
         while not condition():
-            self._check()
+            self._check_usable()
             self._waited_on.add(lot)
             try:
                 await lot.park()
