@@ -92,8 +92,8 @@ def counters(router: LoopbackRouter) -> Iterator[tuple[str, Any]]:
     yield "connections", policy.shown_policy()["connectionsCurrent"]
     yield "held", len(policy._admitted)
     for name, vhost in policy.shown_vhosts():
-        yield f"open of {name}", vhost["connectionsCurrent"]
-        yield f"users of {name}", vhost["perUserState"]
+        yield f"open of {name}", vhost.connections
+        yield f"users of {name}", vhost.by_user
     for key, meter in policy.book._meters.items():
         yield f"links of {key}", meter.links
         yield f"addresses of {key}", dict(meter.addresses)
@@ -103,7 +103,7 @@ def counters(router: LoopbackRouter) -> Iterator[tuple[str, Any]]:
 
 
 def count_approved(policy: RouterPolicy) -> int:
-    return sum(int(str(vhost["connectionsApproved"])) for _, vhost in policy.shown_vhosts())
+    return sum(vhost.counts.connections_approved for _, vhost in policy.shown_vhosts())
 
 
 class Served(trio.abc.Instrument):

@@ -1,9 +1,15 @@
-"""A column is one row, from which the schema, the answers, `trouter stat`, the manual and the console have it."""
+"""A column is one row, from which the schema, the answers, `trouter stat`, the manual and the console have it.
+
+A type of running objects is its columns, its declaration, and the provider that lists its objects.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import pytest
 
 from manual import columns as manual
 from tests.core.test_columns import Room
@@ -11,12 +17,15 @@ from tests.house.sources import ROOT
 from trouter.columns.column import Column, Head
 from trouter.columns.links import LINK
 from trouter.columns.rows import Rows
+from trouter.config.entities.base import DECLARED
+from trouter.config.operational import operational
 from trouter.config.schema import EntityType, shown
-from trouter.config.types import type_named
+from trouter.config.types import TYPES, type_named, types_of
 from trouter.management.kinds import query_columns
+from trouter.management.providers.base import Listed
 from trouter.management.schema_text import described
 from trouter.tools.views.model import attributes_of, fields_of
-from trouter.wire.types import UInt
+from trouter.wire.types import Int, UInt
 
 #: The row of a column that no router has.
 NEW: Column[Any, Any] = Column(
@@ -55,6 +64,55 @@ def test_one_row_puts_a_column_into_stat_and_its_request() -> None:
 def test_one_row_puts_a_column_into_the_manual_and_the_console() -> None:
     assert "| `colour` + | integer | shades | `col` | The colour of the link. |\n" in manual.page([link_type()])
     assert '    | "colour"\n' in manual.console_types([link_type()])
+
+
+class Lamp(NamedTuple):
+    """A running object of a type that no router has."""
+
+    bulbs: int
+    room: str | None
+
+
+LAMP_COLUMNS: Final[tuple[Column[None, Lamp], ...]] = (
+    Column("bulbs", int, "Bulbs that burn.", lambda _, lamp: lamp.bulbs, unit="bulbs", graph=True, head=Head("lit")),
+    Column("room", str, "Room of the lamp.", lambda _, lamp: lamp.room, optional=True),
+)
+
+
+@pytest.fixture
+def lamp() -> Iterator[EntityType]:
+    """Declare the type ``lamp`` for a test."""
+    kind = operational("lamp", "A lamp that is lit.", extra=True, columns=LAMP_COLUMNS)
+    yield kind
+    DECLARED.remove(kind)
+
+
+def test_a_declaration_puts_a_type_into_the_list_of_all_types(lamp: EntityType) -> None:
+    assert types_of(DECLARED)[-1] is lamp
+    assert types_of(DECLARED)[: len(TYPES)] == TYPES
+
+
+def test_a_declaration_puts_a_type_into_the_schema(lamp: EntityType) -> None:
+    schema = described(lamp, ())
+    assert schema["operations"] == ["READ"]
+    assert schema["attributes"]["bulbs"] == {"type": "integer", "description": "Bulbs that burn.", "graph": True}
+    assert query_columns(lamp) == ("bulbs", "room", "name", "identity", "type")
+
+
+def test_a_provider_of_one_line_answers_with_the_columns_of_a_type(lamp: EntityType) -> None:
+    provider = Listed(lamp, Rows(LAMP_COLUMNS, None), lambda: [("hall", Lamp(3, "hall")), (2, Lamp(2**40, None))])
+    assert provider.keys() == ["lamp/hall", "lamp/2"]
+    cells = provider.cells("lamp/hall", query_columns(lamp))
+    assert cells == [3, "hall", "lamp/hall", "lamp/hall", lamp.full_name]
+    assert type(cells[0]) is Int
+    assert provider.cells("lamp/2", ("bulbs", "room")) == [2**40, None]
+    assert provider.by_name("lamp/2") == ("lamp/2",)
+
+
+def test_the_columns_of_a_type_are_in_stat_the_manual_and_the_console(lamp: EntityType) -> None:
+    assert [each.head for each in fields_of(LAMP_COLUMNS, ())] == ["lit"]
+    assert "| `bulbs` + | integer | bulbs | `lit` | Bulbs that burn. |\n" in manual.page([lamp])
+    assert '  "lamp":\n    | "bulbs"\n    | "room"\n' in manual.console_types([lamp])
 
 
 def test_the_page_and_the_types_of_the_console_are_those_of_the_declarations() -> None:

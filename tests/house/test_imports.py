@@ -16,7 +16,7 @@ MAY_IMPORT = {
     # The latencies of addresses have the buckets of the records.
     "core": ("engine", "wire", "hooks", "records.sketch"),
     # What management shows of running objects; the types of these objects are those of the core.
-    "columns": ("core", "net.view", "wire"),
+    "columns": ("core", "net.view", "wire", "backbone.changes", "config.point", "config.problems"),
     "mesh": ("wire",),
     # Patterns, binding keys, tenant names and kinds of records are text, with one definition each.
     "config": ("columns", "hooks", "core.patterns", "core.keys", "core.tenants", "records.schema"),
@@ -41,6 +41,7 @@ MAY_IMPORT = {
     "tls": ("net", "telemetry", "config", "hooks", "records", "wire"),
     # It decides, counts and records, and waits for nothing: trio is not among the libraries that it may import.
     "policy": (
+        "columns",
         "telemetry",
         "logs",
         "config",
@@ -52,9 +53,9 @@ MAY_IMPORT = {
         "records",
         "wire",
     ),
-    "admission": ("policy", "net", "telemetry", "config", "core", "engine", "hooks", "records", "wire"),
+    "admission": ("columns", "policy", "net", "telemetry", "config", "core", "engine", "hooks", "records", "wire"),
     "auth": ("admission", "tls", "net", "telemetry", "client", "config", "core", "engine", "hooks", "records", "wire"),
-    "backbone": ("net", "telemetry", "logs", "config", "core", "engine", "mesh", "records", "wire"),
+    "backbone": ("columns", "net", "telemetry", "logs", "config", "core", "engine", "mesh", "records", "wire"),
     "connections": (
         "columns",
         "backbone",

@@ -8,6 +8,7 @@ from typing import Any
 import trio
 import trio.testing
 
+from trouter.columns.security import DenialFacts, VhostFacts
 from trouter.config import Configuration, Problem, load
 from trouter.config.changes import created, deleted, updated
 from trouter.config.entities import Entity
@@ -60,7 +61,7 @@ class StillControl:
     def status(self, entity: Entity) -> Mapping[str, object]:
         return {}
 
-    def vhost_statistics(self) -> Iterable[tuple[str, Mapping[str, object]]]:
+    def vhost_statistics(self) -> Iterable[tuple[str, VhostFacts]]:
         return ()
 
     def topology(self) -> None:
@@ -87,7 +88,7 @@ class StillControl:
     def findings(self) -> Sequence[Problem]:
         return ()
 
-    def denials(self) -> Iterable[tuple[int, Mapping[str, object]]]:
+    def denials(self) -> Iterable[tuple[int, DenialFacts]]:
         return ()
 
     def router_counts(self) -> Mapping[str, int]:

@@ -86,10 +86,10 @@ def test_the_denials_list_is_short_and_counts_repeats() -> None:
     memory.note(again._replace(about="\x1b[2J" + "x" * 10_000))
     rows = [row for _, row in memory.rows()]
     assert len(rows) == MAX_REMEMBERED
-    assert (rows[-2]["about"], rows[-2]["count"], rows[-2]["at"]) == ("again", 4, 2_000_000)
-    assert "address 0" not in {row["about"] for row in rows}
-    assert str(rows[-1]["about"]).startswith("\\x1b[2Jx")
-    assert len(str(rows[-1]["about"])) == 256
+    assert (rows[-2].about, rows[-2].times, rows[-2].at_ms) == ("again", 4, 2_000_000)
+    assert "address 0" not in {row.about for row in rows}
+    assert rows[-1].about.startswith("\\x1b[2Jx")
+    assert len(rows[-1].about) == 256
 
 
 @pytest.mark.parametrize(

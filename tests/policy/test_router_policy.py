@@ -160,13 +160,13 @@ def test_one_client_may_come_to_two_listeners_from_the_same_port() -> None:
     second = OpenRequest(2, first.name, "one", "alice", "192.0.2.1", authenticated=True)
     enter(made, first)
     enter(made, second)
-    shown: Any = dict(made.shown_vhosts())["one"]
-    assert shown["perUserState"] == {"alice": ["192.0.2.1:1", "192.0.2.1:1[C2]"]}
+    shown = dict(made.shown_vhosts())["one"]
+    assert shown.by_user == {"alice": ["192.0.2.1:1", "192.0.2.1:1[C2]"]}
     made.leave(1)
     made.leave(2)
     made.leave(2)
     shown = dict(made.shown_vhosts())["one"]
-    assert (shown["connectionsCurrent"], shown["perUserState"], shown["perHostState"]) == (0, {}, {})
+    assert (shown.connections, shown.by_user, shown.by_host) == (0, {}, {})
 
 
 @pytest.mark.parametrize("order", [("1", "100"), ("100", "1")])

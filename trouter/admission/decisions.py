@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import trio
 
+from trouter.columns.security import DecisionFacts
 from trouter.config.operational import DECISION
 from trouter.hooks import Decision, Rejected
 from trouter.net.timers import TimerQueue
@@ -141,30 +142,27 @@ class Decisions:
         """Return the targets of the sanctions in force."""
         return [sanction.target for sanction in self._sanctions]
 
-    def row(self, key: Target) -> dict[str, object] | None:
-        """Return the attributes of one; None if it is no longer in force."""
+    def identity(self, key: Target) -> str:
+        """Return the identity of an entity."""
+        return identity_of(key)
+
+    def facts(self, key: Target) -> DecisionFacts | None:
+        """Return the decision on a target; None if it is no longer in force."""
         sanction = self._sanctions.get(key)
         if sanction is None:
             return None
-        decision, identity = sanction.decision, identity_of(key)
-        return {
-            "id": clean(decision.id),
-            "action": decision.action,
-            "subject": clean(key.subject),
-            "vhost": clean(key.vhost) or None,
-            "rate": decision.rate,
-            "reason": clean(decision.reason) or None,
-            "evidence": list(decision.evidence),
-            "decidedBy": clean(sanction.by),
-            "secondsLeft": max(0, math.ceil(sanction.until_s - self._now())),
-            "name": identity,
-            "identity": identity,
-            "type": KIND,
-        }
-
-    def find(self, identity: str) -> Target | None:
-        """Return the target whose entity has this identity; None if there is none."""
-        return next((key for key in self.keys() if identity_of(key) == identity), None)
+        decision = sanction.decision
+        return DecisionFacts(
+            id=clean(decision.id),
+            action=decision.action,
+            subject=clean(key.subject),
+            vhost=clean(key.vhost),
+            rate=decision.rate,
+            reason=clean(decision.reason),
+            evidence=decision.evidence,
+            decided_by=clean(sanction.by),
+            left_s=sanction.until_s - self._now(),
+        )
 
     def forgive(self, key: Target) -> bool:
         """End it now; return whether it was in force."""

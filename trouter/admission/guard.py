@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote
 
 import trio
 
+from trouter.columns.security import LockoutFacts
 from trouter.config.entities import RouterEntity
-from trouter.config.operational import AUTH_LOCKOUT
 from trouter.core.terms import ROUTER_ROLES
 from trouter.policy.sanctions import Sanctions
 from trouter.records.text import clean
@@ -23,7 +22,6 @@ from .turns import Turns
 
 #: Seconds between two log lines about refused connections.
 LOG_EVERY_S: Final = 1.0
-LOCKOUT_TYPE: Final = AUTH_LOCKOUT.full_name
 
 log = logging.getLogger("trouter.SERVER")
 
@@ -81,32 +79,14 @@ class Lockouts:
         """Return the keys of the users and places whose failures are stored."""
         return self._lockout.keys()
 
-    def row(self, key: Key) -> dict[str, object] | None:
-        """Return the attributes of one; None if it is forgotten."""
+    def facts(self, key: Key) -> LockoutFacts | None:
+        """Return the failed logins of one; None if it is forgotten."""
         state = self._lockout.state(key)
-        if state is None:
-            return None
-        failures, wait_s, locked_s = state
-        identity = self.identity(key)
-        return {
-            "host": key.place,
-            "user": None if key.user is None else clean(key.user),
-            "failures": failures,
-            "delaySeconds": math.ceil(wait_s),
-            "locked": locked_s > 0,
-            "lockedSeconds": math.ceil(locked_s),
-            "name": identity,
-            "identity": identity,
-            "type": LOCKOUT_TYPE,
-        }
+        return None if state is None else LockoutFacts(key.place, None if key.user is None else clean(key.user), *state)
 
     def identity(self, key: Key) -> str:
         """Return the identity of an entity, with the user's name quoted so that it is unique."""
         return f"authLockout/{key.place}" + ("" if key.user is None else f":{quote(key.user, safe='')}")
-
-    def find(self, identity: str) -> Key | None:
-        """Return the key of the entity with this identity; None if there is none."""
-        return next((key for key in self.keys() if self.identity(key) == identity), None)
 
     def forgive(self, key: Key) -> bool:
         """Forget it, with its delay and lock; return whether it existed."""

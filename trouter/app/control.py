@@ -20,6 +20,7 @@ from trouter.admission.guard import Lockouts
 from trouter.admission.memory_shares import shares
 from trouter.backbone.topology import Topology
 from trouter.backbone.uplinks import Uplinks
+from trouter.columns.security import DenialFacts, VhostFacts
 from trouter.config import (
     AutoLinkEntity,
     BindingEntity,
@@ -138,8 +139,8 @@ class Control:
             return [{**self._parts.guard.memory.totals()}]
         return shares(by, self._parts.connections.values())
 
-    def vhost_statistics(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """Yield the name of each vhost with the counts of connections admitted and denied under it."""
+    def vhost_statistics(self) -> Iterator[tuple[str, VhostFacts]]:
+        """Yield each vhost with its counts, by its name."""
         return self._parts.policy.shown_vhosts()
 
     def rights(self, connection: int) -> Rights:
@@ -174,7 +175,7 @@ class Control:
         """Return counters of the process, by field of ``columns.router.RouterFacts``."""
         return {"logins_denied": self._denials.logins_denied, "log_lines_lost": logs.book.lost}
 
-    def denials(self) -> Iterator[tuple[int, Mapping[str, object]]]:
+    def denials(self) -> Iterator[tuple[int, DenialFacts]]:
         """Yield the latest denials, by number, the newest last."""
         return self._denials.rows()
 

@@ -10,9 +10,9 @@ import hashlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+from trouter.columns.network import NodeFacts
 from trouter.core.network import Network
 from trouter.mesh.events import Event, Ignored, NeighbourDown, NeighbourMoved, NeighbourUp, PathsChanged, RouterLost
 from trouter.mesh.faults import MeshFault
@@ -22,10 +22,10 @@ from trouter.mesh.names import shown
 from trouter.records import Alarm, TopologyChange
 from trouter.telemetry.recorder import Recorder
 
-#: Limits of the history: changes, and the lines and moved routers of each.
+from .changes import Change
+
+#: The changes that are kept.
 MAX_CHANGES: Final = 100
-MAX_LINES: Final = 50
-MAX_MOVED: Final = 100
 #: Moved routers that get a record each when paths change; the others share one.
 MAX_RECORDS: Final = 64
 #: In a network of more routers, the valid origins of each are not reported: computing them would take seconds.
@@ -39,39 +39,6 @@ log = logging.getLogger("trouter.ROUTER")
 
 #: The way to a router: the neighbour that leads there, and the cost.
 Way = tuple[str, int]
-
-
-@dataclass(slots=True)
-class Change:
-    """One change of the network, from its first event on."""
-
-    number: int
-    began_ms: int
-    began_s: float
-    why: str
-    #: When the shape of the network last changed, in seconds.
-    last_s: float
-    cause: str = ""
-    settled: bool = False
-    #: How often the paths were computed again.
-    rounds: int = 0
-    lines: list[str] = field(default_factory=list)
-    left_out: int = 0
-    #: The routers whose way changed, ended or began, in order.
-    moved: dict[str, None] = field(default_factory=dict)
-    reachable: int = 0
-
-    @property
-    def took_s(self) -> float:
-        """The seconds from the first event to the last change of shape."""
-        return self.last_s - self.began_s
-
-    def say(self, line: str) -> None:
-        """Add a line; beyond ``MAX_LINES``, only count it."""
-        if len(self.lines) < MAX_LINES:
-            self.lines.append(line)
-        else:
-            self.left_out += 1
 
 
 class Topology:
@@ -282,34 +249,30 @@ class Topology:
         """The number of faults in messages of other routers, by the name of the fault."""
         return {fault.name.lower().replace("_", "-"): count for fault, count in self._mesh.faults.items()}
 
-    def changes(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        """Yield the kept changes, oldest first: the number and the attributes of the type topologyChange."""
+    def changes(self) -> Iterator[tuple[int, Change]]:
+        """Yield the kept changes by number, the oldest first."""
         for change in self._changes:
-            more = [f"and {change.left_out} more"] if change.left_out else []
-            yield (
-                change.number,
-                {
-                    "began": change.began_ms,
-                    "why": change.why,
-                    "cause": change.cause or None,
-                    "settled": change.settled,
-                    "convergenceMs": round(change.took_s * 1000),
-                    "rounds": change.rounds,
-                    "movedCount": len(change.moved),
-                    "moved": list(change.moved)[:MAX_MOVED],
-                    "reachableCount": change.reachable,
-                    "events": [*change.lines, *more],
-                },
-            )
+            yield change.number, change
 
-    def nodes(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """Yield the reachable routers, this one first: the id and the attributes of the type router.node.
+    def nodes(self) -> Iterator[tuple[str, NodeFacts]]:
+        """Yield the reachable routers by id, this one first.
 
         A router must have answered this one: then it also answers requests of clients here.
         """
         mesh, me = self._mesh, self._mesh.me
         own = {neighbour: self._cost_over(connection) for neighbour, connection in mesh.neighbours.items()}
-        yield me, self._node(me, mesh.instance, own, nextHop="(self)", index=0)
+        yield (
+            me,
+            NodeFacts(
+                id=me,
+                protocol_version=VERSION,
+                instance=mesh.instance,
+                links=own,
+                changed_at_s=self._changed_at_s.get(me, 0),
+                next_hop="(self)",
+                index=0,
+            ),
+        )
         origins = self.origins()
         for router, node in sorted(mesh.routers.items()):
             known = self._network.routers.get(router)
@@ -320,33 +283,19 @@ class Topology:
             control = None if trunk is None else trunk.control_out
             yield (
                 router,
-                self._node(
-                    router,
-                    node.instance,
-                    node.peers,
-                    nextHop=None if hop == router else hop,
-                    routerLink=None if control is None else control.identity,
+                NodeFacts(
+                    id=router,
+                    protocol_version=VERSION,
+                    instance=node.instance,
+                    links=node.peers,
+                    changed_at_s=self._changed_at_s.get(router, 0),
+                    next_hop=None if hop == router else hop,
+                    router_link=None if control is None else control.identity,
                     cost=mesh.paths.cost.get(router),
-                    validOrigins=None if origins is None else origins.get(router, []),
+                    valid_origins=None if origins is None else origins.get(router, []),
                     index=None if known is None else known.index,
                 ),
             )
-
-    def _node(self, router: str, instance: int | None, links: Mapping[str, int], **more: object) -> dict[str, object]:
-        return {
-            "id": router,
-            "protocolVersion": VERSION,
-            "instance": instance,
-            "linkState": sorted(links),
-            "linkCosts": dict(sorted(links.items())),
-            "nextHop": None,
-            "validOrigins": [],
-            "address": f"amqp:/_topo/0/{router}",
-            "routerLink": None,
-            "cost": None,
-            "lastTopoChange": self._changed_at_s.get(router, 0),
-            **more,
-        }
 
     def _cost_over(self, connection: int) -> int:
         trunk = self._network.trunk(connection)

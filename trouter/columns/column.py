@@ -22,6 +22,10 @@ GAUGE: Final = "gauge"
 COUNTER: Final = "counter"
 
 
+class EntityId(int):
+    """The type of a column with the identity of another entity; its values are plain numbers."""
+
+
 class Form(Enum):
     """How `trouter stat` writes a value."""
 
@@ -32,6 +36,10 @@ class Form(Enum):
     BLOCKED = "seconds as hh:mm:ss, a dash for none"
     YES_NO = "yes or no"
     LISTED = "a list in brackets"
+    DASH_FOR_NONE = "a text, a dash for none"
+    NOT_ZERO = "a number, nothing for zero"
+    SECONDS_OF_MS = "milliseconds as seconds"
+    DATE_OF_MS = "milliseconds since 1970 as a date"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,8 @@ class Column(Generic[Owner, Thing]):
     """One column of a type of running objects."""
 
     name: str
-    #: The type of its values: one of ``wire/types.py``, or str, bool, list or dict.
+    #: The type of its values: one of ``wire/types.py``, str, bool, list, dict, EntityId, or int for a number that is
+    #: encoded as an AMQP int, or as a long if it does not fit.
     type: type
     #: What it is, for the schema and the manual.
     text: str

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cache, cached_property, partial
 from typing import Any, Final, TypedDict, Unpack
 
-from trouter.columns.column import COMMON, Column
+from trouter.columns.column import COMMON, Column, EntityId
 from trouter.config.nodes import squash
 from trouter.config.point import Point
 from trouter.config.problems import SourcePosition
@@ -286,7 +286,7 @@ def column(
 
 
 #: The kinds of columns of running objects by the types of their values.
-_KINDS: Final = {str: Kind.STRING, bool: Kind.BOOLEAN, list: Kind.LIST, dict: Kind.MAP}
+_KINDS: Final = {str: Kind.STRING, bool: Kind.BOOLEAN, list: Kind.LIST, dict: Kind.MAP, EntityId: Kind.ENTITY_ID}
 
 
 def shown(columns: Iterable[Column[Any, Any]]) -> tuple[Attribute, ...]:

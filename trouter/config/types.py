@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from trouter.config import operational
@@ -67,8 +68,14 @@ _LISTED: Final[tuple[EntityType, ...]] = (
     operational.TOPOLOGY_CHANGE,
     operational.DENIAL,
 )
-#: All types; those that entities declare and that have no place above come last.
-TYPES: Final = (*_LISTED, *(kind for kind in DECLARED if kind not in _LISTED))
+
+
+def types_of(declared: Iterable[EntityType]) -> tuple[EntityType, ...]:
+    """Return all types: those with a place above, then the others that are ``declared``."""
+    return (*_LISTED, *(kind for kind in declared if kind not in _LISTED))
+
+
+TYPES: Final = types_of(DECLARED)
 
 #: The types that have sections in files.
 CONFIGURED: Final = tuple(kind for kind in TYPES if kind.sections)

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from trouter.columns.network import CHANGE, NODE
+from trouter.columns.process import ALLOCATOR, FINDING, LOG_STATS
+from trouter.columns.rows import Rows
+from trouter.columns.security import DECISION, DENIAL, LOCKOUT, VHOST
 from trouter.config.schema import EntityType
+from trouter.config.strictness import POINTS
 from trouter.config.types import TYPES
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
@@ -54,15 +59,17 @@ _MAKERS: Final[dict[str, Maker]] = {
     SCOPED: lambda kind, of: ConnectionLinkRoutes(kind, of.router),
     "connection": lambda kind, of: routing.OpenConnections(kind, of.control, of.now),
     "management": lambda kind, _: process.ManagementNode(kind),
-    "logStats": lambda kind, of: process.LogStatistics(kind, partial(process.log_counts, of.book)),
-    "allocator": lambda kind, of: Listed(kind, partial(process.pools, of.router, of.control)),
-    "router.node": lambda kind, of: Listed(kind, partial(process.nodes, of.control)),
-    "topologyChange": lambda kind, of: Listed(kind, partial(process.changes, of.control)),
-    "authLockout": lambda kind, of: process.Lifted(kind, of.control.lockouts),
-    "decision": lambda kind, of: process.Lifted(kind, of.control.decisions),
-    "finding": lambda kind, of: Listed(kind, partial(process.findings, of.control)),
-    "denial": lambda kind, of: Listed(kind, of.control.denials),
-    "vhostStats": lambda kind, of: Listed(kind, partial(process.vhost_statistics, of.control)),
+    "logStats": lambda kind, of: process.LogStatistics(
+        kind, Rows(LOG_STATS, None), partial(process.log_counts, of.book)
+    ),
+    "allocator": lambda kind, of: Listed(kind, Rows(ALLOCATOR, None), partial(process.pools, of.router, of.control)),
+    "router.node": lambda kind, of: Listed(kind, Rows(NODE, None), partial(process.nodes, of.control)),
+    "topologyChange": lambda kind, of: Listed(kind, Rows(CHANGE, None), partial(process.changes, of.control)),
+    "authLockout": lambda kind, of: process.Lifted(kind, Rows(LOCKOUT, None), of.control.lockouts),
+    "decision": lambda kind, of: process.Lifted(kind, Rows(DECISION, None), of.control.decisions),
+    "finding": lambda kind, of: Listed(kind, Rows(FINDING, POINTS), partial(process.findings, of.control)),
+    "denial": lambda kind, of: Listed(kind, Rows(DENIAL, None), of.control.denials),
+    "vhostStats": lambda kind, of: Listed(kind, Rows(VHOST, None), of.control.vhost_statistics),
 }
 
 

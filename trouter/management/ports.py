@@ -7,6 +7,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from trouter.columns.network import NodeFacts
+from trouter.columns.security import DenialFacts, VhostFacts
 from trouter.config import Configuration, Problem
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
@@ -43,11 +45,11 @@ class Rights:
 class Topology(Protocol):
     """The router's network."""
 
-    def nodes(self) -> Iterable[tuple[str, Mapping[str, object]]]:
-        """Return the routers by id, with the attributes of the type router.node."""
+    def nodes(self) -> Iterable[tuple[str, NodeFacts]]:
+        """Return the routers by id."""
 
-    def changes(self) -> Iterable[tuple[int, Mapping[str, object]]]:
-        """Return the last changes, by number, with the attributes of the type topologyChange."""
+    def changes(self) -> Iterable[tuple[int, object]]:
+        """Return the last changes, by number, each as the columns of topologyChange read it."""
 
     @property
     def duplicate_ids(self) -> Sequence[str]:
@@ -64,11 +66,11 @@ class Holdups(Protocol):
     def keys(self) -> Sequence[Any]:
         """Return the keys of all entities of this type."""
 
-    def row(self, key: Any) -> Mapping[str, object] | None:
-        """Return the attributes of the entity; None if it no longer exists."""
+    def identity(self, key: Any) -> str:
+        """Return the identity of an entity, unique to it."""
 
-    def find(self, identity: str) -> Any | None:
-        """Return the key of the entity with this identity; None if there is none."""
+    def facts(self, key: Any) -> object | None:
+        """Return what the columns of the type are read from; None if the entity no longer exists."""
 
     def forgive(self, key: Any) -> bool:
         """Remove the entity; return whether it existed."""
@@ -102,8 +104,8 @@ class Control(Protocol):
     def status(self, entity: Entity) -> Mapping[str, object]:
         """Return the observed attributes of an entity in service, such as a connector's connectionStatus."""
 
-    def vhost_statistics(self) -> Iterable[tuple[str, Mapping[str, object]]]:
-        """Yield the counters of each vhost, by its name."""
+    def vhost_statistics(self) -> Iterable[tuple[str, VhostFacts]]:
+        """Yield each vhost with its counts, by its name."""
 
     def rights(self, connection: int) -> Rights:
         """Return the rights of a connection's user; connection 0 is the router itself."""
@@ -135,8 +137,8 @@ class Control(Protocol):
     def router_counts(self) -> Mapping[str, int]:
         """Return the counts of the process, by field of ``columns.router.RouterFacts``."""
 
-    def denials(self) -> Iterable[tuple[int, Mapping[str, object]]]:
-        """Return the last denials, by number, with the attributes of the type denial."""
+    def denials(self) -> Iterable[tuple[int, DenialFacts]]:
+        """Return the last denials, by number."""
 
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
         """Return what the policy in force decides on a connection, and why.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from trouter.columns.security import VhostCounts
 from trouter.logs.peer_text import and_more, quoted
 from trouter.records import Alarm, PolicyDecision
 from trouter.telemetry.recorder import Denied, Recorder
@@ -41,19 +42,6 @@ class PolicyCounts:
     messages_denied: int = 0
     user_id_denied: int = 0
     management_denied: int = 0
-
-
-@dataclass(slots=True)
-class VhostCounts:
-    """The counters of one entity ``vhostStats``."""
-
-    connections_approved: int = 0
-    connections_denied: int = 0
-    session_denied: int = 0
-    sender_denied: int = 0
-    receiver_denied: int = 0
-    max_message_size_denied: int = 0
-    quota_alarms: int = 0
 
 
 class PolicyRecord:

@@ -12,6 +12,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
+from trouter.columns.security import VhostCounts, VhostFacts
 from trouter.config.entities import PolicyEntity, Quotas
 from trouter.config.hosts import place_of
 from trouter.config.schema import camel
@@ -42,7 +43,7 @@ from .judge import (
 )
 from .kinds import CONNECTION_DENIED
 from .quota_rules import QuotaRule
-from .record import PolicyRecord, VhostCounts, closed_line
+from .record import PolicyRecord, closed_line
 from .requests import OpenRequest, for_plugins
 from .sanctions import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Sanctions, Target
 
@@ -323,25 +324,14 @@ class RouterPolicy:
         """Return the counters of ``policy``."""
         return {camel(name): count for name, count in asdict(self._record.counts).items()}
 
-    def shown_vhosts(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """Yield the attributes of ``vhostStats`` by vhost: those configured, then others with connections."""
+    def shown_vhosts(self) -> Iterator[tuple[str, VhostFacts]]:
+        """Yield the vhosts by name: those configured, then others with connections."""
         for name in dict.fromkeys((*self.compiled.vhosts, *self._record.vhosts)):
             counts, connections = self._record.vhosts.get(name) or VhostCounts(), self.book.connections_of(name)
+            alarms = list(islice(self.book.raised(name), MAX_SHOWN))
             yield (
                 name,
-                {
-                    "connectionsApproved": counts.connections_approved,
-                    "connectionsDenied": counts.connections_denied,
-                    "connectionsCurrent": len(connections),
-                    "perUserState": connections.by_user(),
-                    "perHostState": connections.by_host(),
-                    "sessionDenied": counts.session_denied,
-                    "senderDenied": counts.sender_denied,
-                    "receiverDenied": counts.receiver_denied,
-                    "maxMessageSizeDenied": counts.max_message_size_denied,
-                    "quotaAlarms": counts.quota_alarms,
-                    "quotaAlarmsRaised": list(islice(self.book.raised(name), MAX_SHOWN)),
-                },
+                VhostFacts(name, counts, len(connections), connections.by_user(), connections.by_host(), alarms),
             )
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from trouter.columns.security import DenialFacts
 from trouter.records import Record
 from trouter.records.text import clean, tidy
 
@@ -130,11 +131,10 @@ class Denials:
         self.logins_denied += 1
         self.note(Denied("login", reason, user, host, "", f"listener:{listener}", mechanism))
 
-    def rows(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        """Yield number and attributes of the denials, the newest last; empty texts become None."""
+    def rows(self) -> Iterator[tuple[int, DenialFacts]]:
+        """Yield the denials by number, the newest last."""
         for denied, seen in self._remembered.items():
-            shown = {name: text or None for name, text in denied._asdict().items()}
-            yield seen.number, {**shown, "count": seen.count, "at": seen.at_ms}
+            yield seen.number, DenialFacts(*denied, seen.count, seen.at_ms)
 
 
 class Taker(Protocol):

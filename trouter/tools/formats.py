@@ -76,6 +76,28 @@ def yes_or_no(value: object) -> str:
     return "yes" if value else "no"
 
 
+def dash_for_none(value: object) -> str:
+    """Return a text; a dash for none or an empty one."""
+    return plain(value or "-")
+
+
+def not_zero(value: object) -> str:
+    """Return a number; nothing for zero."""
+    return plain(value or None)
+
+
+def seconds_of_ms(value: object) -> str:
+    """Return milliseconds as the text of seconds; nothing for what is no number."""
+    found = number(value)
+    return "" if found is None else f"{found / 1000:.3f}"
+
+
+def date_of_ms(value: object) -> str:
+    """Return milliseconds since 1970 as a date that is the same everywhere; nothing for what is no number."""
+    found = number(value)
+    return "" if found is None else topology_time(found / 1000)
+
+
 def listed(value: object) -> str:
     """Return a list of texts, in brackets and quotes."""
     return escape_controls(repr([str(item) for item in value])) if isinstance(value, list | tuple) else "[]"

@@ -20,7 +20,7 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 C = TypeVar("C", bound=type)
 
-#: The types that ``entity`` has declared.
+#: The types that ``entity`` and ``config/operational.py`` have declared.
 DECLARED: Final[list[EntityType]] = []
 
 

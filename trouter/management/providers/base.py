@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from trouter.columns.rows import Rows
 from trouter.config.schema import EntityType
 from trouter.management.values import to_wire
 
@@ -100,22 +101,23 @@ class Fixed(Provider):
 
 
 class Listed(Fixed):
-    """The entities that a function lists, each as the last part of its identity, and its own attributes."""
+    """The objects that a function lists, each with the last part of its identity; ``rows`` has their columns."""
 
-    def __init__(self, kind: EntityType, entities: Callable[[], Iterable[tuple[object, Row]]]) -> None:
+    def __init__(self, kind: EntityType, rows: Rows, objects: Callable[[], Iterable[tuple[object, object]]]) -> None:
         super().__init__(kind)
-        self._entities = entities
+        self._rows = rows
+        self._objects = objects
 
     def rows(self) -> Mapping[str, Row]:
         return {
-            (identity := f"{self.kind.short}/{which}"): {
-                **shown,
-                "name": shown.get("name", identity),
-                "identity": identity,
-                "type": self.kind.full_name,
-            }
-            for which, shown in self._entities()
+            (identity := f"{self.kind.short}/{which}"): identified(self.kind, identity, self._rows.row(shown))
+            for which, shown in self._objects()
         }
+
+
+def identified(kind: EntityType, identity: str, row: Row) -> Row:
+    """Return a row with its identity and type, and its name, if it has no other name."""
+    return {**row, "name": row.get("name", identity), "identity": identity, "type": kind.full_name}
 
 
 class Nothing(Provider):

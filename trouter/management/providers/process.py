@@ -8,23 +8,24 @@ from pathlib import Path
 from typing import Any, Final
 
 import trouter
+from trouter.columns.network import NodeFacts
+from trouter.columns.process import ModuleCounts, Pool
 from trouter.columns.router import ROUTER, RouterFacts
 from trouter.columns.rows import Rows
 from trouter.config.changes import row as entity_row
-from trouter.config.findings import described
+from trouter.config.problems import Problem
 from trouter.config.schema import EntityType
 from trouter.core.memory import owners
 from trouter.core.router import Router
 from trouter.management.kinds import SELF
 from trouter.management.ports import Control, Holdups, LogBook
 
-from .base import Fixed, Listed, Provider, Row
+from .base import Fixed, Listed, Provider, Row, identified
 from .pools import NAMES, limits
 
 #: The router's identity in its type; among all entities it is ``router/ID``.
 ROUTER_IDENTITY: Final = "1"
 _STATM: Final = Path("/proc/self/statm")
-_LEVELS: Final = ("trace", "debug", "info", "notice", "warning", "error", "critical")
 
 
 class RouterItself(Provider):
@@ -108,59 +109,32 @@ class LogStatistics(Listed):
         return f"logStats/{name}"
 
 
-def log_counts(book: LogBook) -> Iterator[tuple[str, Row]]:
-    """Yield the events of each module by level, whether they were written or not."""
-    for module, counts in book.counts().items():
-        yield module, {**{f"{level}Count": counts.get(level, 0) for level in _LEVELS}, "name": module}
+def log_counts(book: LogBook) -> Iterator[tuple[str, ModuleCounts]]:
+    """Yield the events of each module, whether they were written or not."""
+    for module, by_level in book.counts().items():
+        yield module, ModuleCounts(module, by_level)
 
 
-def pools(router: Router, control: Control) -> Iterator[tuple[str, Row]]:
-    """Yield the router's objects by kind, under the names of Qpid Dispatch's pools.
-
-    Nothing is pooled here: all objects are in use, and pools without objects of this router are empty.
-    """
+def pools(router: Router, control: Control) -> Iterator[tuple[str, Pool]]:
+    """Yield the router's objects by kind, under the names of Qpid Dispatch's pools; a pool may be empty."""
     engines = [each.engine for each in control.connections().values()]
     held = {name: (size_bytes, count) for name, size_bytes, count in owners(router, engines)}
     for name in NAMES:
-        size_bytes, count = held.get(name, (0, 0))
-        batch, thread_max = limits(name)
-        yield (
-            name,
-            {
-                "typeName": name,
-                "typeSize": size_bytes,
-                "transferBatchSize": batch,
-                "localFreeListMax": thread_max,
-                "globalFreeListMax": 0,
-                "totalAllocFromHeap": count,
-                "totalFreeToHeap": 0,
-                "heldByThreads": count,
-                "batchesRebalancedToThreads": 0,
-                "batchesRebalancedToGlobal": 0,
-            },
-        )
+        yield name, Pool(name, *held.get(name, (0, 0)), *limits(name))
 
 
-def vhost_statistics(control: Control) -> Iterator[tuple[str, Row]]:
-    """Yield the counts of accepted and refused connections and more, by vhost."""
-    for hostname, counted in control.vhost_statistics():
-        yield hostname, {"id": hostname, "hostname": hostname, **counted}
-
-
-def findings(control: Control) -> Iterator[tuple[int, Row]]:
+def findings(control: Control) -> Iterator[tuple[int, Problem]]:
     """Yield the findings about the configuration in force, by number; the most severe first."""
-    for number, finding in enumerate(control.findings(), 1):
-        shown = {name: value or None for name, value in described(finding).items()}
-        yield number, {**shown, "place": str(finding.place)}
+    yield from enumerate(control.findings(), 1)
 
 
-def nodes(control: Control) -> Iterable[tuple[str, Row]]:
+def nodes(control: Control) -> Iterable[tuple[str, NodeFacts]]:
     """Return the routers of the network; none for a standalone or edge router."""
     topology = control.topology()
     return () if topology is None else topology.nodes()
 
 
-def changes(control: Control) -> Iterable[tuple[int, Row]]:
+def changes(control: Control) -> Iterable[tuple[int, object]]:
     """Return the last changes of the network by number, the oldest first."""
     topology = control.topology()
     return () if topology is None else topology.changes()
@@ -169,18 +143,24 @@ def changes(control: Control) -> Iterable[tuple[int, Row]]:
 class Lifted(Provider):
     """``authLockout`` and ``decision``, which a DELETE lifts. There may be many, so each row is made on demand."""
 
-    def __init__(self, kind: EntityType, holdups: Callable[[], Holdups]) -> None:
+    def __init__(self, kind: EntityType, rows: Rows, holdups: Callable[[], Holdups]) -> None:
         super().__init__(kind)
+        self._rows = rows
         self._holdups = holdups
 
     def keys(self) -> Sequence[Any]:
         return self._holdups().keys()
 
     def row(self, key: Any) -> Row | None:
-        return self._holdups().row(key)
+        holdups = self._holdups()
+        facts = holdups.facts(key)
+        return None if facts is None else identified(self.kind, holdups.identity(key), self._rows.row(facts))
 
     def by_identity(self, identity: str) -> Any | None:
-        return self._holdups().find(identity) if identity.startswith(f"{self.kind.short}/") else None
+        if not identity.startswith(f"{self.kind.short}/"):
+            return None
+        identity_of = self._holdups().identity
+        return next((key for key in self.keys() if identity_of(key) == identity), None)
 
     def by_name(self, name: str) -> Sequence[Any]:
         found = self.by_identity(name)

@@ -73,6 +73,10 @@ _FORMATS: Final = {
     Form.BLOCKED: formats.blocked,
     Form.YES_NO: formats.yes_or_no,
     Form.LISTED: formats.listed,
+    Form.DASH_FOR_NONE: formats.dash_for_none,
+    Form.NOT_ZERO: formats.not_zero,
+    Form.SECONDS_OF_MS: formats.seconds_of_ms,
+    Form.DATE_OF_MS: formats.date_of_ms,
 }
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trouter.columns.process import ALLOCATOR
 from trouter.columns.router import ROUTER
 from trouter.tools import formats
 
-from .model import Field, Listing, Request, Row, Rows, View, attribute, fields_of, simple
+from .model import Field, Listing, Request, Row, Rows, View, attribute, attributes_of, fields_of, simple
 
 
 def _resident(row: Row) -> object:
@@ -61,16 +62,7 @@ def _pool(row: Row) -> str:
     return str(identity).partition("/")[2] or str(identity) if identity else "-"
 
 
-POOL_FIELDS = (
-    Field("type", _pool),
-    attribute("size", "typeSize", formats.commas),
-    attribute("batch", "transferBatchSize"),
-    attribute("thread-max", "localFreeListMax", formats.commas),
-    attribute("total", "totalAllocFromHeap", formats.commas),
-    attribute("in-threads", "heldByThreads", formats.commas),
-    attribute("rebal-in", "batchesRebalancedToThreads", formats.commas),
-    attribute("rebal-out", "batchesRebalancedToGlobal", formats.commas),
-)
+POOL_FIELDS = fields_of(ALLOCATOR, (Field("type", _pool, reads=("identity",)),))
 
 
 def _size_or_dash(value: object) -> str:
@@ -115,19 +107,7 @@ POOLS = View(
     ("-m", "--memory"),
     "show the router's pools of memory",
     (
-        Request(
-            "allocator",
-            (
-                "identity",
-                "typeSize",
-                "transferBatchSize",
-                "localFreeListMax",
-                "totalAllocFromHeap",
-                "heldByThreads",
-                "batchesRebalancedToThreads",
-                "batchesRebalancedToGlobal",
-            ),
-        ),
+        Request("allocator", attributes_of(POOL_FIELDS)),
         Request("router", ("memoryUsage",), optional=True),
     ),
     _pools,

@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trouter.tools import formats
+from trouter.columns.network import CHANGE
 
-from .model import Field, Listing, Request, Row, Rows, View, attribute
+from .model import Field, Listing, Request, Row, Rows, View, attribute, fields_of
 
-
-def _seconds(value: object) -> str:
-    """Return milliseconds as the text of seconds."""
-    found = formats.number(value)
-    return "" if found is None else f"{found / 1000:.3f}"
-
-
-def _began(value: object) -> str:
-    found = formats.number(value)
-    return "" if found is None else formats.topology_time(found / 1000)
-
-
-CHANGE_FIELDS = (
-    Field("change", lambda row: str(row.get("identity")).partition("/")[2]),
-    attribute("began", "began", _began),
-    attribute("took", "convergenceMs", _seconds),
-    attribute("at rest", "settled", lambda value: "yes" if value else "no"),
-    attribute("moved", "movedCount"),
-    attribute("in reach", "reachableCount"),
-    attribute("rounds", "rounds", detail=True),
-    attribute("cause", "cause", detail=True),
-    attribute("why", "why"),
-    attribute("who", "moved", formats.listed, detail=True),
-)
+CHANGE_FIELDS = fields_of(
+    CHANGE,
+    (
+        Field("change", lambda row: str(row.get("identity")).partition("/")[2]),
+        "began", "took", "at rest", "moved", "in reach", "rounds", "cause", "why", "who",
+    ),
+)  # fmt: skip
 EVENT_FIELDS = (attribute("change", "change"), attribute("event", "event"))
 
 

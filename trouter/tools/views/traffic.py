@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from trouter.columns.addresses import ADDRESS
 from trouter.columns.connections import CONNECTION
 from trouter.columns.links import LINK
+from trouter.columns.network import NODE
 from trouter.tools import formats
 
 from .lookup import Lookup, address_class, address_phase, address_text, is_address, is_connection, tenant_of
@@ -108,15 +109,16 @@ ADDRESS_FIELDS = fields_of(
     ),
 )  # fmt: skip
 
-NODE_FIELDS = (
-    attribute("router-id", "id"),
-    Field("next-hop", lambda row: row.get("nextHop") or "-"),
-    Field("link", lambda row: "-" if row.get("nextHop") is not None else row.get("routerLink")),
-    attribute("ver", "protocolVersion", detail=True),
-    Field("cost", lambda row: row.get("cost") or None, detail=True),
-    attribute("neighbors", "linkState", formats.listed, detail=True),
-    attribute("valid-origins", "validOrigins", formats.listed, detail=True),
-)
+#: In the order of qdstat; other columns with a head follow.
+NODE_FIELDS = fields_of(
+    NODE,
+    (
+        "router-id",
+        "next-hop",
+        Field("link", lambda row: "-" if row.get("nextHop") is not None else row.get("routerLink")),
+        "ver", "cost", "neighbors", "valid-origins",
+    ),
+)  # fmt: skip
 
 
 def _nodes(answers: Sequence[Rows]) -> list[Listing]:

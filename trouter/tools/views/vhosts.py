@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from trouter.columns.security import VHOST
 from trouter.tools import formats
 
 from .lookup import Lookup
-from .model import Field, Filter, Listing, Request, Row, Rows, View, attribute
+from .model import Field, Filter, Listing, Request, Row, Rows, View, attribute, fields_of
 
 _NO_VHOSTS = "No Vhosts"
 
@@ -111,16 +112,7 @@ def _group_schema(schema: object) -> Rows:
     return [_mapping(_mapping(types.get("vhostUserGroupSettings")).get("attributes"))]
 
 
-STATS_FIELDS = (
-    attribute("hostname", "hostname"),
-    attribute("connectionsApproved", "connectionsApproved", counter=True),
-    attribute("connectionsDenied", "connectionsDenied", counter=True, alarm=True),
-    attribute("connectionsCurrent", "connectionsCurrent"),
-    attribute("sessionDenied", "sessionDenied", counter=True, alarm=True),
-    attribute("senderDenied", "senderDenied", counter=True, alarm=True),
-    attribute("receiverDenied", "receiverDenied", counter=True, alarm=True),
-    attribute("maxMessageSizeDenied", "maxMessageSizeDenied", needs=True, counter=True, alarm=True),
-)
+STATS_FIELDS = fields_of(VHOST, ())
 USER_FIELDS = (
     attribute("vhost", "vhost"),
     attribute("user", "user"),
