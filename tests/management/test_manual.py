@@ -10,7 +10,7 @@ import pytest
 
 from manual import operations
 from tests.routers import RunningRouter
-from trouter.management import agent, cursor, entities, own, query, requests, responses
+from trouter.management import agent, arguments, cursor, entities, own, query, requests, responses
 from trouter.management.operations import ENTITY_OPERATIONS, NODE_OPERATIONS
 from trouter.management.status import REASONS
 
@@ -37,7 +37,7 @@ def test_the_page_has_every_bound() -> None:
     assert f"| {agent.MAX_WAITING} and {agent.MAX_WAITING_BYTES // MEBIBYTE} MiB;" in PAGE
     assert f"| {agent.MAX_UNREAD_BYTES // MEBIBYTE} MiB; the router drops further" in PAGE
     assert f"at most {query.MAX_ANSWER_BYTES // MEBIBYTE} MiB" in PAGE
-    assert f"| {query.MAX_NAMES} |" in PAGE
+    assert f"| {arguments.MAX_NAMES} |" in PAGE
     assert f"CREATE or UPDATE | {entities.MAX_ATTRIBUTES} |" in PAGE
     assert f"its entity's name | {own.MAX_EMPTY} |" in PAGE
     assert f"| {responses.MAX_DESCRIPTION} characters |" in PAGE

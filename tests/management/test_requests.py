@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trouter.management.operations import LOGGED
 from trouter.management.requests import MAX_REPLY_TO_BYTES, MAX_REQUEST_BYTES, read_request
 from trouter.management.status import Refusal
 from trouter.wire.codec import encode
@@ -106,12 +107,12 @@ def test_a_reply_to_that_no_address_can_be_is_none() -> None:
 
 def test_the_log_line_reveals_no_values_of_attributes() -> None:
     request = read_request(message({"operation": "CREATE", "type": "connector"}, {"saslPassword": "hush"}))
-    assert request.summary() == "CREATE type=connector body={saslPassword}"
+    assert request.summary(LOGGED) == "CREATE type=connector body={saslPassword}"
 
 
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
-    read_request(data).summary()
+    read_request(data).summary(LOGGED)
 
 
 @given(st.data())
@@ -119,4 +120,4 @@ def test_a_request_cut_or_changed_anywhere_is_read_without_an_exception(data: st
     whole = bytearray(message({"operation": "QUERY", "count": 5}, {"attributeNames": ["a"]}, reply_to="r"))
     whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     request = read_request(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
-    assert request.summary()
+    assert request.summary(LOGGED)

@@ -25,7 +25,7 @@ from trouter.wire.errors import EncodeError
 
 from .context import Node
 from .directory import Directory, Sources
-from .operations import CHANGES, perform
+from .operations import CHANGES, LOGGED, perform
 from .ports import REQUESTER, Control, LogBook
 from .profile import Profile
 from .query import Queries
@@ -213,11 +213,11 @@ class Agent:
     def _is_awaited(self, desk: Desk, request: Request) -> bool:
         """Return whether the answer has a receiver; if not, the request is dropped, as no refusal would be read."""
         if not request.reply_to:
-            log.debug("Agent request without a usable reply-to dropped: %s", request.summary())
+            log.debug("Agent request without a usable reply-to dropped: %s", request.summary(LOGGED))
             return False
         entry = self._router.table.find(request.reply_to.encode(), tenant=desk.tenant)
         if entry is None or entry.destinations() == 0:
-            log.debug("Agent request dropped, no receiver listens on its reply-to: %s", request.summary())
+            log.debug("Agent request dropped, no receiver listens on its reply-to: %s", request.summary(LOGGED))
             return False
         if not self._may_answer_at(entry, desk, request):
             desk.node.control.denied(request.origin, f"reply-to {request.reply_to}")
@@ -233,7 +233,7 @@ class Agent:
         return desk.node.control.may_send(origin, request.reply_to)
 
     async def _handle(self, desk: Desk, request: Request) -> None:
-        log.debug("Agent request %s", request.summary())
+        log.debug("Agent request %s", request.summary(LOGGED))
         self._reply(desk, request, await self._answer(desk.node, request))
 
     async def _answer(self, node: Node, request: Request) -> Answer:
@@ -243,7 +243,7 @@ class Agent:
             with self._profile.working():
                 return await perform(node, request)
         except Forbidden as refused:
-            node.control.denied(request.origin, request.summary())
+            node.control.denied(request.origin, request.summary(LOGGED))
             return self._refuse(request, refused.status, refused.description)
         except ChangeRefused as refused:
             return self._refuse(request, refused.status, refused.description)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from trouter.config.schema import EntityType
 
+from .arguments import ENTITY_TYPE, IDENTITY, NAME, TYPE
 from .context import EntityOperation, Node
 from .directory import SCOPED, Found
 from .kinds import NODE_TYPES, is_base, is_node_type, kind_of
@@ -28,16 +29,15 @@ _IDENTIFYING: Final = ("name", "identity", "type")
 
 def entity_type_of(request: Request) -> str:
     """Return the type of the entity that an operation is for, if the request's ``type`` is the node's; else empty."""
-    operation = request.text("operation").upper()
-    if operation in ("READ", "UPDATE", "DELETE", "CREATE") and is_node_type(request.text("type")):
-        return request.text("entityType")
+    if request.operation in ("READ", "UPDATE", "DELETE", "CREATE") and is_node_type(TYPE.read(request)):
+        return ENTITY_TYPE.read(request)
     return ""
 
 
 async def on_entity(node: Node, request: Request, operation: str) -> Answer:
-    text = entity_type_of(request) or request.text("type")
+    text = entity_type_of(request) or TYPE.read(request)
     kind = kind_of(text) if text else None
-    name, identity = request.text("name"), request.text("identity")
+    name, identity = NAME.read(request), IDENTITY.read(request)
     if operation == "UPDATE" and not name and not identity:
         body = request.map_body()
         name, identity = text_in(body, "name"), text_in(body, "identity")
@@ -104,7 +104,7 @@ async def create(node: Node, request: Request) -> Answer:
     for key, value in body.items():
         if value is None and kind.attribute(key) is None:
             raise bad_request(f"Unknown attribute '{shown(key)}' for '{kind.full_name}'")
-    name, inside = request.text("name"), text_in(body, "name")
+    name, inside = NAME.read(request), text_in(body, "name")
     if name and inside and name != inside:
         raise bad_request(f"name={shown(name)} in the properties, but {shown(inside)} in the body")
     name = name or inside
@@ -116,7 +116,7 @@ async def create(node: Node, request: Request) -> Answer:
 
 
 def _kind_to_create(request: Request, body: Mapping[str, object]) -> EntityType:
-    texts = [request.text("type"), request.text("entityType"), text_in(body, "type")]
+    texts = [TYPE.read(request), ENTITY_TYPE.read(request), text_in(body, "type")]
     kinds = {kind.short: kind for kind in (kind_of(text) for text in texts if text)}
     if len(kinds) > 1:  # requests to the management node have the entity's type elsewhere
         kinds = {short: kind for short, kind in kinds.items() if short not in NODE_TYPES}

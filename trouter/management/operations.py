@@ -9,6 +9,7 @@ from typing import Final
 
 from trouter.config.schema import EntityType
 
+from .arguments import IDENTITY, NAME, TYPE
 from .context import Node
 from .entities import ENTITY_OPERATIONS, create, entity_type_of, on_entity
 from .kinds import SELF, is_node_type, kind_of
@@ -16,24 +17,23 @@ from .own import NODE_OPERATIONS, query, update_by_body
 from .requests import Request, shown
 from .responses import Answer
 from .rights import Forbidden, check_level, may_begin
-from .status import Refusal, bad_request, not_implemented
+from .status import Refusal, not_implemented
 from .tenants import check_operation
-from .verbs import VERBS
+from .verbs import VERBS, arguments
 
-__all__ = ["CHANGES", "ENTITY_OPERATIONS", "NODE_OPERATIONS", "perform"]
+__all__ = ["CHANGES", "ENTITY_OPERATIONS", "LOGGED", "NODE_OPERATIONS", "perform"]
 
 #: Operations that change the router; they are done one after the other, beside those that only read.
 CHANGES: Final = frozenset(name for each in VERBS if each.changes for name in each.names)
+#: The arguments that the log's line about a request shows.
+LOGGED: Final = tuple(each.name for each in arguments() if each.logged)
 
 
 async def perform(node: Node, request: Request) -> Answer:
     """Perform ``request`` and return the answer; ChangeRefused."""
     if request.malformed is not None:
         raise request.malformed
-    written = request.text("operation")
-    if not written:
-        raise bad_request("the property 'operation' is missing")
-    operation = written.upper().replace("_", "-")
+    operation = request.operation
     if not may_begin(node.rights(request), operation, _kind_named(request)):
         raise Forbidden
     if node.tenant is not None:
@@ -48,7 +48,7 @@ async def perform(node: Node, request: Request) -> Answer:
         check_level(node.rights(request), operation, None)
         known = NODE_OPERATIONS.get(operation)
         if known is None:
-            raise not_implemented(f"Not implemented: {shown(written)} on the management node")
+            raise not_implemented(f"Not implemented: {shown(request.text('operation'))} on the management node")
         return await known(node, request)
     return await on_entity(node, request, operation)
 
@@ -56,14 +56,14 @@ async def perform(node: Node, request: Request) -> Answer:
 def _kind_named(request: Request) -> EntityType | None:
     """Return the type of the entity that a request is about; None if it names no type that is known."""
     try:
-        return kind_of(entity_type_of(request) or request.text("type"))
+        return kind_of(entity_type_of(request) or TYPE.read(request))
     except Refusal:
         return None
 
 
 def _is_for_node(request: Request) -> bool:
     """Return whether the request is for the management node itself and not for an entity."""
-    name, identity = request.text("name"), request.text("identity")
+    name, identity = NAME.read(request), IDENTITY.read(request)
     if name or identity:
-        return {name, identity} <= {"", SELF} and is_node_type(request.text("type"))
-    return is_node_type(request.text("type")) and not entity_type_of(request)
+        return {name, identity} <= {"", SELF} and is_node_type(TYPE.read(request))
+    return is_node_type(TYPE.read(request)) and not entity_type_of(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Final
 
 from trouter.config.schema import EntityType
@@ -10,10 +11,10 @@ from trouter.core.addresses import MAX_ADDRESS_BYTES
 from trouter.core.memory import owners, waiting_messages
 from trouter.core.why import explain
 
+from .arguments import ENTITY, ENTITY_TYPE, IDENTITY, NAME, TYPE, Flag, Number, Text
 from .context import Node, Operation
 from .entities import apply, check_can, find, on_found, text_in
 from .kinds import MANAGEMENT, SELF, attribute_names, bases_of, descendants_of, is_node_type, kind_of, listed_operations
-from .ports import MEMORY_BY, POLICY_QUESTION
 from .requests import Request, shown
 from .responses import Answer, answer
 from .rights import check_level
@@ -23,16 +24,19 @@ from .status import OK, bad_request, not_implemented
 from .tenants import check_listing
 from .verbs import OPERATE, READ, VERBS, verb
 
+#: The groupings of GET-MEMORY that the process has, besides ``address``.
+MEMORY_BY: Final = ("process", "connection", "user", "vhost")
+_GROUPINGS: Final = f"{', '.join(MEMORY_BY)} or address"
 #: The most keys without a value in an UPDATE that names its entity by such a key.
 MAX_EMPTY: Final = 64
 
 
 async def query(node: Node, request: Request) -> Answer:
     """Answer a QUERY of the type in entityType, or in type if the request has no entityType; Refusal."""
-    text = request.text("entityType")
-    own = request.text("type")
+    text = ENTITY_TYPE.read(request)
+    own = TYPE.read(request)
     if not is_node_type(own):
-        if request.text("name") or request.text("identity"):
+        if NAME.read(request) or IDENTITY.read(request):
             raise not_implemented(f"Not implemented: QUERY of {shown(own)}; it is for the management node")
         text = text or own
     kind = kind_of(text) if text else None
@@ -41,9 +45,8 @@ async def query(node: Node, request: Request) -> Answer:
     return await node.queries.run(request, kind)
 
 
-def _kinds_wanted(request: Request) -> tuple[EntityType, ...]:
-    text = request.text("entityType")
-    return descendants_of(kind_of(text) if text else None)
+def _kinds_wanted(entity_type: str) -> tuple[EntityType, ...]:
+    return descendants_of(kind_of(entity_type) if entity_type else None)
 
 
 async def update_by_body(node: Node, request: Request) -> Answer:
@@ -67,9 +70,10 @@ async def update_by_body(node: Node, request: Request) -> Answer:
     "READ",
     answer="the node's own entity",
     level=READ,
+    takes=ENTITY,
     tenants=True,
 )
-async def _read_node(node: Node, _: Request) -> Answer:
+async def _read_node(node: Node, _: Request, **__: str) -> Answer:
     return shown_entity(node.directory.find(kind_of(MANAGEMENT), SELF, ""))
 
 
@@ -77,20 +81,22 @@ async def _read_node(node: Node, _: Request) -> Answer:
     "GET-TYPES",
     answer="a map from each type to the types that it extends, the nearest first",
     level=READ,
+    takes=(ENTITY_TYPE,),
     tenants=True,
 )
-async def _get_types(_: Node, request: Request) -> Answer:
-    return answer({kind.full_name: [base.full_name for base in bases_of(kind)] for kind in _kinds_wanted(request)})
+async def _get_types(_: Node, __: Request, entity_type: str) -> Answer:
+    return answer({kind.full_name: [base.full_name for base in bases_of(kind)] for kind in _kinds_wanted(entity_type)})
 
 
 @verb(
     "GET-ATTRIBUTES",
     answer="a map from each type to its attributes; with `entityType` only that type and those that extend it",
     level=READ,
+    takes=(ENTITY_TYPE,),
     tenants=True,
 )
-async def _get_attributes(_: Node, request: Request) -> Answer:
-    return answer({kind.full_name: list(attribute_names(kind)) for kind in _kinds_wanted(request)})
+async def _get_attributes(_: Node, __: Request, entity_type: str) -> Answer:
+    return answer({kind.full_name: list(attribute_names(kind)) for kind in _kinds_wanted(entity_type)})
 
 
 @verb(
@@ -98,20 +104,24 @@ async def _get_attributes(_: Node, request: Request) -> Answer:
     answer="a map from each type to every operation that works: those of Qpid Dispatch in its order, then "
     "those that only this router has; with `entityType` only that type and those that extend it",
     level=READ,
+    takes=(ENTITY_TYPE,),
     tenants=True,
 )
-async def _get_operations(_: Node, request: Request) -> Answer:
-    return answer({kind.full_name: list(listed_operations(kind, NODE_OPERATIONS)) for kind in _kinds_wanted(request)})
+async def _get_operations(_: Node, __: Request, entity_type: str) -> Answer:
+    return answer(
+        {kind.full_name: list(listed_operations(kind, NODE_OPERATIONS)) for kind in _kinds_wanted(entity_type)}
+    )
 
 
 @verb(
     "GET-ANNOTATIONS",
     answer="an empty map: there are none",
     level=READ,
+    takes=(ENTITY_TYPE,),
     tenants=True,
 )
-async def _get_annotations(_: Node, request: Request) -> Answer:
-    _kinds_wanted(request)
+async def _get_annotations(_: Node, __: Request, entity_type: str) -> Answer:
+    _kinds_wanted(entity_type)
     return answer({})
 
 
@@ -148,23 +158,27 @@ async def _get_schema(_: Node, __: Request) -> Answer:
     "GET-SCHEMA-JSON",
     answer="the same as JSON text",
     level=READ,
+    takes=(Number("indent", "formats the answer with line breaks, and so many blanks a level"),),
     tenants=True,
 )
-async def _get_json_schema(_: Node, request: Request) -> Answer:
-    return answer(schema_text(tuple(NODE_OPERATIONS), request.number("indent")))
+async def _get_json_schema(_: Node, __: Request, indent: int | None) -> Answer:
+    return answer(schema_text(tuple(NODE_OPERATIONS), indent))
 
 
 @verb(
     "GET-LOG",
     answer="entries, oldest first: module, level, text, file, line, seconds since 1970; at most the last 1000",
     level=OPERATE,
+    takes=(
+        Number("limit", "the number of newest entries to get; without it (or 0, or less) all", logged=True),
+        Text("module", "only the entries of this module", logged=True),
+    ),
 )
-async def _get_log(node: Node, request: Request) -> Answer:
-    module = request.text("module")
+async def _get_log(node: Node, _: Request, limit: int | None, module: str) -> Answer:
     known = node.book.counts()
     if module and module not in known:
         raise bad_request(f"no such module '{shown(module)}'; the modules are {', '.join(known)}")
-    entries = node.book.recent(max(0, request.number("limit") or 0), module)
+    entries = node.book.recent(max(0, limit or 0), module)
     return answer([[each.module, each.level, each.text, each.file, each.line, int(each.seconds)] for each in entries])
 
 
@@ -172,12 +186,13 @@ async def _get_log(node: Node, request: Request) -> Answer:
     "PROFILE",
     answer="where the management node spends its time between `start` and `stop`",
     level=OPERATE,
+    takes=(Flag("start", "begins to count"), Flag("stop", "ends it; the answer has what was counted")),
 )
-async def _profile(node: Node, request: Request) -> Answer:
-    if "start" in request.properties:
+async def _profile(node: Node, _: Request, start: bool, stop: bool) -> Answer:
+    if start:
         node.profile.start()
         return answer(None)
-    if "stop" in request.properties:
+    if stop:
         return answer(node.profile.stop())
     raise bad_request("PROFILE needs the property 'start' or 'stop'")
 
@@ -197,12 +212,22 @@ async def _reload(node: Node, _: Request) -> Answer:
     "EXPLAIN",
     answer="why messages for an address flow or not: distribution, consumers, senders, and a `verdict`",
     level=READ,
+    takes=(Text("address", "the address to explain", required=True, max_bytes=MAX_ADDRESS_BYTES, logged=True),),
 )
-async def _explain(node: Node, request: Request) -> Answer:
-    address = request.text("address")
-    if not 0 < len(address.encode()) <= MAX_ADDRESS_BYTES:
-        raise bad_request(f"EXPLAIN needs the property 'address', of 1 to {MAX_ADDRESS_BYTES} bytes")
+async def _explain(node: Node, _: Request, address: str) -> Answer:
     return answer(explain(node.router, address).as_map())
+
+
+_about: Final = partial(Text, max_bytes=MAX_ADDRESS_BYTES)
+#: What EXPLAIN-POLICY is asked: about a connection, by at least one of the first three, and about an address.
+_QUESTION: Final = (
+    _about("vhost", "the host name that a client asks for"),
+    _about("user", "the user of a client; without it the client has no name"),
+    _about("host", "the address that a client comes from"),
+    _about("policyVhost", "the `policyVhost` of the listener"),
+    _about("source", "an address to receive from"),
+    _about("target", "an address to send to"),
+)
 
 
 @verb(
@@ -210,16 +235,15 @@ async def _explain(node: Node, request: Request) -> Answer:
     answer="the policy's decision about a connection, and about an address if one is named: `allowed`, "
     "`rule`, `vhost`, `group`, `reason` if it denies, `settings`, `limits` and the `steps`",
     level=READ,
+    takes=_QUESTION,
 )
-async def _explain_policy(node: Node, request: Request) -> Answer:
-    question = {name: request.text(name) for name in POLICY_QUESTION if request.properties.get(name) is not None}
+async def _explain_policy(node: Node, request: Request, **texts: str) -> Answer:
+    given = (each for each in _QUESTION if request.properties.get(each.name) is not None)
+    question = {each.name: texts[each.parameter] for each in given}
     if not {"vhost", "user", "host"} & set(question):
         raise bad_request("EXPLAIN-POLICY needs at least one of the properties 'vhost', 'user' and 'host'")
     if {"source", "target"} <= set(question):
         raise bad_request("EXPLAIN-POLICY explains one address: the property 'source' or 'target', not both")
-    for name, text in question.items():
-        if len(text.encode("utf-8", "replace")) > MAX_ADDRESS_BYTES:
-            raise bad_request(f"the property '{name}' is longer than {MAX_ADDRESS_BYTES} bytes")
     return answer(dict(node.control.explain_policy(question)))
 
 
@@ -230,15 +254,15 @@ async def _explain_policy(node: Node, request: Request) -> Answer:
     "first and the others in one row; `by` `process`: `resident`, `limit`, `messages` and "
     "`messagesLimit`",
     level=READ,
+    takes=(Text("by", f"what the memory is grouped by: {_GROUPINGS}; without it the kind of object"),),
 )
-async def _get_memory(node: Node, request: Request) -> Answer:
-    by = request.text("by")
+async def _get_memory(node: Node, _: Request, by: str) -> Answer:
     if by == "address":
         return answer([asdict(each) for each in waiting_messages(node.router)])
     if by in MEMORY_BY:
         return answer([dict(row) for row in node.control.memory(by)])
     if by:
-        raise bad_request(f"GET-MEMORY groups by {', '.join(MEMORY_BY)} or address, not by {shown(by)}")
+        raise bad_request(f"GET-MEMORY groups by {_GROUPINGS}, not by {shown(by)}")
     held = owners(node.router, [each.engine for each in node.control.connections().values()])
     return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in held])
 

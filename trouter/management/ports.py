@@ -14,10 +14,6 @@ from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
 from trouter.net.view import ConnectionView
 
-#: The groupings of GET-MEMORY, besides ``address`` and none.
-MEMORY_BY: Final = ("process", "connection", "user", "vhost")
-#: The properties of EXPLAIN-POLICY.
-POLICY_QUESTION: Final = ("vhost", "user", "host", "policyVhost", "source", "target")
 #: The number of the connection whose request is being answered; 0 for none.
 REQUESTER: Final[ContextVar[int]] = ContextVar("REQUESTER", default=0)
 
@@ -143,7 +139,7 @@ class Control(Protocol):
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
         """Return what the policy in force decides on a connection, and why.
 
-        The keys of ``question`` are among POLICY_QUESTION.
+        The keys of ``question`` are names of arguments of EXPLAIN-POLICY.
         """
 
     def record_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:

@@ -11,18 +11,18 @@ from typing import Final
 
 from trouter.config.schema import EntityType
 
+from .arguments import ATTRIBUTE_NAMES, COUNT, OFFSET
 from .cells import encode_row
 from .cursor import Asker, Cursors, Group
 from .directory import Directory
 from .kinds import column_of, columns_of, is_base
 from .providers.base import Provider
-from .requests import Request, shown, type_of
+from .requests import Request, shown
 from .responses import Answer, table
 from .status import bad_request, not_found
 
 #: Seconds for which rows are made at a time.
 PORTION_S: Final = 0.002
-MAX_NAMES: Final = 1000
 #: The longest answer: it is held in one piece.
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 #: python-qpid-proton, which Qpid Dispatch's tools use, reads 65,535 values of a message and drops the others
@@ -45,11 +45,11 @@ class Queries:
 
     async def run(self, request: Request, kind: EntityType | None) -> Answer:
         """Return the rows of ``kind`` and its descendants, of all types for None; Refusal."""
-        wanted = _names_wanted(request)
+        wanted = ATTRIBUTE_NAMES.read(request)
         names = wanted or columns_of(kind)
         columns = _columns(kind, names)
-        offset = request.number("offset") or 0
-        count = request.number("count") or 0
+        offset = OFFSET.read(request) or 0
+        count = COUNT.read(request) or 0
         if offset < 0:
             return table(names, ())
         rows = await self._rows(request, kind, columns, offset, count, thins=not wanted)
@@ -114,19 +114,6 @@ def _thinned(cells: list[object], spare: int) -> tuple[list[object], int]:
             else:
                 spare -= len(cell)
     return cells, spare
-
-
-def _names_wanted(request: Request) -> list[str]:
-    """Return the attributeNames of the body; none for all of them. Refusal."""
-    names = request.map_body().get("attributeNames")
-    if not isinstance(names, list) or not names:
-        return []
-    if len(names) > MAX_NAMES:
-        raise bad_request(f"attributeNames has {len(names)} entries; at most {MAX_NAMES} are accepted")
-    for name in names:
-        if not isinstance(name, str):
-            raise bad_request(f"attributeNames holds {type_of(name)}; it must be a list of strings")
-    return names
 
 
 def _columns(kind: EntityType | None, names: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ The bytes are not trusted. A malformed request is still answered if its reply-to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from trouter.wire.constants import AMQP_SEQUENCE, AMQP_VALUE, APPLICATION_PROPERTIES, DATA, PROPERTIES
@@ -39,6 +39,14 @@ class Request:
         self.properties: Mapping[Any, Any] = {}
         self.body: object = _NO_BODY
         self.malformed: Refusal | None = None
+
+    @property
+    def operation(self) -> str:
+        """The operation, in capitals and with dashes; Refusal if it is missing or no string."""
+        written = self.text("operation")
+        if not written:
+            raise bad_request("the property 'operation' is missing")
+        return written.upper().replace("_", "-")
 
     def text(self, name: str) -> str:
         """Return the application property ``name``, empty if absent; Refusal if it is no string."""
@@ -79,10 +87,10 @@ class Request:
             raise bad_request("Body of request must be a map")
         return self.body
 
-    def summary(self) -> str:
-        """Return the request in one line for the log: operation, type and name, names of attributes but no values."""
+    def summary(self, logged: Iterable[str]) -> str:
+        """Return the request in one line for the log: the operation, the arguments ``logged``, names of attributes."""
         parts = [
-            f"{name}={shown(self.properties[name])}" for name in _NAMED if self.properties.get(name) not in (None, "")
+            f"{name}={shown(self.properties[name])}" for name in logged if self.properties.get(name) not in (None, "")
         ]
         if isinstance(self.body, dict) and self.body:
             parts.append("body={" + ", ".join(shown(name) for name in list(self.body)[:20]) + "}")
@@ -94,9 +102,6 @@ def _check_names(body: Mapping[Any, Any]) -> None:
     for name in body:
         if not isinstance(name, str):
             raise bad_request(f"the keys of the body must be strings, not {type_of(name)}")
-
-
-_NAMED: Final = ("type", "name", "identity", "entityType", "offset", "count", "limit", "module", "address")
 
 
 def shown(value: object) -> str:
