@@ -14,7 +14,7 @@ export PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD = 1
 # The tests start Python thousands of times: without bytecode each start compiles the router's sources, which takes half of its time.
 unexport PYTHONDONTWRITEBYTECODE
 HEADER  = $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
-HOT    := setup.py $(shell find trouter -name '*.pxd' -o -name '*.py')
+HOT    := setup.py pipeline/setup.py $(shell find trouter pipeline/src -name '*.pxd' -o -name '*.py')
 ARGS   ?=
 
 # $(call install,debian packages): install them without starting their services, now or at boot: tests run their own.
@@ -111,7 +111,7 @@ ways-in    := http interop management tls
 commands   := cli load packaging tools
 from-files := chaos dropin plugins soak
 PARTS      := several ways-in commands from-files
-TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
+TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh sim testing wire) pipeline/tests
 SHORT      := -m "not spark and not pipeline_long and not long"
 AT_ONCE    := $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2) + 1)))
 test: venv build console interop-system $(if $(ARGS),,browser-system)
@@ -168,14 +168,15 @@ test-pure: venv interop-system
 	TROUTER_PURE=1 $(PY) -m pytest $(ARGS)
 
 # The oldest Spark that the source, the sink and the jobs with a state run on; everything else as it is locked.
-SPARK40 := $(addprefix tests/pipeline/test_,source.py source_reading.py sink.py secured.py audit.py fraud.py latency.py topology.py)
+SPARK40 := $(addprefix pipeline/tests/test_,source.py source_reading.py sink.py secured.py audit.py fraud.py latency.py topology.py)
 test-spark40: build/spark40/ready interop-system
 	build/spark40/bin/python -m pytest $(or $(ARGS),$(SPARK40))
 build/spark40/ready: requirements-dev.lock | system
 	rm -rf build/spark40 && $(PYTHON) -m venv build/spark40
 	sed -e 's/^pyspark==.*/pyspark==4.0.1/' -e '/^py4j==/d' requirements-dev.lock > build/spark40/wanted
 	build/spark40/bin/python -m pip install --quiet --disable-pip-version-check -r build/spark40/wanted
-	TROUTER_PURE=1 build/spark40/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	for each in . pipeline; do TROUTER_PURE=1 build/spark40/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --no-build-isolation -e $$each || exit 1; done
 	@touch $@
 
 # The tests of python-qpid-proton as a machine without the headers of Cyrus SASL compiles it: in an environment that has this
@@ -301,12 +302,13 @@ packaging-system: system
 
 # The environment: exactly the locked versions, from the index that pip is configured for. First the router's dependencies.
 running: $(VENV)/running
-$(VENV)/running: requirements.lock pyproject.toml setup.py | system
+$(VENV)/running: requirements.lock pyproject.toml setup.py pipeline/pyproject.toml pipeline/setup.py | system
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trouter needs Python 3.11 or later; try make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -r requirements.lock
-	@rm -rf trouter.egg-info
+	@rm -rf trouter.egg-info pipeline/src/trouter_pipeline.egg-info
 	TROUTER_PURE=1 $(PIP) install --no-deps --no-build-isolation -e .
+	TROUTER_PURE=1 $(PIP) install --no-deps --no-build-isolation -e pipeline
 	@touch $@
 
 # Then those of development: tests, lint, types, Spark. One of the packages, python-qpid-proton, is compiled here.
@@ -326,6 +328,7 @@ $(VENV)/quick: requirements-dev.lock $(VENV)/running
 build: $(VENV)/built
 $(VENV)/built: $(VENV)/running $(HOT) | compiler
 	$(PY) setup.py --quiet build_ext --inplace
+	cd pipeline && $(abspath $(VENV))/bin/python setup.py --quiet build_ext --inplace
 	@touch $@
 
 system:
@@ -379,7 +382,7 @@ bench-system:
 	$(call needs,rabbitmqctl,rabbitmq-server)
 
 define freeze
-{ sed -n '/^#/p' $(1); build/lock/bin/python -m pip freeze --all --exclude trouter --exclude pip; } > build/lock.txt && mv build/lock.txt $(1)
+{ sed -n '/^#/p' $(1); build/lock/bin/python -m pip freeze --all --exclude trouter --exclude trouter-pipeline --exclude pip; } > build/lock.txt && mv build/lock.txt $(1)
 endef
 
 # Pin the current versions of all dependencies. Run it on purpose, review the difference, and commit it.
@@ -387,10 +390,11 @@ lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
 	TROUTER_PURE=1 build/lock/bin/python -m pip install --quiet --disable-pip-version-check . Cython setuptools
 	$(call freeze,requirements.lock)
+	TROUTER_PURE=1 build/lock/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation ./pipeline
 	TROUTER_PURE=1 build/lock/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	$(call freeze,requirements-dev.lock)
 
 clean:
-	rm -rf $(VENV) build dist man *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules console/node_modules console/test-results trouter/http/console
+	rm -rf $(VENV) build dist man *.egg-info pipeline/build pipeline/src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules console/node_modules console/test-results trouter/http/console
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
-	find trouter -name '*.so' -delete
+	find trouter pipeline/src -name '*.so' -delete

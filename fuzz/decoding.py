@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 from trouter.client import Message
-from trouter.pipeline.columns import Items, Lists, Numbers, Texts
-from trouter.pipeline.decoding import Rows
-from trouter.spool.frames import FrameWriter
 from trouter.testing.fuzz import values as typed_values
 from trouter.wire.errors import DecodeError
+from trouter_pipeline.columns import Items, Lists, Numbers, Texts
+from trouter_pipeline.decoding import Rows
+from trouter_pipeline.spool.frames import FrameWriter
 
 MUTATOR = typed_values
-COVERS = ("trouter.pipeline.decoding", "trouter.pipeline.values", "trouter.pipeline.columns")
+COVERS = ("trouter_pipeline.decoding", "trouter_pipeline.values", "trouter_pipeline.columns")
 
 GOOD = Message(b"good", application_properties={"k": "v"}).encode()
 BINARY = {"delivery_tag", "user_id", "body", "body_parts", "raw"}

@@ -14,14 +14,14 @@ import tempfile
 from pathlib import Path
 from zlib import crc32
 
-from trouter.spool.errors import SpoolCorrupt, SpoolReplaced
-from trouter.spool.frames import Frame, parse_frames
-from trouter.spool.segments import HEADER_BYTES, IDENTITY, SPARE, Segment, read_header, segment_path, walk
-from trouter.spool.writer import Spool
 from trouter.testing.fuzz import behind, files
+from trouter_pipeline.spool.errors import SpoolCorrupt, SpoolReplaced
+from trouter_pipeline.spool.frames import Frame, parse_frames
+from trouter_pipeline.spool.segments import HEADER_BYTES, IDENTITY, SPARE, Segment, read_header, segment_path, walk
+from trouter_pipeline.spool.writer import Spool
 
 MUTATOR = behind(1, files)
-COVERS = ("trouter.spool.segments", "trouter.spool.frames", "trouter.spool.writer")
+COVERS = ("trouter_pipeline.spool.segments", "trouter_pipeline.spool.frames", "trouter_pipeline.spool.writer")
 UUID = "00112233-4455-6677-8899-aabbccddeeff"
 FOLDER = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: PTH112 - a disk would be slow
 EVERY = 8

@@ -11,16 +11,16 @@ from typing import Any, Final
 
 from bench.chapters import Bench
 from bench.measure import Sample
-from tests.pipeline.attacked import noisy_day
-from tests.pipeline.generate import DAY, START, Scribe
-from tests.pipeline.test_attacks import Key, Numbered, numbered, rows_of
-from trouter.pipeline.attacks import Limits
-from trouter.pipeline.compact import compact, here
-from trouter.pipeline.datasets import dataset
-from trouter.pipeline.detector import judged_in_order, step
-from trouter.pipeline.jobs import audit
-from trouter.pipeline.session import session
-from trouter.pipeline.streams import Pace, watch
+from pipeline.tests.attacked import noisy_day
+from pipeline.tests.generate import DAY, START, Scribe
+from pipeline.tests.test_attacks import Key, Numbered, numbered, rows_of
+from trouter_pipeline.attacks import Limits
+from trouter_pipeline.compact import compact, here
+from trouter_pipeline.datasets import dataset
+from trouter_pipeline.detector import judged_in_order, step
+from trouter_pipeline.jobs import audit
+from trouter_pipeline.session import session
+from trouter_pipeline.streams import Pace, watch
 
 #: Logins that a judge gets at once in a stream.
 _BATCH: Final = 2000

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from trouter.pipeline.datasets import dataset, files_of
+from trouter_pipeline.datasets import dataset, files_of
 
 KIND: Final = "delivery.interval"
 SUMS: Final = ("msgs", "bytes", "accepted", "rejected", "released", "modified", "presettled")
@@ -59,7 +59,7 @@ def polars(root: Path, out: Path) -> Callable[[], int]:
 def spark(root: Path, out: Path) -> Callable[[], int]:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    from trouter.pipeline.session import session  # noqa: PLC0415
+    from trouter_pipeline.session import session  # noqa: PLC0415
 
     settings = {"spark.driver.memory": f"{MEMORY_GB['spark']}g", "spark.ui.enabled": "false"}
     started = session("bench", settings=settings)

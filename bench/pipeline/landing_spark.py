@@ -17,8 +17,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bench.pipeline.landing_theirs import FramesSource
-from trouter.pipeline.datasource import register
-from trouter.pipeline.session import session
+from trouter_pipeline.datasource import register
+from trouter_pipeline.session import session
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LOOK_S = 0.02

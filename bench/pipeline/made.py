@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from trouter.pipeline.datasets import MANIFEST, Manifest, SegmentFacts, columns_of, records_folder
 from trouter.records.segments import segment_name
+from trouter_pipeline.datasets import MANIFEST, Manifest, SegmentFacts, columns_of, records_folder
 
 from .recorded import BEGIN_US, MINUTE_US, ROUTER, Faults, Records
 

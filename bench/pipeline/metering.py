@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bench.chapters import Bench
 from bench.measure import Sample, Spread
-from trouter.pipeline.compact import compact, in_processes
-from trouter.pipeline.tables import Table
+from trouter_pipeline.compact import compact, in_processes
+from trouter_pipeline.tables import Table
 
 from .engines import ENGINES
 from .made import make

@@ -10,8 +10,8 @@ from pathlib import Path
 import trio
 
 from trouter.client import Servers
-from trouter.spool import Spool
-from trouter.spool.receiver import Progress, ReceiverSettings, receive
+from trouter_pipeline.spool import Spool
+from trouter_pipeline.spool.receiver import Progress, ReceiverSettings, receive
 
 
 async def run(port: str, folder: str, linger_s: float) -> None:

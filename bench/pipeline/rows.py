@@ -16,9 +16,9 @@ from proton import Message
 
 from bench.chapters import Bench
 from bench.measure import Sample, ratios
-from trouter.pipeline.arrow import Origin, batches
-from trouter.pipeline.slices import BLOCK_BYTES
-from trouter.spool import Spool, SpoolReader, parse_frames
+from trouter_pipeline.arrow import Origin, batches
+from trouter_pipeline.slices import BLOCK_BYTES
+from trouter_pipeline.spool import Spool, SpoolReader, parse_frames
 
 #: (size of the body, messages, target: times as many rows for each second of CPU)
 SIZES = ((100, 200_000, 5.0), (10_000, 20_000, 5.0))

@@ -8,11 +8,11 @@ import time
 
 import pyarrow as pa
 
-from trouter.pipeline.connecting import peers
-from trouter.pipeline.messages import Encoder, RowPosition
-from trouter.pipeline.options import Options, Side
-from trouter.pipeline.sending import Terms, send_rows
-from trouter.pipeline.sink import chunks
+from trouter_pipeline.connecting import peers
+from trouter_pipeline.messages import Encoder, RowPosition
+from trouter_pipeline.options import Options, Side
+from trouter_pipeline.sending import Terms, send_rows
+from trouter_pipeline.sink import chunks
 
 #: The size of Spark's batches.
 _BATCH_ROWS = 10_000

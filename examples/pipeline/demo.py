@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trouter.cli import main as trouter
-from trouter.pipeline.needs import Missing
-from trouter.pipeline.progress import Progress
-from trouter.pipeline.session import session
+from trouter_pipeline.needs import Missing
+from trouter_pipeline.progress import Progress
+from trouter_pipeline.session import session
 
 HERE = Path(__file__).parent
 USERS = ("acme", "globex", "initech", "bank")
@@ -93,9 +93,9 @@ def analyse(folder: Path) -> dict[str, set[object]]:
     """Run every job on one Spark, and the report; return the rules and cards that raised an alert."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark was seen to be there
 
-    from trouter.pipeline.datasource import register  # noqa: PLC0415
-    from trouter.pipeline.jobs import fraud  # noqa: PLC0415
-    from trouter.pipeline.tables import Table  # noqa: PLC0415
+    from trouter_pipeline.datasource import register  # noqa: PLC0415
+    from trouter_pipeline.jobs import fraud  # noqa: PLC0415
+    from trouter_pipeline.tables import Table  # noqa: PLC0415
 
     root = folder / "root"
     spark = session("trouter demonstration")

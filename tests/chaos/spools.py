@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tests.routers import ROOT, watched
 from trouter.client import Message
-from trouter.spool import SpoolReader, parse_frames
+from trouter_pipeline.spool import SpoolReader, parse_frames
 
 from .ledger import Ledger
 from .sites import Site

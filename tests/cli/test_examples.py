@@ -82,7 +82,7 @@ def test_the_page_lists_ten_examples_that_exist_and_run_somewhere() -> None:
     listed = re.findall(r"^\| \[(.*?)\]\(\1\)", PAGE, re.MULTILINE)
     assert len(listed) == 10
     assert all((EXAMPLES / name).is_file() for name in listed)
-    elsewhere = {"client_stream.py": "tests/client/test_examples.py", "pipeline/demo.py": "tests/pipeline/test_demo.py"}
+    elsewhere = {"client_stream.py": "tests/client/test_examples.py", "pipeline/demo.py": "pipeline/tests/test_demo.py"}
     assert set(listed) == PRINTED.keys() | elsewhere.keys()
     for name, where in elsewhere.items():
         assert Path(name).stem in (ROOT / where).read_text(encoding="utf-8")

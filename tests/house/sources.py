@@ -13,14 +13,19 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "trouter"
+#: The other distribution: the folder of its pyproject.toml, and its package.
+PIPELINE = ROOT / "pipeline"
+PIPELINE_PACKAGE = PIPELINE / "src" / "trouter_pipeline"
+PACKAGES = (PACKAGE, PIPELINE_PACKAGE)
 
 
-def project() -> dict[str, Any]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+def project(folder: Path = ROOT) -> dict[str, Any]:
+    return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def compiled_modules() -> list[str]:
-    listed: list[str] = project()["tool"]["trouter"]["compiled"]
+def compiled_modules(folder: Path = ROOT) -> list[str]:
+    """Return the modules that a distribution lists as compiled."""
+    listed: list[str] = project(folder)["tool"]["trouter"]["compiled"]
     return listed
 
 
@@ -35,8 +40,15 @@ def tracked_files() -> list[Path]:
 
 
 def module_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
+    base = PIPELINE_PACKAGE.parent if path.is_relative_to(PIPELINE_PACKAGE) else ROOT
+    parts = path.relative_to(base).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def source_of(module: str) -> Path:
+    """Return where the source of a module of either package stands."""
+    base = PIPELINE_PACKAGE.parent if module.startswith(PIPELINE_PACKAGE.name) else ROOT
+    return base.joinpath(*module.split(".")).with_suffix(".py")
 
 
 def named(path: Path) -> str:
@@ -88,8 +100,8 @@ def _imported(tree: ast.AST, path: Path) -> set[str]:
 
 @cache
 def _is_module(name: str) -> bool:
-    place = ROOT.joinpath(*name.split("."))
-    return place.is_dir() or place.with_suffix(".py").is_file()
+    places = [base.joinpath(*name.split(".")) for base in (ROOT, PIPELINE_PACKAGE.parent)]
+    return any(place.is_dir() or place.with_suffix(".py").is_file() for place in places)
 
 
 def _cimported(text: str) -> set[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .sources import PACKAGE, ROOT
+from .sources import PACKAGE, PACKAGES, PIPELINE_PACKAGE, ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 #: `room/module.py`, or `room/module.py:name`, or `room/module.py:Class.name`.
@@ -21,8 +21,8 @@ CITATIONS = sorted({(match[1], match[2] or "") for match in CITED.finditer(ROW.s
 
 
 def located(name: str) -> Path | None:
-    """Return the file or folder that the page calls ``name``: within the package, or from the root."""
-    return next((place for place in (PACKAGE / name, ROOT / name) if place.exists()), None)
+    """Return the file or folder that the page calls ``name``: within a package, or from the root."""
+    return next((place for place in (PACKAGE / name, PIPELINE_PACKAGE / name, ROOT / name) if place.exists()), None)
 
 
 @cache
@@ -53,11 +53,11 @@ def test_every_file_and_name_on_the_page_exists(name: str, what: str) -> None:
 
 def test_the_rooms_and_the_modules_to_look_at_first_exist() -> None:
     rows = ROW.findall(PAGE)
-    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").is_file()}
-    assert {room for room, _ in rows} == rooms
+    rooms = {path.parent.name: path.parent for package in PACKAGES for path in package.glob("*/__init__.py")}
+    assert {room for room, _ in rows} == rooms.keys()
     for room, named in rows:
         for name in re.findall(r"`([\w./]+)`", named):
-            assert (PACKAGE / room / name).exists(), f"{room}/{name}"
+            assert (rooms[room] / name).exists(), f"{room}/{name}"
 
 
 def test_each_folder_that_is_named_exists() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.compiled import RECORD, stale_modules
-from tests.house.sources import PACKAGE, ROOT, compiled_modules
+from tests.house.sources import PACKAGE, PIPELINE, PIPELINE_PACKAGE, ROOT, compiled_modules
 from trouter import _twin
 
 SUFFIX = EXTENSION_SUFFIXES[0]
@@ -64,20 +64,36 @@ def test_without_compiled_modules_nothing_is_stale(package: Path) -> None:
     assert stale_modules(package) == []
 
 
-def test_the_build_records_every_listed_module() -> None:
+@pytest.mark.parametrize(
+    ("project", "sources"), [(ROOT, PACKAGE), (PIPELINE, PIPELINE_PACKAGE)], ids=["trouter", "pipeline"]
+)
+def test_the_build_records_every_listed_module(project: Path, sources: Path) -> None:
     if _twin.running() != "compiled":
         pytest.skip("not built here, or not run")
-    recorded = {line.split("  ")[1] for line in (PACKAGE / RECORD).read_text().splitlines()}
-    listed = {module.replace(".", "/") + ".py" for module in compiled_modules()}
+    recorded = {line.split("  ")[1] for line in (sources / RECORD).read_text().splitlines()}
+    listed = {module.replace(".", "/") + ".py" for module in compiled_modules(project)}
     assert {name for name in recorded if name.endswith(".py")} == listed
+    types = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*.pxd")}
+    assert types <= recorded, "a module that has types of the router is stale when they change"
+
+
+def test_types_of_another_package_that_changed_are_named(package: Path, tmp_path: Path) -> None:
+    used = tmp_path / "elsewhere" / "lent"
+    used.mkdir(parents=True)
+    (used / "types.pxd").write_text("types")
+    with (package / RECORD).open("a") as record:
+        record.write(f"{hashlib.sha256(b'types').hexdigest()}  lent/types.pxd\n")
+    assert stale_modules(package, used) == []
+    (used / "types.pxd").write_text("other")
+    assert stale_modules(package, used) == ["lent/types.pxd has changed since it was compiled"]
 
 
 def test_a_run_of_stale_modules_ends_before_its_first_test(package: Path) -> None:
     (package / "core" / "hot.py").write_text("other")
     tests = package.parent / "tests"
     tests.mkdir()
-    for name in ("conftest.py", "compiled.py", "own_process.py"):
-        shutil.copy(ROOT / "tests" / name, tests / name)
+    for name in ("conftest.py", "tests/compiled.py", "tests/own_process.py"):
+        shutil.copy(ROOT / name, package.parent / name)
     (package / "__init__.py").touch()
     (tests / "test_nothing.py").write_text("def test_nothing():\n    pass\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "tests"]

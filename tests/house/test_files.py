@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from tests.house.sources import ROOT, named, project, tracked_files
+import trouter
+import trouter_pipeline
+from tests.house.sources import PACKAGES, PIPELINE, ROOT, named, project, tracked_files
 
 TEXT = {"", ".py", ".pxd", ".md", ".toml", ".lock", ".json", ".js", ".mjs", ".conf", ".yml", ".yaml", ".sh", ".in"}
 MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(work|farm|root|home)/[\w.]")
@@ -18,9 +20,11 @@ REGISTRY = re.compile(r"https?://[^\s\"']*(registry\.npm|pythonhosted|pypi\.org/
 FILES = [path for path in tracked_files() if path.suffix in TEXT]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / ".ci" / "run", *(ROOT / "docs").rglob("*.md")]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8", errors="replace")
+#: The distributions of this project, which no lock names.
+OURS = {"trouter", "trouter-pipeline"}
 #: Maximum lines of a function with its docstring. `test_shapes` limits classes.
 MAX_FUNCTION_LINES = 60
-SOURCES = sorted(path for folder in ("trouter", "plugins") for path in (ROOT / folder).rglob("*.py"))
+SOURCES = sorted(path for folder in (*PACKAGES, ROOT / "plugins") for path in folder.rglob("*.py"))
 README = (ROOT / "README.md").read_text(encoding="utf-8", errors="replace")
 PARTS_OF_TEST = re.search(r"^PARTS +:= (.*)", MAKEFILE, re.MULTILINE)[1].split()  # type: ignore[index]
 TARGETS = {*re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE), *(f"test-{part}" for part in PARTS_OF_TEST)}
@@ -67,17 +71,32 @@ def test_functions_are_short_enough_to_be_read_at_once() -> None:
 
 
 def test_the_locks_pin_every_requirement() -> None:
-    wanted = project()["project"]
-    extras = [name for extra in wanted["optional-dependencies"].values() for name in extra]
+    wanted, pipeline = project()["project"], project(PIPELINE)["project"]
+    extras = [name for each in (wanted, pipeline) for extra in each["optional-dependencies"].values() for name in extra]
+    extras += pipeline["dependencies"]
     running, whole = pins("requirements.lock"), pins("requirements-dev.lock")
     assert names_in(wanted["dependencies"]) | {"cython", "setuptools"} <= running.keys()
-    assert names_in(wanted["dependencies"]) | names_in(extras) - {"trouter"} <= whole.keys()
+    assert names_in(wanted["dependencies"]) | names_in(extras) - OURS <= whole.keys()
     assert running.items() <= whole.items()
 
 
+def test_one_version_of_the_pipeline_belongs_to_one_of_the_router() -> None:
+    wanted, pipeline = project()["project"], project(PIPELINE)
+    assert trouter.__version__ == trouter_pipeline.__version__
+    exact = f"trouter=={trouter.__version__}"
+    assert exact in pipeline["project"]["dependencies"]
+    assert exact in pipeline["build-system"]["requires"]
+    for extra in ("records", "spark"):
+        assert wanted["optional-dependencies"][extra] == [f"trouter-pipeline[{extra}]=={trouter.__version__}"]
+
+
+def test_each_distribution_has_the_licence() -> None:
+    assert (PIPELINE / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
 def test_packages_of_the_extras_are_not_locked_for_the_router() -> None:
-    extras = project()["project"]["optional-dependencies"]
-    heavy = names_in([*extras["spark"], *extras["records"]]) - {"trouter"}
+    extras = project(PIPELINE)["project"]["optional-dependencies"]
+    heavy = names_in([*extras["spark"], *extras["records"]]) - OURS
     assert heavy
     assert not heavy & pins("requirements.lock").keys()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tests.house.sources import PACKAGE
+from tests.house.sources import PACKAGE, PIPELINE_PACKAGE
 
 ENGINE = PACKAGE / "engine"
 
@@ -34,7 +34,7 @@ def foreign_uses(path: Path, names: set[str]) -> list[str]:
 def test_no_room_uses_a_private_name_of_the_engine() -> None:
     engine = set().union(*(private_names(path) for path in ENGINE.glob("*.py")))
     found: list[str] = []
-    for room in sorted(PACKAGE.iterdir()):
+    for room in [*sorted(PACKAGE.iterdir()), PIPELINE_PACKAGE]:
         sources = sorted(room.rglob("*.py")) if room.is_dir() and room != ENGINE else []
         own = set().union(*(private_names(path) for path in sources))
         found += [use for path in sources for use in foreign_uses(path, engine - own)]

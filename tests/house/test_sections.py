@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.sources import PACKAGE, ROOT, named, tracked_files
+from tests.house.sources import PACKAGE, PACKAGES, ROOT, named, tracked_files
 from trouter.wire.constants import SECTION_SYMBOLS
 
 #: Here the same numbers are format codes of values.
-FORMAT_CODES = {"trouter/pipeline/fields.py"}
+FORMAT_CODES = {"pipeline/src/trouter_pipeline/fields.py"}
 CODE = re.compile(r"0x7[0-8]", re.IGNORECASE)
 HEAD = re.compile(rb"\x00\x53[\x70-\x78]")
 SYMBOL = re.compile("|".join(map(re.escape, SECTION_SYMBOLS)))
@@ -21,7 +21,7 @@ SOURCES = [
     path
     for path in tracked_files()
     if path.suffix in {".py", ".pxd"}
-    and {PACKAGE, ROOT / "plugins"} & set(path.parents)
+    and {*PACKAGES, ROOT / "plugins"} & set(path.parents)
     and path.parent != PACKAGE / "wire"
 ]
 

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from .sources import PACKAGE, ROOT, module_of
+from .sources import PACKAGE, PACKAGES, ROOT, module_of
 
 ROOMS = ("engine", "core", "mesh", "client")
 MAX_DEPTH = 3
@@ -79,7 +79,7 @@ def is_method(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 @cache
 def shapes() -> dict[str, Shape]:
-    return dict(shape for path in sorted(PACKAGE.rglob("*.py")) for shape in shapes_in(path))
+    return dict(shape for package in PACKAGES for path in sorted(package.rglob("*.py")) for shape in shapes_in(path))
 
 
 def depth_of(name: str) -> int:

@@ -16,7 +16,7 @@ import pytest
 
 from manual.commands import subcommands
 from tests.house.sources import ROOT
-from trouter.cli import COMMANDS, parser
+from trouter.cli import COMMANDS, ELSEWHERE, parser
 from trouter.cli.names import PROGRAMS
 from trouter.config.load import load
 
@@ -78,7 +78,9 @@ def test_a_command_is_understood(page: str, command: str, whole: bool, capsys: p
     program, *words = words_of(command) if not OPEN.search(command) else command.split()[:2]
     whole = whole and not OPEN.search(command)
     if program == "trouter":
-        assert words[0].startswith("-") or words[0].isupper() or words[0] in COMMANDS, f"{page}: {command}"
+        assert words[0].startswith("-") or words[0].isupper() or words[0] in {*COMMANDS, *ELSEWHERE}, (
+            f"{page}: {command}"
+        )
     if words[0].isupper() or {"-h", "--help", "--version"} & {*words}:
         return
     try:

@@ -14,15 +14,22 @@ from pathlib import Path
 import pytest
 
 from tests.compiled import stale_modules
-from tests.house.sources import PACKAGE, ROOT, compiled_modules, module_of, tracked_files, words_in
+from tests.house.sources import (
+    PACKAGE,
+    PIPELINE,
+    ROOT,
+    compiled_modules,
+    module_of,
+    source_of,
+    tracked_files,
+    words_in,
+)
+from tests.house.sources import PACKAGES as BOTH
 from trouter import _twin
 
-LISTED = compiled_modules()
+ROUTERS = compiled_modules()
+LISTED = ROUTERS + compiled_modules(PIPELINE)
 PACKAGES = sorted({module.rpartition(".")[0] for module in LISTED})
-
-
-def source_of(module: str) -> Path:
-    return ROOT.joinpath(*module.split(".")).with_suffix(".py")
 
 
 def extension_of(module: str) -> Path | None:
@@ -57,7 +64,7 @@ def test_a_source_does_not_mention_cython(module: str) -> None:
 
 
 def test_types_without_a_compiled_module_would_be_a_lie() -> None:
-    typed = {module_of(path) for path in PACKAGE.rglob("*.pxd") if path.stem != "__init__"}
+    typed = {module_of(path) for package in BOTH for path in package.rglob("*.pxd") if path.stem != "__init__"}
     assert typed == set(LISTED) | _twin.INLINED
 
 
@@ -75,7 +82,7 @@ def test_an_inlined_module_has_the_same_functions_on_both_sides(module: str) -> 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_package_with_compiled_modules_chooses_the_twin_before_its_first_import(package: str) -> None:
-    folder = ROOT.joinpath(*package.split("."))
+    folder = source_of(package).with_suffix("")
     assert (folder / "__init__.pxd").is_file()
     body = ast.parse((folder / "__init__.py").read_text(encoding="utf-8")).body
     steps = [ast.unparse(step) for step in body]

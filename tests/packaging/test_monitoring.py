@@ -13,13 +13,13 @@ import trio
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from pipeline.tests.spool.test_commands import spooling
+from pipeline.tests.spool.test_scraped import page_of
 from tests.certificates import Authority
 from tests.http.test_live import get, http_port
 from tests.packaging.built import run
 from tests.packaging.expressions import labels_in, metrics_in
 from tests.routers import ROOT, RunningRouter, running
-from tests.spool.test_commands import spooling
-from tests.spool.test_scraped import page_of
 from trouter.client import Message, connect
 
 GRAFANA = ROOT / "packaging" / "grafana"

@@ -179,10 +179,10 @@ BUGS: Final = (
     Bug(
         "a spool mark written too early",
         "messages are reported safe before the disk has them",
-        "trouter/spool/writer.py",
+        "pipeline/src/trouter_pipeline/spool/writer.py",
         "        with self._failing():\n            if group.frames:\n",
         "        self._mark.set(group.end)\n        with self._failing():\n            if group.frames:\n",
-        ("tests/spool/test_spool.py", "tests/spool/test_full_disk.py"),
+        ("pipeline/tests/spool/test_spool.py", "pipeline/tests/spool/test_full_disk.py"),
         ("spool",),
     ),
     Bug(

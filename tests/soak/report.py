@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.table import put_into
-from trouter.pipeline.report.drawing import draw, legend, style_of
-from trouter.pipeline.report.page import document
-from trouter.pipeline.report.sections import Section
+from trouter_pipeline.report.drawing import draw, legend, style_of
+from trouter_pipeline.report.page import document
+from trouter_pipeline.report.sections import Section
 
 from .figures import LEAST_SPAN_S, Change, Figures, Slope, changes
 

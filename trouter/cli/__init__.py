@@ -1,7 +1,7 @@
 """The command `trouter`. Errors go to stderr; exit status 1 is for problems, 2 for usage.
 
 Each subcommand is a module with `add_parser(subparsers)`, which sets `run` to a function of the parsed arguments that
-returns the exit status.
+returns the exit status. Other distributions bring commands by entry points of the group `trouter.commands`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import trouter
 from trouter import _twin
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: Each is a module beside this one, imported when it is needed: the router must not wait for the tools.
 COMMANDS: Final = (
@@ -34,7 +37,6 @@ COMMANDS: Final = (
     "passwd",
     "policy",
     "records",
-    "pipeline",
     "plugins",
     "bench",
     "diagnose",
@@ -42,6 +44,10 @@ COMMANDS: Final = (
     "version",
     "completion",
 )
+#: Group of entry points, each a module as those of COMMANDS; read only for a word that is not among these.
+GROUP: Final = "trouter.commands"
+#: Command of another distribution of this project -> the cure where it is not installed.
+ELSEWHERE: Final = {"pipeline": "pip install 'trouter[spark]' brings it"}
 #: Names of Qpid Dispatch's programs, under which the command may be called.
 OLDER_NAMES: Final = ("qdstat", "qdmanage", "qdrouterd")
 #: Top-level module that not every installation has -> the extra that brings it.
@@ -105,6 +111,8 @@ class Parser(argparse.ArgumentParser):
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             near = get_close_matches(str(value), action.choices, 1)
             cure = f", did you mean {near[0]!r}?" if near else f": `{self.prog} --help` lists them"
+            if self.prog == "trouter" and value in ELSEWHERE:
+                cure = f" here: {ELSEWHERE[value]}"
             raise argparse.ArgumentError(None, f"there is no {str(action.metavar).lower()} {value!r}{cure}")
         super()._check_value(action, value)
 
@@ -128,16 +136,30 @@ class Version(argparse.Action):
 
 def parser(only: str = "") -> argparse.ArgumentParser:
     """Return the command line: all of it, or as much as is needed for one command."""
+    others = {} if only in COMMANDS else _installed()
+    absent = [f"`trouter {name}` is not here: {ELSEWHERE[name]}." for name in ELSEWHERE if name not in others]
     top = Parser(
         prog="trouter",
         description="An AMQP 1.0 message router.",
-        epilog="`trouter COMMAND --help` tells more about a command.",
+        epilog="\n".join(["`trouter COMMAND --help` tells more about a command.", *absent]),
     )
     top.add_argument("-v", "--version", action=Version, nargs=0, help="print version and compiled or interpreted")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (only,) if only in COMMANDS else COMMANDS:
-        import_module(f"trouter.cli.{command}").add_parser(commands)
+    known = {only} & {*COMMANDS, *others} or {*COMMANDS, *others}
+    for command in COMMANDS:
+        if command in known:
+            import_module(f"trouter.cli.{command}").add_parser(commands)
+    for command, entry in others.items():
+        if command in known:
+            entry.load().add_parser(commands)
     return top
+
+
+def _installed() -> dict[str, EntryPoint]:
+    """Return the commands that other distributions bring, by name."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  # not on the way of a router that starts
+
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,38 @@
+"""`trouter pipeline`: receive messages into a spool, make tables of records and query them, partly on Spark."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import Final
+
+#: Modules beside this one, each with `add_parser(actions)`, in the order in which data passes them.
+ACTIONS: Final[tuple[str, ...]] = (
+    "spool",
+    "land",
+    "compact",
+    "meter",
+    "rollup",
+    "top",
+    "audit",
+    "latency",
+    "topology",
+    "fraud",
+    "report",
+    "run",
+    "publish",
+    "prune",
+    "doctor",
+)
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "pipeline",
+        help="land, meter and audit what routers carried and recorded",
+        description="Receive messages into a spool, make tables of a router's records, and query these: usage, "
+        "attacks, latency. `trouter pipeline doctor` says whether Spark can run here.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for action in ACTIONS:
+        import_module(f"trouter_pipeline.commands.{action}").add_parser(actions)

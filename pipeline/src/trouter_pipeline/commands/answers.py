@@ -1,0 +1,119 @@
+"""What actions that show tables share: the options for days, the errors, and the printing of rows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from trouter.records.text import clean
+from trouter.tools.table import Cell, Grid, aligned
+from trouter_pipeline.commands.spark import add_spark, started
+
+#: Does the work with a Spark session and an observer of its progress; returns the exit status.
+Answer = Callable[[Any, Any, argparse.Namespace], int]
+
+
+def day(text: str) -> date:
+    """Return a date of the command line; argparse.ArgumentTypeError."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-03-01") from None
+
+
+def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
+    """Add the options of an action that brings tables up to date and shows some of their rows."""
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    for name, what in (("since", "first"), ("until", "last")):
+        parser.add_argument(
+            f"--{name}", type=day, metavar="DATE", help=f"the {what} day to be shown, such as 2026-03-01 (UTC)"
+        )
+    parser.add_argument("--again", action="store_true", help="compute every day again, even without new records")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON, one a line")
+    add_spark(parser)
+    parser.set_defaults(run=run)
+
+
+def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
+    """Run an action on Spark; return its exit status, 1 with a message if a folder is unusable or a query fails."""
+
+    def run() -> int:
+        with started(arguments, name) as (spark, progress):
+            from trouter_pipeline.reasons import FAILURES, reason_of  # noqa: PLC0415  # Spark is here by now
+
+            try:
+                return answer(spark, progress, arguments)
+            except FAILURES as error:
+                progress.close()
+                print(f"trouter pipeline {name}: {reason_of(error)}", file=sys.stderr)
+        return 1
+
+    return at_folder(arguments, run)
+
+
+def at_folder(arguments: argparse.Namespace, run: Callable[[], int]) -> int:
+    """Run an action on the folder of a pipeline; return its exit status, 1 with a message if the folder is unusable."""
+    from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415  # only when it runs
+    from trouter_pipeline.tables import BadTable, TableBusy  # noqa: PLC0415
+
+    if not arguments.root.is_dir():
+        print(f"{arguments.root}: there is no such folder", file=sys.stderr)
+        return 1
+    try:
+        return run()
+    except (NoRecords, BadTable, TableBusy) as error:
+        print(error, file=sys.stderr)
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+    return 1
+
+
+def rows_of(name: str, spark: Any, summary: Any, arguments: argparse.Namespace) -> Any:
+    """Return the rows of a table in the chosen days, None without a table; print why nothing was computed."""
+    from trouter_pipeline.tables import Table  # noqa: PLC0415  # only when it runs
+
+    if summary.nothing is not None:
+        print(summary.nothing, file=sys.stderr)
+    table = Table(arguments.root, name)
+    if table.manifest() is None:
+        return None
+    frame = table.read(spark)
+    if arguments.since is not None:
+        frame = frame.where(frame["date"] >= arguments.since)
+    if arguments.until is not None:
+        frame = frame.where(frame["date"] <= arguments.until)
+    return frame
+
+
+def show(title: str, frame: Any, order: Sequence[str], *, as_json: bool) -> None:
+    """Print rows, sorted by the columns of ``order``."""
+    rows = [row.asDict(recursive=True) for row in frame.orderBy(*order).collect()]
+    show_rows(title, tuple(frame.columns), rows, as_json=as_json)
+
+
+def show_rows(title: str, heads: tuple[str, ...], rows: Iterable[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Print rows in their order, as a table or as JSON, one a line."""
+    if as_json:
+        for row in rows:
+            print(json.dumps(row, default=str), flush=True)
+        return
+    cells = [[Cell(shown(row[name])) for name in heads] for row in rows]
+    print("\n".join(aligned(Grid(title, heads, cells))), flush=True)
+
+
+def shown(value: object) -> str:
+    """Return a value as the text of a cell."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return clean(str(value))

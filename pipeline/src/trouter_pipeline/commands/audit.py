@@ -1,0 +1,123 @@
+"""`trouter pipeline audit`: find attacks, and rules of the policy that never decide."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trouter.tools.failures import UsageError
+from trouter_pipeline.commands.answers import answered
+from trouter_pipeline.commands.spark import add_spark
+from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
+
+if TYPE_CHECKING:
+    from trouter_pipeline.attacks import Limits
+    from trouter_pipeline.streams import Pace
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "audit",
+        help="find attacks in logins and denials, and rules that never decide",
+        description="Look for attacks in the records under ROOT and replace the tables audit_alerts and audit_rules by "
+        "the result; the command does nothing if the tables already cover these records. With --follow or --stream, "
+        "read records as they come and add their alerts to audit_alerts instead.",
+    )
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    parser.add_argument("--json", action="store_true", help="print the alerts as JSON, one a line")
+    streams = parser.add_argument_group("streams")
+    streams.add_argument(
+        "--follow",
+        action="append",
+        type=Path,
+        metavar="DIR",
+        help="read the segments that a router completes in this folder; may be given again",
+    )
+    streams.add_argument("--stream", action="store_true", help="read what compaction adds under ROOT")
+    add_pace(streams)
+    _add_limits(parser.add_argument_group("limits", "A count that reaches one of these numbers is an alert."))
+    add_spark(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_limits(group: argparse._ArgumentGroup) -> None:
+    from trouter_pipeline.attacks import Limits  # noqa: PLC0415
+
+    for each in fields(Limits):
+        name = each.name.replace("_", "-").removesuffix("-s")
+        text = f"{each.metadata['help']} ({each.default})"
+        group.add_argument(f"--{name}", dest=each.name, type=int, default=each.default, metavar="N", help=text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Find attacks and print them; return the exit status, 1 for a failure."""
+    from trouter_pipeline.attacks import Limits  # noqa: PLC0415  # only when it runs
+
+    streams = bool(arguments.follow) or arguments.stream
+    if arguments.follow and arguments.stream:
+        raise UsageError("choose one of --follow and --stream")
+    if streams != (arguments.checkpoint is not None):
+        raise UsageError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
+    for folder in arguments.follow or ():
+        if not folder.is_dir():
+            return _refuse(f"{folder}: there is no such folder")
+    try:
+        limits = Limits(**{each.name: getattr(arguments, each.name) for each in fields(Limits)})
+        pace = pace_of(arguments)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+    def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
+        return (_follow if streams else _recompute)(spark, progress, arguments, limits, pace)
+
+    return answered(arguments, "audit", answer)
+
+
+def _refuse(why: str) -> int:
+    print(f"trouter pipeline audit: {why}", file=sys.stderr)
+    return 1
+
+
+def _recompute(spark: Any, progress: Any, arguments: argparse.Namespace, limits: Limits, pace: Pace) -> int:
+    from trouter_pipeline.jobs import audit  # noqa: PLC0415  # Spark is here by now
+    from trouter_pipeline.tables import Table  # noqa: PLC0415
+
+    summary = audit.run(spark, arguments.root, audit.Parameters(limits, pace), progress)
+    progress.close()
+    if summary.nothing is not None:
+        print(summary.nothing, file=sys.stderr)
+    table = Table(arguments.root, audit.ALERTS)
+    if table.manifest() is None:
+        return 1
+    rows = table.read(spark).orderBy("first_at", "alert_id").collect()
+    _print(rows, as_json=arguments.json)
+    if not arguments.json and summary.nothing is None:
+        print(f"{len(rows)} alerts in {summary.segments} segments; {summary.unused_rules} rules never decided anything")
+    return 0
+
+
+def _follow(spark: Any, progress: Any, arguments: argparse.Namespace, limits: Limits, pace: Pace) -> int:
+    from trouter_pipeline.jobs import audit  # noqa: PLC0415  # Spark is here by now
+
+    stream = audit.compacted(spark, arguments.root) if arguments.stream else audit.followed(spark, arguments.follow)
+
+    def print_alerts(rows: Any) -> None:
+        progress.close()
+        _print(sorted(rows, key=lambda row: row["first_at"]), as_json=arguments.json)
+
+    query = audit.follow(stream, arguments.root, arguments.checkpoint, audit.Parameters(limits, pace), print_alerts)
+    return watched(query, pace, progress, "audit")
+
+
+def _print(rows: Any, *, as_json: bool) -> None:
+    for row in rows:
+        if as_json:
+            print(json.dumps(row.asDict(), default=str))
+            continue
+        who = " ".join(f"{name} {row[name]}" for name in ("user", "host", "vhost") if row[name] is not None)
+        over = f"to {row['last_at']:%H:%M:%S}" if row["ended"] else "and goes on"
+        print(f"{row['first_at']:%Y-%m-%d %H:%M:%S} {over}  {row['rule']}: {who}, {row['failures']} times", flush=True)

@@ -1,0 +1,111 @@
+"""`trouter pipeline compact`: make Parquet files of segments of records, for Spark, DuckDB and others."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trouter_pipeline.commands.spark import add_spark, started
+
+if TYPE_CHECKING:
+    from trouter_pipeline.compact import Runner, Summary
+    from trouter_pipeline.gaps import Gap
+    from trouter_pipeline.progress import Progress
+
+#: Maximum number of gaps that are printed.
+_SHOWN = 20
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "compact",
+        help="prove segments of records, and make tables of them",
+        description="Prove the segments in the folders of routers' recordLog sections, and make one set of Parquet "
+        "files of each kind of record under ROOT/records. The command skips segments that it has read before, so it "
+        "may run at any time; it leaves a segment that is still being written for the next time. If a segment is not "
+        "as the router wrote it, the command prints file and offset and leaves it out, and the exit status is 1. One "
+        "ROOT takes one recordLog of each router. The command uses Spark only with --master, and then every machine "
+        "must see the folders under the same names.",
+    )
+    parser.add_argument(
+        "segments", nargs="+", type=Path, metavar="SEGMENTS_DIR", help="where a router keeps its records"
+    )
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline; made if it does not exist")
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="how many processes work at once; as many as there are cores"
+    )
+    parser.add_argument(
+        "--mark",
+        action="store_true",
+        help="write a mark beside each segment that ROOT has: a router that must make room deletes marked segments "
+        "first. Only for the ROOT that is kept; the folders must be writable",
+    )
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    add_spark(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compact, and print the result; return 1 for a faulty segment or another error, else 0."""
+    from trouter_pipeline.compact import in_processes, in_tasks  # noqa: PLC0415  # Arrow, only when it runs
+    from trouter_pipeline.progress import Progress  # noqa: PLC0415
+
+    if arguments.master:
+        # Tasks have another working folder.
+        arguments.segments = [folder.absolute() for folder in arguments.segments]
+        arguments.root = arguments.root.absolute()
+        with started(arguments, "compact") as (spark, progress):
+            return _run(arguments, in_tasks(spark), spark.sparkContext.defaultParallelism, progress)
+    jobs = arguments.jobs or os.cpu_count() or 1
+    return _run(arguments, in_processes(jobs), jobs, Progress("trouter pipeline compact", quiet=arguments.quiet))
+
+
+def _run(arguments: argparse.Namespace, runner: Runner, cores: int, progress: Progress) -> int:
+    from trouter_pipeline.compact import compact  # noqa: PLC0415
+    from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415
+    from trouter_pipeline.tables import TableBusy  # noqa: PLC0415
+
+    try:
+        summary = compact(
+            arguments.segments, arguments.root, run=runner, cores=cores, mark=arguments.mark, progress=progress.detail
+        )
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except (NoRecords, TableBusy) as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        progress.close()
+    if arguments.json:
+        gaps = [{**gap._asdict(), "explained": gap.explained} for gap in summary.gaps]
+        print(json.dumps({**asdict(summary), "gaps": gaps}))
+    else:
+        _print(summary)
+    return 1 if summary.errors else 0
+
+
+def _print(summary: Summary) -> None:
+    for fault in summary.errors:
+        print(fault, file=sys.stderr)
+    for note in summary.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for gap in summary.gaps[:_SHOWN]:
+        print(f"missing: {_text_of(gap)}", file=sys.stderr)
+    if len(summary.gaps) > _SHOWN:
+        print(f"missing: {len(summary.gaps) - _SHOWN} more gaps; --json prints all", file=sys.stderr)
+    days = f", of {summary.dates[0]} to {summary.dates[-1]}" if summary.dates else ""
+    print(
+        f"{summary.segments} segments with {summary.records} new records{days}; {summary.known} known before, "
+        f"{summary.unfinished} still being written, {len(summary.errors)} errors"
+    )
+
+
+def _text_of(gap: Gap) -> str:
+    numbers = str(gap.from_n) if gap.from_n == gap.to_n else f"{gap.from_n}-{gap.to_n}"
+    return f"{numbers} of {gap.router}, start {gap.boot}: {gap.reason or 'no record gives the reason'}"

@@ -1,0 +1,129 @@
+"""`trouter pipeline fraud`: find large payments that follow a small one, which tries the card."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from trouter.tools.failures import UsageError
+from trouter_pipeline.commands.answers import answered, show, show_rows
+from trouter_pipeline.commands.spark import add_spark
+from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
+
+#: Options of the pattern: field of `Pattern`, type, help.
+_PATTERN: Final = (
+    ("key", str, "the column of the card"),
+    ("time", str, "the column of the time"),
+    ("identity", str, "the column of the payment's id"),
+    ("kind", str, "the column of the kind of a payment"),
+    ("amount", str, "the column of the amount"),
+    ("place", str, "the column of the place"),
+    ("tester", str, "the kind of small payments"),
+    ("tester_at_most", str, "a small payment is at most this"),
+    ("large", str, "the kind of large payments"),
+    ("large_at_least", str, "a large payment is at least this"),
+    ("within_s", int, "the large one comes at most so many seconds later"),
+    ("testers", int, "so many small ones must come before"),
+    ("mute_s", int, "no further alert of a card for so many seconds"),
+)
+#: Columns that are left out of what people read.
+_HIDDEN: Final = ("large_n", "date")
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "fraud",
+        help="find large payments that follow a small one with the same card",
+        description="Find large payments of one kind that come soon after a small one of another kind with the same "
+        "card, and write them into the table fraud_alerts under ROOT. Payments are the rows of files or of a table, or "
+        "JSON in one of their columns.",
+    )
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--events", metavar="PATH", help="files, as Spark reads them")
+    source.add_argument("--table", metavar="NAME", help="a table under ROOT")
+    source.add_argument("--spool", metavar="DIR", help="messages in a spool, as a stream; their bodies are JSON")
+    parser.add_argument("--format", default="parquet", help="the format of the files (parquet)")
+    parser.add_argument("--body", metavar="COLUMN", help="the column with JSON; of a spool it is body")
+    parser.add_argument("--schema", metavar="DDL", help="the schema of the JSON: card STRING, t TIMESTAMP, ...")
+    parser.add_argument("--json", action="store_true", help="print the alerts as JSON, one a line")
+    pattern = parser.add_argument_group("pattern")
+    for name, kind, text in _PATTERN:
+        option = f"--{name.removesuffix('_s').replace('_', '-')}"
+        pattern.add_argument(option, dest=name, type=kind, help=text, default=argparse.SUPPRESS)
+    pattern.add_argument("--elsewhere", action="store_true", help="only small payments at another place count")
+    streams = parser.add_argument_group("streams")
+    streams.add_argument("--stream", action="store_true", help="read files that are added, too")
+    add_pace(streams)
+    add_spark(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Find frauds and print them; return the exit status, 1 for a failure."""
+    streams = arguments.stream or arguments.spool is not None
+    if arguments.stream and arguments.events is None:
+        raise UsageError("--stream is for --events")
+    if streams != (arguments.checkpoint is not None):
+        raise UsageError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
+    if (arguments.body is not None or arguments.spool is not None) != (arguments.schema is not None):
+        raise UsageError("JSON needs a --schema, and a --schema is for the JSON in --body or in a spool")
+    return answered(arguments, "fraud", answer)
+
+
+def _refuse(why: object) -> int:
+    print(f"trouter pipeline fraud: {why}", file=sys.stderr)
+    return 1
+
+
+def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
+    """Bring the table up to date and print it, or print the new alerts of a stream; return the exit status."""
+    from trouter_pipeline.jobs import fraud  # noqa: PLC0415  # Spark is here by now
+    from trouter_pipeline.landing import NotLanded  # noqa: PLC0415
+    from trouter_pipeline.tables import Table  # noqa: PLC0415
+
+    try:
+        chosen = {name: getattr(arguments, name) for name, *_ in _PATTERN if hasattr(arguments, name)}
+        pattern = fraud.Pattern(**chosen, elsewhere=arguments.elsewhere)
+        pace = pace_of(arguments)
+        events, inputs = _events(spark, arguments)
+        if events.isStreaming:
+
+            def print_alarms(rows: Any) -> None:
+                progress.close()
+                found = sorted((row.asDict(recursive=True) for row in rows), key=lambda row: row["large_t"])
+                heads = tuple(name for name in found[0] if name not in _HIDDEN)
+                show_rows("Frauds", heads, found, as_json=arguments.json)
+
+            progress("following")
+            query = fraud.follow(events, arguments.root, arguments.checkpoint, pattern, pace, print_alarms)
+            return watched(query, pace, progress, "fraud")
+        summary = fraud.run(arguments.root, events, pattern, progress, inputs)
+    except (ValueError, fraud.MissingColumn, fraud.BadEvents, NotLanded) as error:
+        return _refuse(error)
+    progress.close()
+    if summary.nothing is not None:
+        print(summary.nothing, file=sys.stderr)
+    if summary.unusable:
+        print(f"{summary.unusable} payments have no card, time, id or amount", file=sys.stderr)
+    table = Table(arguments.root, fraud.TABLE).read(spark)
+    show("Frauds", table if arguments.json else table.drop(*_HIDDEN), ["large_t", "key"], as_json=arguments.json)
+    return 0
+
+
+def _events(spark: Any, arguments: argparse.Namespace) -> tuple[Any, dict[str, int]]:
+    """Return the payments, and the inputs that they come from, for the manifest."""
+    from trouter_pipeline.jobs import fraud  # noqa: PLC0415
+
+    inputs: dict[str, int] = {}
+    if arguments.spool is not None:
+        frame = fraud.of_spool(spark, arguments.spool)
+    elif arguments.table is not None:
+        frame, inputs = fraud.of_table(spark, arguments.root, arguments.table)
+    else:
+        frame, inputs = fraud.of_files(spark, arguments.events, arguments.format, stream=arguments.stream)
+    if arguments.schema is not None:
+        frame = fraud.read_bodies(frame, arguments.body or "body", arguments.schema)
+    return frame, inputs

@@ -1,0 +1,199 @@
+"""`trouter pipeline land`: write messages of spools into tables, or publish them to Kafka."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trouter.tools.failures import UsageError
+from trouter_pipeline.commands.spark import add_spark, started
+
+if TYPE_CHECKING:
+    from trouter_pipeline.jobs.land import Parameters, Summary
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "land",
+        help="write messages of spools into tables, one partition for each source",
+        description="Write the messages that `trouter pipeline spool` received into the table NAME under ROOT, "
+        "partitioned by the address from which they came and the day. Messages that cannot be decoded, or whose body "
+        "does not fit, go to NAME_dead. The command continues where it stopped. Each message of the spool comes into "
+        "the table exactly once.",
+    )
+    parser.add_argument(
+        "--spool",
+        action="append",
+        required=True,
+        metavar="DIR",
+        help="a spool, or a folder of its shards; may be given again",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="ROOT", help="the folder of the pipeline")
+    parser.add_argument("--name", default="landed", help="the table (landed)")
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="the folder of the stream's checkpoint; default ROOT/checkpoints/NAME",
+    )
+    parser.add_argument(
+        "--every",
+        type=int,
+        metavar="SECONDS",
+        help="look for new messages so often, until interrupted; else end when all are landed",
+    )
+    parser.add_argument(
+        "--deduplicate",
+        type=int,
+        default=0,
+        metavar="SECONDS",
+        help="leave out a message whose message-id landed from the same address in this time before",
+    )
+    parser.add_argument("--max-rows", type=int, metavar="N", help="messages of one batch at most")
+    parser.add_argument("--json", action="store_true", help="print what was landed as JSON")
+    _add_bodies(parser)
+    _add_kafka(parser)
+    add_spark(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_bodies(parser: argparse.ArgumentParser) -> None:
+    bodies = parser.add_argument_group("bodies")
+    bodies.add_argument(
+        "--body",
+        choices=("json", "avro"),
+        default="",
+        help="the format of bodies; with --schema their fields are columns",
+    )
+    bodies.add_argument(
+        "--schema",
+        default="",
+        metavar="COLUMNS",
+        help="'id bigint, amount decimal(10,2), at timestamp', or a file that says so",
+    )
+    bodies.add_argument(
+        "--avro-schema", default="", metavar="FILE", help="the schema that Avro bodies were written with"
+    )
+
+
+def _add_kafka(parser: argparse.ArgumentParser) -> None:
+    kafka = parser.add_argument_group(
+        "Kafka", "Needs a Spark with its connector for Kafka, which is not among what trouter installs."
+    )
+    kafka.add_argument("--kafka", metavar="HOST:PORT", help="publish there instead of landing")
+    kafka.add_argument("--topic", help="to this topic")
+    kafka.add_argument(
+        "--kafka-option",
+        action="append",
+        type=_option,
+        default=[],
+        metavar="NAME=VALUE",
+        help="such as kafka.security.protocol=SSL; may be given again",
+    )
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError("write NAME=VALUE")
+    return name, value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Land messages, and print their numbers; return the exit status, 1 for a failure."""
+    if wrong := _wrong(arguments):
+        raise UsageError(wrong)
+    with started(arguments, "land") as (spark, progress):
+        from trouter_pipeline.jobs import land  # noqa: PLC0415  # Spark, once it was seen to be there
+        from trouter_pipeline.landing import NotLanded  # noqa: PLC0415
+        from trouter_pipeline.tables import TableBusy  # noqa: PLC0415
+
+        ended: list[int] = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: ended.append(number))
+        try:
+            parameters = _parameters(arguments)
+            if arguments.kafka:
+                target = land.Kafka(
+                    servers=arguments.kafka, topic=arguments.topic, options=dict(arguments.kafka_option)
+                )
+                land.publish(spark, arguments.out, parameters, target, progress, lambda: bool(ended))
+                return 0
+            summary = land.run(spark, arguments.out, parameters, progress, lambda: bool(ended))
+        except (NotLanded, TableBusy) as error:
+            progress.close()
+            return _refuse(str(error))
+        except OSError as error:
+            progress.close()
+            return _refuse(f"{error.filename}: {error.strerror}")
+    _print(summary, as_json=arguments.json)
+    return 0
+
+
+def _wrong(arguments: argparse.Namespace) -> str:
+    """Return the fault of the options, "" for none."""
+    if not re.fullmatch(r"\w[\w.-]*", arguments.name):
+        return f"--name {arguments.name!r} is no name of a table: letters, digits, _, . and -"
+    if bool(arguments.body) != bool(arguments.schema):
+        return "--body and --schema go together"
+    if arguments.avro_schema and arguments.body != "avro":
+        return "--avro-schema is for --body avro"
+    if bool(arguments.kafka) != bool(arguments.topic):
+        return "--kafka and --topic go together"
+    for name in ("every", "deduplicate", "max_rows"):
+        if (getattr(arguments, name) or 0) < 0:
+            return f"--{name.replace('_', '-')} is not negative"
+    return ""
+
+
+def _parameters(arguments: argparse.Namespace) -> Parameters:
+    """Return the parameters of the job; OSError if the file with the schema cannot be read."""
+    from trouter_pipeline.jobs.land import Parameters  # noqa: PLC0415
+
+    schema = arguments.schema
+    if schema and " " not in schema.strip():
+        schema = Path(schema).read_text(encoding="utf-8")
+    return Parameters(
+        spools=arguments.spool,
+        name=arguments.name,
+        checkpoint=arguments.checkpoint,
+        every_s=arguments.every,
+        schema=schema,
+        body_format=arguments.body,
+        avro_schema_file=arguments.avro_schema,
+        deduplicate_s=arguments.deduplicate,
+        source={} if arguments.max_rows is None else {"maxRowsPerBatch": str(arguments.max_rows)},
+    )
+
+
+def _refuse(why: str) -> int:
+    print(f"trouter pipeline land: {why}", file=sys.stderr)
+    return 1
+
+
+def _print(summary: Summary, *, as_json: bool) -> None:
+    if as_json:
+        counts = {
+            "batches": summary.batches,
+            "duplicates": summary.duplicates,
+            "rows": summary.rows,
+            "dead": summary.dead,
+        }
+        print(json.dumps(counts))
+        return
+    if not summary.batches:
+        print("nothing new: all messages of the spools are landed")
+        return
+    sources = sorted({*summary.rows, *summary.dead})
+    width = max(len("source"), *map(len, sources))
+    print(f"{'source':{width}}  {'rows':>12}  {'dead letters':>12}")
+    for source in sources:
+        print(f"{source:{width}}  {summary.rows[source]:>12,}  {summary.dead[source]:>12,}")
+    rows, dead = summary.rows.total(), summary.dead.total()
+    left_out = f", {summary.duplicates:,} duplicates left out" if summary.duplicates else ""
+    print(f"{rows:,} rows and {dead:,} dead letters in {summary.batches} batches{left_out}")

@@ -1,0 +1,85 @@
+"""`trouter pipeline meter`: show what tenants, users and addresses used, and which records are missing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from trouter_pipeline.commands.answers import add_table, answered, at_folder, day, show_rows
+from trouter_pipeline.commands.spark import is_wanted
+
+if TYPE_CHECKING:
+    from trouter_pipeline.metering.engines import Engine
+    from trouter_pipeline.progress import Progress
+    from trouter_pipeline.tables import Table
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "meter",
+        help="count messages of tenants, users and addresses, as a basis for bills",
+        description="Bring the tables meter, meter_conn and meter_gaps under ROOT up to date with the records there, "
+        "and show what each tenant used. Where records are lost, later ones give their counts, which the table "
+        "marks as estimated; if they do not, the row is not complete. DuckDB computes the tables in this process; with "
+        "--master or --conf, Spark does.",
+    )
+    parser.add_argument(
+        "--closed-before",
+        type=day,
+        metavar="DATE",
+        help="days before this were billed and do not change; the command names records that came too late for them",
+    )
+    add_table(parser, run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Bring the tables up to date and print what each tenant used; return the exit status, 1 for a failure."""
+    from trouter_pipeline.metering.engines import InProcess, OnSpark  # noqa: PLC0415  # Arrow, only when it runs
+    from trouter_pipeline.progress import Progress  # noqa: PLC0415
+
+    if is_wanted(arguments):
+        return answered(arguments, "meter", lambda spark, *rest: answer(OnSpark(spark), *rest))
+    progress = Progress("trouter pipeline meter", quiet=arguments.quiet)
+    return at_folder(arguments, lambda: answer(InProcess(), progress, arguments))
+
+
+def answer(engine: Engine, progress: Progress, arguments: argparse.Namespace) -> int:
+    """Bring the tables up to date and show them; return the exit status."""
+    from trouter_pipeline.jobs import meter  # noqa: PLC0415  # Arrow, only when it runs
+    from trouter_pipeline.metering.counters import KEY  # noqa: PLC0415
+    from trouter_pipeline.tables import Table  # noqa: PLC0415
+
+    parameters = meter.Parameters(closed_before=arguments.closed_before, again=arguments.again)
+    summary = meter.run(engine, arguments.root, parameters, progress)
+    progress.close()
+    for name in summary.too_late:
+        print(f"{name}: came too late, all its days are closed", file=sys.stderr)
+    if summary.nothing is not None:
+        print(summary.nothing, file=sys.stderr)
+    if Table(arguments.root, meter.METER).manifest() is None:
+        return 1
+    rows = _of_days(Table(arguments.root, meter.METER), arguments)
+    if arguments.json:
+        _show("", rows, KEY, as_json=True)
+        return 0
+    _show("Tenants", meter.used(rows, _of_days(Table(arguments.root, meter.CONNECTIONS), arguments)), ("vhost",))
+    gaps = _of_days(Table(arguments.root, meter.GAPS), arguments).drop_columns(["date"])
+    print()
+    title = "Records that are missing" if gaps.num_rows else "No records are missing"
+    _show(title, gaps, ("router", "boot", "from_n"))
+    return 0
+
+
+def _of_days(table: Table, arguments: argparse.Namespace) -> Any:
+    """Return the rows of the chosen days, as a pyarrow.Table."""
+    first, last = arguments.since or date.min, arguments.until or date.max
+    return table.rows(day for day in table.dates() if first <= day <= last)
+
+
+def _show(title: str, rows: Any, order: Sequence[str], *, as_json: bool = False) -> None:
+    from trouter_pipeline.jobs.meter import ordered  # noqa: PLC0415  # only when it runs
+
+    show_rows(title, tuple(rows.column_names), ordered(rows, order), as_json=as_json)

@@ -1,0 +1,158 @@
+"""`trouter pipeline publish`: send routers decisions about alerts and quotas. No Spark is needed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trouter.tools.cover import cover_arguments, passwords_in
+
+if TYPE_CHECKING:
+    from trouter_pipeline.connecting import Peer
+    from trouter_pipeline.decisions import Made
+
+#: Options of the connection, which the source and the sink have too -> their help.
+_CONNECTING: Final = {
+    "user": "the user to log in as; the router's plugin feedback must list this user",
+    "password_file": "a file that holds the password",
+    "tls_trust_file": "authorities to trust (PEM), by default the system's",
+    "tls_certificate_file": "the client certificate (PEM)",
+    "tls_key_file": "its key, by default in the certificate's file",
+}
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "publish",
+        help="make routers lock users, block hosts and slow tenants",
+        description="Make decisions of the tables and send them to routers whose plugin feedback trusts the user. The "
+        "command decides only what --on and --quota ask for. Run it as often as you like: it does not send a decision "
+        "again that a router has accepted, and ends a decision that the tables no longer support. The exit status is 1 "
+        "if a router was out of reach or has refused.",
+    )
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the pipeline's folder, with tables/ in it")
+    parser.add_argument(
+        "--on",
+        action="append",
+        type=_checked("parse_answer"),
+        default=[],
+        metavar="RULE[=ACTION[:MINUTES]]",
+        help="act on alerts of this rule of the audit, or of all; ACTION: lock-user or block-host. May be given again",
+    )
+    parser.add_argument(
+        "--quota",
+        action="append",
+        type=_checked("parse_quota"),
+        default=[],
+        metavar="VHOST=MESSAGES/PERIOD:RATE",
+        help="slow a tenant to RATE messages a second once it has sent more than MESSAGES in this hour, day or month",
+    )
+    parser.add_argument("--url", action="append", help="a router, as amqps://host:5671; may be given again")
+    parser.add_argument("--address", help="the routers' address for decisions (default: trouter.decisions)")
+    for name, help_ in _CONNECTING.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", metavar="NAME" if name == "user" else "FILE", help=help_)
+    parser.add_argument("--dry-run", action="store_true", help="print the decisions and send nothing")
+    parser.set_defaults(run=run)
+
+
+def _checked(name: str) -> Callable[[str], Any]:
+    """Return a parser of `trouter_pipeline.decisions`, which is imported only if it is needed."""
+
+    def parse(text: str) -> Any:
+        from trouter_pipeline import decisions  # noqa: PLC0415
+
+        try:
+            return getattr(decisions, name)(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Make decisions, send them and print the results; return the exit status."""
+    cover_arguments(passwords_in(arguments.url or ()))
+    try:
+        from trouter_pipeline.tables import BadTable, TableBusy  # noqa: PLC0415  # only when it runs
+    except ImportError as error:
+        return _failed(f"{error}: pip install 'trouter[spark]'")
+    if not arguments.on and not arguments.quota:
+        return _failed("give --on or --quota: they say what to decide")
+    if not arguments.url and not arguments.dry_run:
+        return _failed("give --url, as amqps://host:5671, or --dry-run")
+    try:
+        now = datetime.now(UTC)
+        made = _made(arguments, now)
+        if arguments.dry_run:
+            return _shown(made)
+        return _publish(arguments, made, now)
+    except (BadTable, TableBusy, ValueError, OSError) as error:
+        return _failed(str(error))
+
+
+def _made(arguments: argparse.Namespace, now: datetime) -> list[Made]:
+    from trouter_pipeline import decisions  # noqa: PLC0415
+    from trouter_pipeline.report.stored import NoTable, Period, read  # noqa: PLC0415
+
+    made: list[Made] = []
+    try:
+        if arguments.on:
+            answers = {rule: answer for each in arguments.on for rule, answer in each.items()}
+            # An alert is in the table under the day on which it began, which may be long before it ended.
+            alerts = read(arguments.root, "audit_alerts", Period(first=now.date() - timedelta(days=31)))
+            made += decisions.from_alerts(alerts.to_pylist(), answers, now)
+        if arguments.quota:
+            meter = read(arguments.root, "meter", Period(first=decisions.first_date(arguments.quota, now)))
+            made += decisions.from_quotas(decisions.messages_of(meter), arguments.quota, now)
+    except NoTable as error:
+        raise ValueError(f"{arguments.root}: {error}") from None
+    return made
+
+
+def _shown(made: list[Made]) -> int:
+    from trouter_pipeline.decisions import encode  # noqa: PLC0415
+
+    for each in made:
+        print(encode(each.decision).decode())
+    return 0
+
+
+def _publish(arguments: argparse.Namespace, made: list[Made], now: datetime) -> int:
+    from trouter_pipeline import decisions  # noqa: PLC0415
+
+    causes = [f"rule:{rule}" for each in arguments.on for rule in each]
+    causes += [f"quota:{quota.vhost}" for quota in arguments.quota]
+    address = arguments.address or decisions.ADDRESS
+    status = sent = 0
+    for result in decisions.publish(arguments.root, _peers(arguments), address, made, causes, now):
+        if not isinstance(result, decisions.Result):
+            url, error = result
+            status = _failed(f"{url}: {str(error) or type(error).__name__}")
+            continue
+        decision = result.made.decision
+        if result.why is None:
+            sent += 1
+            print(f"{result.router}: {decision.action} {decision.subject}: {decision.reason}")
+        else:
+            status = _failed(f"{result.router}: {decision.action} {decision.subject} was refused: {result.why}")
+    if not sent and not status:
+        print("There is no new decision to send.")
+    return status
+
+
+def _peers(arguments: argparse.Namespace) -> list[Peer]:
+    """Return the routers of the command line; ValueError for options that cannot work."""
+    from trouter_pipeline.connecting import peers  # noqa: PLC0415
+    from trouter_pipeline.options import Options, Side, option_name  # noqa: PLC0415
+
+    options = {option_name(name): value for name in _CONNECTING if (value := getattr(arguments, name)) is not None}
+    return [peer for url in arguments.url for peer in peers(Options.parse({**options, "url": url}, Side.WRITE))]
+
+
+def _failed(text: str) -> int:
+    print(text, file=sys.stderr)
+    return 1

@@ -1,0 +1,85 @@
+"""What actions that run on Spark share: their options, session, progress and errors."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trouter_pipeline.progress import Progress
+
+
+def add_spark(parser: argparse.ArgumentParser) -> None:
+    """Add the options of an action that starts Spark."""
+    group = parser.add_argument_group("Spark")
+    group.add_argument(
+        "--master",
+        help="where Spark runs: local[2], spark://HOST:7077, yarn, k8s://...; by default what spark-submit was given, "
+        "else all cores of this machine",
+    )
+    group.add_argument(
+        "--conf",
+        action="append",
+        type=_setting,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark's, such as spark.driver.memory=4g; may be given again",
+    )
+    group.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith("spark."):
+        raise argparse.ArgumentTypeError("write spark.NAME=VALUE")
+    return name, value
+
+
+def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the settings of Spark on the command line."""
+    return dict(arguments.conf)
+
+
+def is_wanted(arguments: argparse.Namespace) -> bool:
+    """Return whether the command line asks for Spark, or Spark runs already: in this process or by spark-submit."""
+    from trouter_pipeline.session import SUBMITTED, is_running  # noqa: PLC0415  # only when an action runs
+
+    return bool(arguments.master or arguments.conf) or is_running() or SUBMITTED in os.environ
+
+
+@contextmanager
+def started(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Progress]]:
+    """Yield a SparkSession for one action, whose progress is shown; stop Spark at the end, unless it ran before.
+
+    SystemExit if Spark cannot run here.
+    """
+    with held(arguments, name) as (spark, progress), progress.watching(spark):
+        yield spark, progress
+
+
+@contextmanager
+def held(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Progress]]:
+    """Yield the same for an action that runs others, which show their own progress."""
+    from trouter_pipeline.needs import Missing  # noqa: PLC0415  # only when an action runs
+    from trouter_pipeline.progress import Progress  # noqa: PLC0415
+    from trouter_pipeline.session import is_running, session  # noqa: PLC0415
+
+    shared = is_running()
+    progress = Progress(f"trouter pipeline {name}", quiet=arguments.quiet)
+    if not shared:
+        progress("starting Spark")
+    try:
+        spark = session(f"trouter pipeline {name}", master=arguments.master, settings=settings_of(arguments))
+    except Missing as error:
+        progress.close()
+        print(error, file=sys.stderr)
+        raise SystemExit(1) from None
+    try:
+        yield spark, progress
+    finally:
+        if not shared:
+            spark.stop()

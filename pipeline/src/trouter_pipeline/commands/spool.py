@@ -1,0 +1,340 @@
+"""`trouter pipeline spool`: receive an address into a durable spool, each message accepted once the disk has it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from trouter._text import escape_unprintable
+from trouter.tools.cover import cover_arguments, passwords_in
+from trouter.tools.failures import UsageError
+
+if TYPE_CHECKING:
+    from trouter_pipeline.spool.reports import Shard
+    from trouter_pipeline.spool.running import Job
+
+_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_MAX_SHARDS: Final = 256
+_MAX_SECRET_BYTES: Final = 4096
+#: Seconds between two lines of progress: on a terminal, which shows the last one, and elsewhere.
+_LIVE_S: Final = 1.0
+_PLAIN_S: Final = 10.0
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "spool",
+        help="receive an address into a durable spool",
+        description="Receive the messages of an address and keep them in a spool: a folder of numbered, checksummed "
+        "files that Spark, or another program, consumes. The command accepts a message once the disk has it, not "
+        "before; up to --credit of them may come twice after a crash. On SIGTERM or Ctrl-C it writes and settles the "
+        "messages that have come, and exits with 0; on a full disk, refused credentials or a damaged spool it exits "
+        "with 1 and the reason, except with --shards, where it starts a process that dies again.",
+    )
+    parser.add_argument(
+        "--url",
+        action="append",
+        required=True,
+        metavar="amqp[s]://HOST[:PORT]",
+        help="a server; if the command loses one, it tries the others in turn",
+    )
+    parser.add_argument("--address", required=True, help="the address to receive from")
+    parser.add_argument(
+        "--dir", required=True, type=Path, metavar="FOLDER", help="the spool; the command makes it if it does not exist"
+    )
+    parser.add_argument(
+        "--shards",
+        type=int,
+        default=1,
+        metavar="N",
+        help="N processes, each with a spool of its own, FOLDER/shard-000 and so on, among which the server spreads "
+        "the messages; default %(default)s, in this process and FOLDER itself",
+    )
+    _add_identity(parser.add_argument_group("login"))
+    _add_bounds(parser.add_argument_group("bounds; K, M, G and T are powers of 1024"))
+    reporting = parser.add_argument_group("progress and metrics")
+    reporting.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="serve metrics (/metrics) and health (/readyz, /healthz, /livez) over HTTP there, to every client; "
+        "port 0 takes a free port and prints it",
+    )
+    reporting.add_argument("--metrics-file", type=Path, metavar="FILE", help="for Prometheus's text file collector")
+    reporting.add_argument("--quiet", action="store_true", help="no lines of progress")
+    parser.set_defaults(run=run)
+
+
+def _add_identity(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--user", help="default the URL's")
+    group.add_argument("--password-file", type=Path, metavar="FILE", help="holds the password")
+    group.add_argument(
+        "--sasl-mechanisms", default="", metavar="NAMES", help="the mechanisms allowed; by default those that fit"
+    )
+    group.add_argument(
+        "--tls-trust-file", type=Path, metavar="FILE", help="authorities to trust (PEM); default the system's"
+    )
+    group.add_argument("--tls-certificate", type=Path, metavar="FILE", help="the client certificate (PEM)")
+    group.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key; default the certificate's file")
+    group.add_argument("--tls-key-password-file", type=Path, metavar="FILE", help="holds the key's password")
+    group.add_argument(
+        "--tls-any-name", action="store_true", help="accept a certificate for another host name: unsafe, for tests"
+    )
+
+
+def _add_bounds(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--credit",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="messages without an outcome at a time: the most that come twice after a crash; default %(default)s",
+    )
+    group.add_argument(
+        "--linger-ms",
+        type=float,
+        default=5.0,
+        metavar="MS",
+        help="how long to gather messages before writing and syncing them together; default %(default)g",
+    )
+    for name, default, what in (
+        ("max-group-bytes", "1M", "the size of a group of messages that is written at once"),
+        ("max-message-bytes", "64M", "the largest message; larger ones are rejected"),
+        ("segment-bytes", "16M", "the size of a file"),
+        ("backlog-bytes", "1G", "bytes in a spool that are not consumed, at which the command gives no more credit"),
+    ):
+        group.add_argument(
+            f"--{name}", type=size, default=size(default), metavar="SIZE", help=f"{what}; default {default}"
+        )
+    group.add_argument(
+        "--attempts",
+        type=int,
+        default=0,
+        metavar="N",
+        help="rounds of all servers without a message before giving up; default 0, never",
+    )
+
+
+def size(text: str) -> int:
+    """Return the bytes of a size such as 64M, with a unit or without; ValueError."""
+    digits = text.rstrip("kKmMgGtT")
+    unit = text[len(digits) :].lower()
+    value = int(digits) * _UNITS[unit] if unit in _UNITS else 0
+    if value <= 0:
+        raise ValueError
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    import trio  # noqa: PLC0415  # only when it runs
+
+    from trouter.client.servers import label_of, reason_of  # noqa: PLC0415
+    from trouter_pipeline.spool.running import first_of  # noqa: PLC0415
+
+    try:
+        jobs = jobs_of(arguments)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        print(f"trouter pipeline spool: {error}", file=sys.stderr)
+        return 1
+    cover_arguments(passwords_in(arguments.url))
+    receiving = ReportedRun(jobs, arguments)
+    receiving.print_line(f"from {arguments.address} of {', '.join(map(label_of, arguments.url))} into {arguments.dir}")
+    try:
+        trio.run(receiving.work)
+    except Exception as failure:
+        cause = first_of(failure)
+        if not isinstance(cause, receiving.expected):
+            raise
+        receiving.print_line(reason_of(cause))
+        return 1
+    return 0
+
+
+def jobs_of(arguments: argparse.Namespace) -> list[Job]:
+    """Return the jobs of the command line, one for each shard; ValueError, OSError."""
+    from trouter.client.servers import Servers  # noqa: PLC0415
+    from trouter_pipeline.spool.reader import spools_in  # noqa: PLC0415
+    from trouter_pipeline.spool.receiver import ReceiverSettings  # noqa: PLC0415
+    from trouter_pipeline.spool.running import Job  # noqa: PLC0415
+
+    count: int = arguments.shards
+    if not 1 <= count <= _MAX_SHARDS:
+        raise ValueError(f"--shards is {count}, and has to be from 1 to {_MAX_SHARDS}")
+    folder: Path = arguments.dir.absolute()
+    folders = [folder] if count == 1 else [folder / f"shard-{number:03}" for number in range(count)]
+    if unused := [path for path in spools_in(folder) if path not in folders]:
+        raise ValueError(
+            f"{unused[0]} is a spool that --shards {count} does not receive into: take the same number as before, or "
+            "another folder, so that nothing in it is forgotten"
+        )
+    servers = Servers(
+        urls=tuple(arguments.url),
+        user=arguments.user,
+        password=secret_in(arguments.password_file),
+        mechanisms=tuple(arguments.sasl_mechanisms.replace(",", " ").upper().split()),
+        trust_file=_absolute(arguments.tls_trust_file),
+        certificate=_absolute(arguments.tls_certificate),
+        key=_absolute(arguments.tls_key),
+        key_password=secret_in(arguments.tls_key_password_file),
+        verify_name=not arguments.tls_any_name,
+    )
+    settings = ReceiverSettings(
+        servers=servers,
+        address=arguments.address,
+        credit=arguments.credit,
+        linger_s=arguments.linger_ms / 1000,
+        max_group_bytes=arguments.max_group_bytes,
+        max_message_bytes=arguments.max_message_bytes,
+        attempts=arguments.attempts,
+    )
+    return [
+        Job(
+            folder=path,
+            settings=settings,
+            segment_bytes=arguments.segment_bytes,
+            backlog_bytes=arguments.backlog_bytes,
+            shard=number,
+        )
+        for number, path in enumerate(folders)
+    ]
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return None if path is None else path.absolute()
+
+
+def secret_in(path: Path | None) -> str | None:
+    """Return a file's text without its end of line; None without a file. OSError, ValueError."""
+    if path is None:
+        return None
+    with path.open("rb") as file:
+        found = file.read(_MAX_SECRET_BYTES + 1)
+    text = found.decode("utf-8", "replace").rstrip("\r\n")
+    if not text or len(found) > _MAX_SECRET_BYTES or "\ufffd" in text:
+        raise ValueError(f"{path} holds no password")
+    return text
+
+
+class ReportedRun:
+    """Runs the receivers, and reports on them on standard error and in the metrics file."""
+
+    def __init__(self, jobs: list[Job], arguments: argparse.Namespace) -> None:
+        from trouter.client.errors import ClientError  # noqa: PLC0415
+        from trouter_pipeline.spool.errors import SpoolError  # noqa: PLC0415
+
+        #: Failures that are reported without a traceback.
+        self.expected: tuple[type[Exception], ...] = (ClientError, SpoolError, OSError, ValueError)
+        self._jobs = jobs
+        self._metrics: Path | None = arguments.metrics_file
+        self._served: str | None = arguments.metrics
+        self._quiet: bool = arguments.quiet
+        self._live = sys.stderr.isatty() and not self._quiet
+        self._troubles: dict[int, str] = {}
+        self._line = ""
+
+    async def work(self) -> None:
+        """Receive until a signal; raise a failure that ends the receivers."""
+        import trio  # noqa: PLC0415
+
+        from trouter_pipeline.spool.receiver import Progress  # noqa: PLC0415
+        from trouter_pipeline.spool.reports import Shard  # noqa: PLC0415
+        from trouter_pipeline.spool.running import Shards, run_job, until_signal  # noqa: PLC0415
+
+        receive: Callable[[], Awaitable[None]]
+        if len(self._jobs) == 1:
+            job = self._jobs[0]
+            shards = [Shard(0, job.settings.address, Progress())]
+            receive = partial(run_job, job, shards[0].progress)
+        else:
+            several = Shards(self._jobs, self.print_line)
+            shards = several.shards
+            receive = several.run
+        async with self._showing(shards), trio.open_nursery() as nursery:
+            nursery.start_soon(self._again_and_again, shards)
+            try:
+                async with until_signal(with_input=False):
+                    await receive()
+            finally:
+                self._finish(shards)
+            nursery.cancel_scope.cancel()
+
+    def _showing(self, shards: list[Shard]) -> AbstractAsyncContextManager[None]:
+        """Return the context in which metrics are served; an empty one without --metrics."""
+        if self._served is None:
+            return nullcontext()
+        from trouter_pipeline.commands.scraped import shown  # noqa: PLC0415
+
+        return shown(self._served, shards, self.print_line)
+
+    def print_line(self, text: str) -> None:
+        """Print one line."""
+        if self._line:
+            sys.stderr.write("\r\x1b[K")
+        print(f"trouter pipeline spool: {escape_unprintable(text)}", file=sys.stderr, flush=True)
+        if self._line:
+            sys.stderr.write(self._line)
+            sys.stderr.flush()
+
+    async def _again_and_again(self, shards: list[Shard]) -> None:
+        import trio  # noqa: PLC0415
+
+        reported_at = trio.current_time()
+        before = _totals(shards)
+        while True:
+            self._write_metrics(shards)
+            await trio.sleep(_LIVE_S)
+            self._report_troubles(shards)
+            now = trio.current_time()
+            if self._live or now - reported_at >= _PLAIN_S:
+                after = _totals(shards)
+                self._report(shards, [(b - a) / (now - reported_at) for a, b in zip(before, after, strict=True)])
+                reported_at, before = now, after
+
+    def _report_troubles(self, shards: list[Shard]) -> None:
+        """Print the trouble of each shard when it changes."""
+        for shard in shards:
+            trouble = shard.progress.trouble
+            if trouble and trouble != self._troubles.get(shard.number):
+                self.print_line(trouble if len(shards) == 1 else f"shard {shard.number}: {trouble}")
+            self._troubles[shard.number] = trouble
+
+    def _report(self, shards: list[Shard], rates: list[float]) -> None:
+        from trouter_pipeline.spool.reports import line_of  # noqa: PLC0415
+
+        line = line_of(shards, *rates)
+        if self._live:
+            self._line = line
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
+        elif not self._quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    def _finish(self, shards: list[Shard]) -> None:
+        if self._line:
+            sys.stderr.write("\n")
+            self._line = ""
+        self._write_metrics(shards)
+        messages = sum(shard.progress.messages for shard in shards)
+        self.print_line(f"{messages:,} messages kept")
+
+    def _write_metrics(self, shards: list[Shard]) -> None:
+        from trouter_pipeline.spool.metrics import write_metrics  # noqa: PLC0415
+
+        if self._metrics is not None:
+            try:
+                write_metrics(self._metrics, shards)
+            except OSError as error:
+                trouble = f"no metrics: {error.strerror}: {self._metrics}"
+                if trouble != self._troubles.get(-1):
+                    self.print_line(trouble)
+                self._troubles[-1] = trouble
+
+
+def _totals(shards: list[Shard]) -> list[int]:
+    return [sum(shard.progress.messages for shard in shards), sum(shard.progress.octets for shard in shards)]

@@ -1,0 +1,54 @@
+"""What actions that read a stream share: its options, and waiting for its end."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trouter_pipeline.streams import Pace
+
+
+def add_pace(group: argparse._ArgumentGroup) -> None:
+    """Add the options that say how a stream runs."""
+    group.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="the folder of the stream's checkpoint, where it continues after a stop",
+    )
+    group.add_argument(
+        "--every", type=int, metavar="SECONDS", help="look again so often, until interrupted; else end at the end"
+    )
+    group.add_argument(
+        "--late-by", type=int, default=120, metavar="SECONDS", help="how much later than others a row may come (120)"
+    )
+    group.add_argument("--late", choices=("drop", "fail"), default="drop", help="what to do about those still later")
+
+
+def pace_of(arguments: argparse.Namespace) -> Pace:
+    """Return the pace that the command line gives; ValueError."""
+    from trouter_pipeline.streams import Pace  # noqa: PLC0415  # only when an action runs
+
+    return Pace(arguments.late_by, arguments.every, arguments.late)
+
+
+def watched(query: Any, pace: Pace, progress: Any, name: str) -> int:
+    """Wait until a stream ends or is interrupted; return the exit status."""
+    from trouter_pipeline.streams import LateRows, StreamFailed, watch  # noqa: PLC0415  # Spark is here by now
+
+    try:
+        done = watch(query, pace)
+    except KeyboardInterrupt:
+        query.stop()
+        return 0
+    except (LateRows, StreamFailed) as error:
+        progress.close()
+        print(f"trouter pipeline {name}: {error}", file=sys.stderr)
+        return 1
+    progress.close()
+    if done.late:
+        print(f"{done.late} rows came too late and were left out", file=sys.stderr)
+    return 0

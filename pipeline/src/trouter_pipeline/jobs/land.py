@@ -1,0 +1,266 @@
+"""Landing: messages from spools into tables, partitioned by address; or on to Kafka.
+
+Each message that a spool accepted is one row: of the table, or of the dead letters if it is invalid or its body does
+not fit the schema. From the spool to the table delivery is exactly once, also after crashes. From a sender to the spool
+it is at least once; ``deduplicate_s`` removes repetitions by message-id: a row is dropped if its message-id landed from
+the same address within that time before. A row without a message-id is kept. The time is that of landing, not of
+arrival, so that no row is too late because its spool was behind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
+from pyspark.sql.types import StructField, StructType
+
+from trouter_pipeline.bodies import DEAD_LETTER, DEAD_LETTER_TYPE
+from trouter_pipeline.datasource import register
+from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part
+from trouter_pipeline.reasons import reason_of
+from trouter_pipeline.schema import SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+#: Columns beside the fields of a body.
+ENVELOPE: Final = ("spool_id", "seq", "ingest_time", "address", "message_id", "message_id_type")
+#: The class that shows whether the connector is installed, and its package.
+KAFKA_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+#: Seconds between checks whether the job should end.
+_LOOK_S: Final = 1
+#: Part of Spark's error if the Python of a source took too long to start, and how often a query is started then.
+_LATE_PYTHON: Final = "worker failed to connect back"
+_STARTS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """The parameters of the job. ``source`` has further options of the source."""
+
+    spools: Sequence[str]
+    name: str = "landed"
+    #: The folder of Spark's checkpoint; by default below the root.
+    checkpoint: Path | None = None
+    #: Seconds between batches; None lands what is there and ends.
+    every_s: int | None = None
+    #: Columns of the body in Spark's spelling; "" keeps messages as they are.
+    schema: str = ""
+    body_format: str = ""
+    avro_schema_file: str = ""
+    #: How long a message-id is remembered; 0 for not at all.
+    deduplicate_s: int = 0
+    source: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kafka:
+    """The destination in Kafka. ``options`` are Kafka's, such as `kafka.security.protocol`."""
+
+    servers: str
+    topic: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Summary:
+    """The rows landed since the start, by address."""
+
+    batches: int = 0
+    rows: Counter[str] = field(default_factory=Counter)
+    dead: Counter[str] = field(default_factory=Counter)
+    duplicates: int = 0
+
+    def add(self, counts: Mapping[Part, int]) -> None:
+        """Add the counts of a batch."""
+        self.batches += bool(counts)
+        for part, rows in counts.items():
+            (self.dead if part.dead else self.rows)[part.address] += rows
+
+
+# --- functions of frames
+
+
+def wanted(schema: str) -> StructType:
+    """Return the columns for the source: all of the message, or some of them and those of the body; NotLanded."""
+    if not schema:
+        return SCHEMA
+    try:
+        fields = StructType.fromDDL(schema)
+    except PySparkException as error:
+        raise NotLanded(f"--schema {schema[:100]!r} is not a list of columns: {reason_of(error)}") from None
+    if not isinstance(fields, StructType):  # a lone type, such as `bigint`
+        raise NotLanded(f"--schema {schema[:100]!r} is not a list of columns: write `name type, name type`")
+    mine = [SCHEMA[name] for name in ENVELOPE if name not in fields.names]
+    return StructType([*mine, *fields, StructField(DEAD_LETTER, DEAD_LETTER_TYPE)])
+
+
+def parted(rows: DataFrame) -> DataFrame:
+    """Return the rows with their day of arrival, and whether they are dead letters."""
+    dead = F.col(DEAD_LETTER if DEAD_LETTER in rows.columns else "error").isNotNull()
+    return rows.withColumn("date", F.to_date("ingest_time")).withColumn(DEAD, dead)
+
+
+def once(rows: DataFrame, seconds: int) -> DataFrame:
+    """Return the rows whose message-id did not land from the same address in the ``seconds`` before."""
+    itself = F.concat_ws("/", "spool_id", F.col("seq").cast("string"))
+    named = F.coalesce(F.concat(F.lit("id "), "message_id_type", F.lit(" "), "message_id"), itself)
+    keyed = rows.withColumn("_name", named).withColumn("_landed", F.current_timestamp())
+    kept = keyed.withWatermark("_landed", f"{seconds} seconds").dropDuplicatesWithinWatermark(["address", "_name"])
+    return kept.drop("_name", "_landed")
+
+
+def letters(rows: DataFrame, topic: str) -> DataFrame:
+    """Return messages for Kafka's connector: body, message-id as key, and origin in the headers."""
+    headers = [("amqp-address", "address"), ("amqp-message-id", "message_id"), ("amqp-subject", "subject")]
+    return rows.select(
+        F.lit(topic).alias("topic"),
+        F.encode("message_id", "UTF-8").alias("key"),
+        F.coalesce("body", F.encode("body_value", "UTF-8"), "raw").alias("value"),
+        F.filter(
+            F.array(
+                *(
+                    F.struct(F.lit(name).alias("key"), F.encode(column, "UTF-8").alias("value"))
+                    for name, column in headers
+                )
+            ),
+            lambda each: each["value"].isNotNull(),
+        ).alias("headers"),
+    )
+
+
+# --- the job
+
+
+def run(
+    spark: SparkSession,
+    root: Path,
+    parameters: Parameters,
+    progress: Callable[[str], None] = lambda _: None,
+    wants_to_end: Callable[[], bool] = bool,
+) -> Summary:
+    """Land all that is there, or with ``every_s`` until ``wants_to_end``. NotLanded, TableBusy, OSError."""
+    landing = Landing(root, parameters.name)
+    checkpoint = parameters.checkpoint or Path(root) / "checkpoints" / parameters.name
+    summary = Summary()
+    with landing.held():
+        check_writable(checkpoint)
+        rows = parted(_read(spark, parameters))
+        schema = ", ".join(
+            f"`{each.name}` {each.dataType.simpleString()}"
+            for each in rows.schema
+            if each.name not in {"address", "date", DEAD}
+        )
+        if parameters.deduplicate_s:
+            rows = once(rows, parameters.deduplicate_s)
+
+        def add(batch: DataFrame, number: int) -> None:
+            landing.claim(checkpoint, schema, {"deduplicate": str(parameters.deduplicate_s)})
+            summary.add(landing.land(batch, number))
+
+        progress(f"landing in {landing.folder}")
+        writer = _writer(rows, parameters, checkpoint).foreachBatch(add)
+        summary.duplicates = _duplicates(run_to_end(writer.start, wants_to_end))
+    return summary
+
+
+def publish(
+    spark: SparkSession,
+    root: Path,
+    parameters: Parameters,
+    kafka: Kafka,
+    progress: Callable[[str], None] = lambda _: None,
+    wants_to_end: Callable[[], bool] = bool,
+) -> None:
+    """Send messages on to Kafka, at least once each; NotLanded if this Spark has no connector."""
+    require_kafka(spark)
+    checkpoint = parameters.checkpoint or Path(root) / "checkpoints" / f"{parameters.name}-kafka"
+    check_writable(checkpoint)
+    progress(f"publishing to {kafka.topic}")
+    writer = _writer(letters(_read(spark, parameters), kafka.topic), parameters, checkpoint)
+    writer = writer.format("kafka").options(**{**kafka.options, "kafka.bootstrap.servers": kafka.servers})
+    run_to_end(writer.start, wants_to_end)
+
+
+def require_kafka(spark: SparkSession) -> None:
+    """Raise NotLanded unless Spark has its connector for Kafka."""
+    jvm: Any = spark.sparkContext._jvm
+    try:
+        jvm.Thread.currentThread().getContextClassLoader().loadClass(KAFKA_CLASS)
+    except Exception:  # noqa: BLE001  # py4j raises what the JVM does
+        package = f"{KAFKA_PACKAGE}:{spark.version}"
+        raise NotLanded(
+            f"this Spark has no connector for Kafka: give --conf spark.jars.packages={package}, or put its jars where "
+            "Spark looks for them"
+        ) from None
+
+
+def check_writable(folder: Path) -> None:
+    """Raise NotLanded unless Spark can keep a checkpoint in ``folder``."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise NotLanded(f"the checkpoint {folder} cannot be written: {error.strerror}") from None
+
+
+def _read(spark: SparkSession, parameters: Parameters) -> DataFrame:
+    register(spark)
+    options = {"receiver": "none", **parameters.source, "spool": ",".join(parameters.spools)}
+    if parameters.body_format:
+        options |= {"bodyFormat": parameters.body_format}
+    if parameters.avro_schema_file:
+        options |= {"avroSchemaFile": parameters.avro_schema_file}
+    reader = spark.readStream.format("amqp").options(**options)
+    try:
+        return (reader.schema(wanted(parameters.schema)) if parameters.schema else reader).load()
+    except PySparkException as error:
+        raise NotLanded(reason_of(error)) from None
+
+
+def _writer(rows: DataFrame, parameters: Parameters, checkpoint: Path) -> Any:
+    every: dict[str, Any] = {"availableNow": True}
+    if parameters.every_s is not None:
+        every = {"processingTime": f"{parameters.every_s} seconds"}
+    named = rows.writeStream.queryName(parameters.name).option("checkpointLocation", str(checkpoint.absolute()))
+    return named.trigger(**every)
+
+
+def run_to_end(start: Callable[[], StreamingQuery], wants_to_end: Callable[[], bool]) -> StreamingQuery:
+    """Start a query, wait for its end or stop it, and return it; NotLanded with the reason of a failure.
+
+    Spark gives the Python of a source ten seconds to start, and no setting changes that. On a machine that is too busy
+    for it the query is started again; it continues at its checkpoint.
+    """
+    for left in reversed(range(_STARTS)):
+        query = start()
+        try:
+            while not query.awaitTermination(_LOOK_S):
+                if wants_to_end():
+                    query.stop()
+        except PySparkException as error:
+            reason = reason_of(error)
+            if not left or _LATE_PYTHON not in reason:
+                raise NotLanded(reason) from None
+        else:
+            break
+    return query
+
+
+def _duplicates(query: StreamingQuery) -> int:
+    """Return the number of dropped rows in the batches that Spark remembers."""
+    return sum(
+        int(operator["customMetrics"].get("numDroppedDuplicateRows", 0))
+        for progress in query.recentProgress
+        for operator in progress["stateOperators"]
+    )

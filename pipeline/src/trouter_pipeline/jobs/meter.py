@@ -1,0 +1,281 @@
+"""The meter: messages by hour, tenant, user, address and direction, for billing; and connections.
+
+A router records for each link the counts since the last record (``d_``) and since the attach (``c_``). The differences
+are summed, and the sums prove them: if records are missing, ``c_ - d_`` of a link's next record exceeds ``c_`` of the
+one before by the missing counts. These are added in the hour of the next record, and counted as estimated: a gap costs
+the place in time, not the amount. If a link has no later record, or the counts are inconsistent, the row of its last
+record is not complete. The same holds for links that had not ended when their router restarted: their traffic after the
+last record is unknown.
+
+Tables: ``meter``, ``meter_conn`` (concurrent connections and links, and durations of connections) and ``meter_gaps``
+(missing records, and the router's reasons). Only days that new segments may have changed are computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trouter_pipeline.datasets import NO_RECORDS, SegmentFacts, manifest_of
+from trouter_pipeline.gaps import Boot, Gap, gaps_of, reports_under
+from trouter_pipeline.metering.counters import COUNTED, total
+from trouter_pipeline.metering.engines import Engine, InProcess
+from trouter_pipeline.metering.presence import connections
+from trouter_pipeline.metering.repairs import missing_of
+from trouter_pipeline.metering.traffic import meter
+from trouter_pipeline.pruned import frozen_by, pruned_days
+from trouter_pipeline.tables import Table
+
+METER: Final = "meter"
+CONNECTIONS: Final = "meter_conn"
+GAPS: Final = "meter_gaps"
+#: The kinds of records for the tables, by their names in statements.
+INTERVALS: Final = {"intervals": "delivery.interval", "attached": "link.attached", "detached": "link.detached"}
+SPANS: Final = {
+    "opened": "connection.opened",
+    "closed": "connection.closed",
+    "attached": "link.attached",
+    "detached": "link.detached",
+}
+_TIME: Final = pa.timestamp("us", "UTC")
+_GAPS: Final = pa.schema(
+    {
+        "date": pa.date32(),
+        "router": pa.string(),
+        "boot": pa.int64(),
+        "from_n": pa.int64(),
+        "to_n": pa.int64(),
+        "t_from": _TIME,
+        "t_to": _TIME,
+        "explained": pa.bool_(),
+        "reason": pa.string(),
+    }
+)
+#: Version of the job; another one recomputes the tables.
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of the job.
+
+    closed_before: earlier days were billed and stay as they are; segments that have only such days are reported.
+    again: compute every day again, even without new records.
+    """
+
+    closed_before: date | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What was read and written, or why nothing was done."""
+
+    segments: int = 0
+    days: Sequence[date] = ()
+    gaps: int = 0
+    #: Segments that came too late for a closed day.
+    too_late: Sequence[str] = ()
+    nothing: str | None = None
+
+
+def used(meter: pa.Table, connections: pa.Table) -> pa.Table:
+    """Return each tenant's usage by rows of the two tables."""
+    engine = InProcess()
+    engine.rows("meter", meter)
+    engine.rows("meter_conn", connections)
+    return engine.query(f"""
+        SELECT messages.*, connection_hours
+        FROM (
+            SELECT vhost, {total(COUNTED)}, CAST(sum(estimated_msgs) AS bigint) AS estimated,
+                bool_and(complete) AS complete
+            FROM meter GROUP BY vhost
+        ) AS messages
+        LEFT JOIN (
+            SELECT vhost AS tenant, sum(connection_hours) AS connection_hours FROM meter_conn GROUP BY vhost
+        ) AS present ON vhost IS NOT DISTINCT FROM tenant""")
+
+
+def ordered(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the rows sorted by these columns, with times in UTC without a zone."""
+    engine = InProcess()
+    engine.rows("unordered", rows)
+    found = engine.query(f"SELECT * FROM unordered ORDER BY {', '.join(f'{name} NULLS FIRST' for name in names)}")
+    plain = pa.timestamp("us")
+    types = [(each.name, plain if pa.types.is_timestamp(each.type) else each.type) for each in found.schema]
+    shown: list[dict[str, Any]] = found.cast(pa.schema(types)).to_pylist()
+    return shown
+
+
+def run(
+    engine: Engine,
+    root: Path,
+    parameters: Parameters | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Summary:
+    """Bring the three tables up to date with the data sets; NoRecords, BadTable, TableBusy, OSError."""
+    given = parameters or Parameters()
+    manifest = manifest_of(root)
+    segments = {name: facts for name, facts in manifest.segments.items() if facts.count}
+    if not segments:
+        return Summary(nothing=NO_RECORDS)
+    metered, connected = (
+        _Work(Table(root, name), segments, given, frozen_by(manifest, name)) for name in (METER, CONNECTIONS)
+    )
+    missed = _Work(Table(root, GAPS), segments, Parameters(again=given.again))
+    fresh = {*metered.fresh, *connected.fresh, *missed.fresh}
+    too_late = sorted({*metered.too_late, *connected.too_late})
+    days: set[date] = set()
+    with engine.sized(sum(facts.count for facts in segments.values())):
+        if metered.fresh:
+            days |= _meter(engine, root, metered, progress)
+        if connected.fresh:
+            days |= _connections(engine, root, connected, progress)
+    gaps = gaps_of(segments.values(), reports_under(root))
+    if missed.fresh:
+        progress(f"naming {len(gaps)} gaps")
+        missed.commit(_gap_rows(gaps), {*map(_day_of, gaps), *missed.table.dates()})
+    nothing = None
+    if not fresh:
+        nothing = "all that is new is of days that are closed" if too_late else "nothing is new"
+    return Summary(segments=len(fresh), days=sorted(days), gaps=len(gaps), too_late=too_late, nothing=nothing)
+
+
+def _meter(engine: Engine, root: Path, work: _Work, progress: Callable[[str], None]) -> set[date]:
+    """Compute and return the days of ``meter`` that may have changed."""
+    days = work.open_days(_metered_days(work, _incomplete_days(work.table)))
+    dates = _days_by_boot(work.counted)
+    missing = {boot: ranges for boot, ranges in missing_of(work.counted.values()).items() if dates[boot] & days}
+    wanted = {day.isoformat() for day in days.union(*[dates[boot] for boot in missing])}
+    progress(f"metering {len(days)} days, {len(missing)} starts of routers with something missing")
+    for name, kind in INTERVALS.items():
+        engine.records(name, root, kind, wanted)
+    work.commit(meter(engine, missing, days), days)
+    return days
+
+
+def _connections(engine: Engine, root: Path, work: _Work, progress: Callable[[str], None]) -> set[date]:
+    """Compute and return the days of ``meter_conn`` that may have changed."""
+    days = work.open_days(_connected_days(work))
+    ends = {boot: max(facts.t_max for facts in own) for boot, own in _by_boot(work.segments.values()).items()}
+    progress(f"counting connections of {len(days)} days")
+    for name, kind in SPANS.items():
+        engine.records(name, root, kind)
+    work.commit(connections(engine, ends, days), days)
+    return days
+
+
+class _Work:
+    """The work for one table: the segments that it includes, and the new ones."""
+
+    def __init__(
+        self, table: Table, segments: Mapping[str, SegmentFacts], given: Parameters, frozen: Collection[date] = ()
+    ) -> None:
+        """``frozen``: days whose records were pruned; days of which rows of the table were pruned are added."""
+        self.table = table
+        self.segments = segments
+        self._given = given
+        self._frozen = {*frozen, *pruned_days(table)}
+        before = table.manifest()
+        inputs = {} if before is None else before.inputs
+        same = before is not None and before.job_version == VERSION and not given.again
+        same = same and all(name in segments for name in inputs)
+        held = {name: segments[name] for name, crc in inputs.items() if name in segments and segments[name].crc == crc}
+        #: Segments that the table includes; if it is made anew, only those of days that stay.
+        self.held = {name: facts for name, facts in held.items() if same or not self.open_days(facts.days())}
+        #: Days of a table that is made anew; some may have no segment any more.
+        self.stale = set() if same else table.dates()
+        other = {name: facts for name, facts in segments.items() if name not in self.held}
+        #: Segments that have only closed days, and those that the table is to include.
+        self.too_late = sorted(name for name, facts in other.items() if not self.open_days(facts.days()))
+        self.fresh = {name: facts for name, facts in other.items() if name not in self.too_late}
+
+    @property
+    def counted(self) -> dict[str, SegmentFacts]:
+        return {**self.held, **self.fresh}
+
+    def open_days(self, days: Iterable[date]) -> set[date]:
+        """Return the days that may be computed again."""
+        closed = self._given.closed_before
+        return {day for day in days if (closed is None or day >= closed) and day not in self._frozen}
+
+    def commit(self, frame: Any, days: Collection[date]) -> None:
+        self.table.commit(
+            frame,
+            days,
+            inputs={name: facts.crc for name, facts in self.counted.items()},
+            job="meter",
+            version=VERSION,
+            parameters={"closed_before": None if self._given.closed_before is None else str(self._given.closed_before)},
+        )
+
+
+def _by_boot(segments: Iterable[SegmentFacts]) -> dict[Boot, list[SegmentFacts]]:
+    boots: dict[Boot, list[SegmentFacts]] = {}
+    for facts in segments:
+        boots.setdefault((facts.router, facts.boot), []).append(facts)
+    return boots
+
+
+def _days_by_boot(segments: Mapping[str, SegmentFacts]) -> dict[Boot, set[date]]:
+    return {boot: set().union(*[facts.days() for facts in own]) for boot, own in _by_boot(segments.values()).items()}
+
+
+def _metered_days(work: _Work, incomplete: set[date]) -> set[date]:
+    """Return the days that new segments may have changed.
+
+    If the missing records of a start have changed, these are all its days: a link may have been idle for long.
+    """
+    days = set(work.stale)
+    before, now = missing_of(work.held.values()), missing_of(work.counted.values())
+    fresh, every = _days_by_boot(work.fresh), _days_by_boot(work.counted)
+    for boot, dates in every.items():
+        if before.get(boot) != now.get(boot):
+            days |= dates
+        elif boot in fresh:
+            days |= fresh[boot]
+            if boot in now:
+                days |= incomplete & dates
+    return days
+
+
+def _incomplete_days(table: Table) -> set[date]:
+    if table.manifest() is None:
+        return set()
+    rows = table.rows()
+    return set(rows.filter(pc.invert(rows["complete"]))["date"].unique().to_pylist())
+
+
+def _connected_days(work: _Work) -> set[date]:
+    """Return the days that new segments may have changed, from a start's last known record on."""
+    days = set(work.stale)
+    held, every = _by_boot(work.held.values()), _by_boot(work.counted.values())
+    for boot, fresh in _days_by_boot(work.fresh).items():
+        first = min(fresh, default=date.max)
+        if boot in held:
+            first = min(first, _day_at(max(facts.t_max for facts in held[boot])))
+        last = _day_at(max(facts.t_max for facts in every[boot]))
+        days |= {first + timedelta(days=number) for number in range((last - first).days + 1)}
+    return days
+
+
+def _day_at(moment_us: int) -> date:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=moment_us)).date()
+
+
+def _day_of(gap: Gap) -> date:
+    return _day_at(gap.t_from)
+
+
+def _gap_rows(gaps: Iterable[Gap]) -> pa.Table:
+    rows = [
+        {**gap._asdict(), "date": _day_of(gap), "explained": gap.explained, "reason": gap.reason or None}
+        for gap in gaps
+    ]
+    return pa.Table.from_pylist(rows, _GAPS)

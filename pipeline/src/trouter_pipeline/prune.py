@@ -1,0 +1,434 @@
+"""Pruning: deletes rows of old days from the data sets and tables, of all tenants or of some.
+
+Files are rewritten without those rows, and the rename of the manifest makes that visible: a reader sees all of them or
+none, also after a crash. Rows that later days need stay, for every tenant: connections and links that had not ended,
+the last counts of each such link, and the kinds of records in ``pruned.KEPT``. The facts of segments stay too, so that
+nothing looks like a gap. Days of tables made from deleted rows are frozen, and rows are deleted only after existing
+tables were made from them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from trouter._disk import sync
+from trouter.records import KINDS
+from trouter_pipeline.compact import clear
+from trouter_pipeline.datasets import MANIFEST, PRUNED_VERSION, UNKNOWN, columns_of, manifest_of, records_folder
+from trouter_pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_by
+from trouter_pipeline.tables import KEEP_S, Commit, Table, locked, make_folder, replace
+from trouter_pipeline.tables import PRUNED_VERSION as PRUNED_TABLE
+
+_START: Final = ("router", "boot")
+_CONNECTION: Final = (*_START, "conn")
+_LINK: Final = (*_START, "link")
+#: Kinds whose rows later days may need, and the columns of their subjects.
+_BEGINNINGS: Final = {"connection.opened": _CONNECTION, "link.attached": _LINK}
+_ENDINGS: Final = {_CONNECTION: "connection.closed", _LINK: "link.detached"}
+_COUNTS: Final = "delivery.interval"
+
+
+class Refused(Exception):
+    """Rows must not be pruned, or not yet; the text says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What to prune: rows before a day, of these tenants (all if none are named), in kinds and tables."""
+
+    before: date
+    tenants: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """The rows to delete of one kind or table by day, and the number of rows of these days that stay."""
+
+    what: str
+    days: dict[str, int]
+    kept: int
+    octets: int
+
+    @property
+    def rows(self) -> int:
+        return sum(self.days.values())
+
+
+@dataclass
+class Summary:
+    """The rows to delete, or deleted if ``done``."""
+
+    parts: list[Going] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    done: bool = False
+
+
+def prunable(tenants: Collection[str]) -> tuple[str, ...]:
+    """Return the kinds of records that may be pruned; for some tenants only, kinds that have a tenant."""
+    kinds = (kind for kind in (*KINDS, UNKNOWN) if kind not in KEPT)
+    return tuple(kind for kind in kinds if not tenants or _has_tenants(kind))
+
+
+def _has_tenants(kind: str) -> bool:
+    return any(column.name == "vhost" for column in columns_of(kind))
+
+
+def prune(
+    root: Path,
+    scope: Scope,
+    *,
+    really: bool = False,
+    at_once: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Summary:
+    """Return what would be deleted; delete it if ``really``.
+
+    The former files stay for an hour, for readers that use them, unless ``at_once``. Refused, NoRecords, BadTable,
+    TableBusy, OSError.
+    """
+    _check(scope)
+    if not (records_folder(root) / MANIFEST).is_file():
+        raise Refused(f"{root}: there are no records; is this the folder of a pipeline?")
+    with ExitStack() as held:
+        held.enter_context(locked(records_folder(root) / "LOCK"))
+        records = _Records(root, scope, progress)
+        tables = [_Rows(root, name, scope) for name in scope.tables]
+        summary = Summary([records.going(kind) for kind in scope.kinds] + [table.going for table in tables])
+        summary.parts = [part for part in summary.parts if part.rows]
+        summary.notes = records.objections(summary.parts, scope.tables)
+        if really:
+            for table in tables:
+                held.enter_context(table.table.locked())
+                table.commit(0 if at_once else KEEP_S)
+            records.commit(0 if at_once else KEEP_S)
+            summary.done = True
+    return summary
+
+
+def _check(scope: Scope) -> None:
+    today = datetime.now(UTC).date()
+    if scope.before > today:
+        raise Refused(f"{scope.before} is not over: days before {today} may be pruned")
+    for kind in scope.kinds:
+        if kind in KEPT:
+            raise Refused(f"{kind} is never pruned: {KEPT[kind]}")
+        if kind not in {*KINDS, UNKNOWN}:
+            raise Refused(f"{kind}: there is no such kind of records")
+        if scope.tenants and not _has_tenants(kind):
+            raise Refused(f"{kind} has no tenant: prune it for all tenants, or keep it")
+        for pair in TOGETHER:
+            if kind in pair and not set(pair) <= set(scope.kinds):
+                raise Refused(
+                    f"{pair[0]} and {pair[1]} must be pruned together: otherwise beginnings would have no ends"
+                )
+
+
+# --- records
+
+
+class _Records:
+    """The data sets under a root, whose lock is held."""
+
+    def __init__(self, root: Path, scope: Scope, progress: Callable[[str], None]) -> None:
+        self._root = root
+        self._scope = scope
+        self._progress = progress
+        self._folder = records_folder(root)
+        self._manifest = manifest_of(root)
+        self._going: dict[str, Going] = {}
+
+    def going(self, kind: str) -> Going:
+        """Count what is to be deleted of a kind."""
+        days: dict[str, int] = {}
+        kept = octets = 0
+        for day, names in self._days(kind):
+            self._progress(f"{kind}, {day}")
+            gone = 0
+            for name in names:
+                keep = self._keep(kind, self._folder / name)
+                lost = len(keep) - (pc.sum(keep).as_py() or 0)
+                if lost:
+                    gone += lost
+                    octets += (self._folder / name).stat().st_size
+                kept += len(keep) - lost
+            if gone:
+                days[day] = gone
+        going = self._going[kind] = Going(kind, days, kept, octets)
+        return going
+
+    def _days(self, kind: str) -> list[tuple[str, list[str]]]:
+        """Return the days before the limit, and the files of each."""
+        before = self._scope.before.isoformat()
+        return [(day, names) for day, names in sorted(self._manifest.kinds.get(kind, {}).items()) if day < before]
+
+    def _keep(self, kind: str, path: Path) -> pa.Array:
+        """Return for each row of a file whether it stays."""
+        wanted = {*_START, "vhost", "n"} if _has_tenants(kind) else {*_START, "n"}
+        wanted |= {*_BEGINNINGS.get(kind, ()), *(_LINK if kind == _COUNTS else ())}
+        rows = pq.ParquetFile(path).read(columns=sorted(wanted))
+        keep = self._needed(kind, rows)
+        if self._scope.tenants:
+            theirs = pc.is_in(rows["vhost"], value_set=pa.array(self._scope.tenants, pa.string()))
+            keep = pc.or_(keep, pc.invert(theirs))
+        return keep.combine_chunks() if isinstance(keep, pa.ChunkedArray) else keep
+
+    def _needed(self, kind: str, rows: pa.Table) -> pa.Array:
+        """Return for each row whether later days need it."""
+        if kind == _COUNTS:
+            return pc.is_in(_name(rows, (*_LINK, "n")), value_set=self._last_counts)
+        if kind in _BEGINNINGS:
+            return pc.and_(self._goes_on(rows), pc.invert(self._ended(rows, _BEGINNINGS[kind])))
+        return pa.array([False] * rows.num_rows, pa.bool_())
+
+    def _goes_on(self, rows: pa.Table) -> pa.Array:
+        """Return for each row whether its start of a router was not over by then."""
+        return pc.invert(pc.is_in(_name(rows, _START), value_set=self._over))
+
+    def _ended(self, rows: pa.Table, key: tuple[str, ...]) -> pa.Array:
+        """Return for each row whether its connection or link has ended by then."""
+        return pc.is_in(_name(rows, key), value_set=self._ends[key])
+
+    @cached_property
+    def _over(self) -> pa.Array:
+        """Starts of routers that are over: a later one exists, and the last record is before the limit."""
+        newest: dict[str, int] = {}
+        until: dict[tuple[str, int], int] = {}
+        for facts in self._manifest.segments.values():
+            boot = facts.router, facts.boot
+            newest[facts.router] = max(newest.get(facts.router, 0), facts.boot)
+            until[boot] = max(until.get(boot, 0), facts.t_max)
+        before = self._scope.before
+        end_us = int(datetime(before.year, before.month, before.day, tzinfo=UTC).timestamp()) * 1_000_000
+        over = [(router, boot) for (router, boot), last in until.items() if boot != newest[router] and last < end_us]
+        return pa.array([f"{router}~{boot}" for router, boot in over], pa.string())
+
+    @cached_property
+    def _ends(self) -> dict[tuple[str, ...], pa.Array]:
+        """Connections and links that ended before the limit."""
+        ends: dict[tuple[str, ...], list[pa.Array]] = {_CONNECTION: [], _LINK: []}
+        for key, kind in _ENDINGS.items():
+            for rows in self._read(kind, key):
+                ends[key].append(_name(rows, key))
+        for rows in self._read(_COUNTS, (*_LINK, "final")):
+            ends[_LINK].append(_name(rows.filter(pc.fill_null(rows["final"], False)), _LINK))
+        return {key: pa.chunked_array(parts, pa.string()).unique() for key, parts in ends.items()}
+
+    @cached_property
+    def _last_counts(self) -> pa.Array:
+        """The last record of counts of each link that goes on; later counts are compared with it."""
+        parts = []
+        for rows in self._read(_COUNTS, (*_LINK, "n")):
+            going_on = pc.and_(self._goes_on(rows), pc.invert(self._ended(rows, _LINK)))
+            parts.append(_latest(rows.filter(going_on)))
+        return _name(_latest(pa.concat_tables(parts)), (*_LINK, "n")) if parts else pa.array([], pa.string())
+
+    def _read(self, kind: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+        for _, names in self._days(kind):
+            for name in names:
+                yield pq.ParquetFile(self._folder / name).read(columns=list(columns))
+
+    def objections(self, parts: Sequence[Going], with_it: Collection[str]) -> list[str]:
+        """Return notes for the operator; Refused if existing tables do not include the rows yet."""
+        notes = []
+        gone = {part.what: {*part.days} for part in parts}
+        for name, kinds in MADE_OF.items():
+            frozen = {day.isoformat() for day in frozen_by(self._manifest, name)}
+            days = {day for kind in kinds for day in gone.get(kind, ())} - frozen
+            if not days:
+                continue
+            manifest = Table(self._root, name).manifest()
+            if manifest is None:
+                notes.append(f"there is no table {name} yet, and a later one will not have these days: {_span(days)}")
+                continue
+            if behind := self._not_in(manifest, days):
+                raise Refused(
+                    f"the table {name} does not include {behind} segments of the days to prune: run `trouter pipeline "
+                    f"{JOBS[name]} {self._root}` first"
+                )
+            notes.append(f"{name} keeps its rows of {_span(days)}; no job computes these days again")
+        return notes
+
+    def _not_in(self, manifest: Commit, days: Collection[str]) -> int:
+        """Return the number of segments with rows of these days that a table should include and does not."""
+        closed = str(manifest.parameters.get("closed_before") or "")
+        return sum(
+            facts.count > 0 and any(day in days for day in facts.dates) and manifest.inputs.get(name) != facts.crc
+            for name, facts in self._manifest.segments.items()
+            if not closed or any(day >= closed for day in facts.dates)
+        )
+
+    def commit(self, keep_s: int) -> None:
+        """Write the files anew without the rows, and replace the manifest, which makes that visible."""
+        run = _run()
+        staged = self._folder / ".staging" / run
+        whose = list(self._scope.tenants) or [EVERYBODY]
+        try:
+            for going in self._going.values():
+                for day in going.days:
+                    self._progress(f"{going.what}, {day}: writing")
+                    self._rewrite(going.what, day, staged, run)
+                    pruned = self._manifest.pruned.setdefault(going.what, {})
+                    pruned[day] = sorted({*pruned.get(day, ()), *whose})
+                    self._manifest.version = PRUNED_VERSION
+            replace(self._folder / MANIFEST, msgspec.json.encode(self._manifest))
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+        clear(self._folder, self._manifest, keep_s)
+
+    def _rewrite(self, kind: str, day: str, staged: Path, run: str) -> None:
+        """Write the remaining rows of a day into new files, and name those in the manifest."""
+        days = self._manifest.kinds[kind]
+        names = []
+        for index, name in enumerate(days[day]):
+            path = self._folder / name
+            keep = self._keep(kind, path)
+            if pc.all(keep, min_count=0).as_py():
+                names.append(name)
+                continue
+            path.touch()  # the time from which it is unused
+            rows = pq.ParquetFile(path).read().filter(keep)
+            if rows.num_rows:
+                place = path.with_name(f"{run}-{index}.parquet")
+                _write(rows, staged, place)
+                names.append(str(place.relative_to(self._folder)))
+        if names:
+            days[day] = names
+            return
+        del days[day]
+        if not days:
+            del self._manifest.kinds[kind]
+
+
+def _latest(rows: pa.Table) -> pa.Table:
+    """Return the greatest number of each link."""
+    return rows.group_by(list(_LINK)).aggregate([("n", "max")]).rename_columns([*_LINK, "n"])
+
+
+def _name(rows: pa.Table, key: Sequence[str]) -> pa.Array:
+    """Return one text for the columns of a key; numbers come last, so that names of routers cannot make two equal."""
+    parts = [pc.cast(rows[name], pa.string()) for name in key]
+    joined = pc.binary_join_element_wise(*parts, "~", null_handling="replace")
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
+
+
+# --- tables
+
+
+class _Rows:
+    """One table that is replaced by days."""
+
+    def __init__(self, root: Path, name: str, scope: Scope) -> None:
+        self.table = Table(root, name)
+        self._scope = scope
+        manifest = self.table.manifest()
+        if manifest is None:
+            raise Refused(f"{self.table.folder}: there is no table that is replaced by days")
+        self._manifest = manifest
+        if scope.tenants and "`vhost` " not in manifest.schema:
+            raise Refused(f"the table {name} has no column vhost: prune it for all tenants, or keep it")
+        self.going = self._count()
+
+    def _count(self) -> Going:
+        days: dict[str, int] = {}
+        kept = octets = 0
+        for day, folder in self._days():
+            there = stay = 0
+            for path in self._files(folder):
+                file = pq.ParquetFile(path)
+                there += file.metadata.num_rows
+                stay += self._stay(file.read(columns=["vhost"])).num_rows if self._scope.tenants else 0
+            if there > stay:
+                days[day] = there - stay
+                octets += sum(path.stat().st_size for path in self._files(folder))
+            kept += stay
+        return Going(f"table {self.table.name}", days, kept, octets)
+
+    def _days(self) -> list[tuple[str, str]]:
+        before = self._scope.before.isoformat()
+        return [(day, folder) for day, folder in sorted(self._manifest.days.items()) if day < before]
+
+    def _files(self, folder: str) -> list[Path]:
+        return sorted((self.table.folder / folder).glob("*.parquet"))
+
+    def _stay(self, rows: pa.Table) -> pa.Table:
+        """Return the rows that stay."""
+        if not self._scope.tenants:
+            return rows.slice(0, 0)
+        return rows.filter(pc.invert(pc.is_in(rows["vhost"], value_set=pa.array(self._scope.tenants, pa.string()))))
+
+    def commit(self, keep_s: int) -> None:
+        """Delete the rows; the table is locked, and must not have changed since the count. Refused, OSError."""
+        before = self.table.manifest()
+        if before is None or before != self._manifest:
+            raise Refused(f"the table {self.table.name} was changed meanwhile: begin again")
+        run = _run()
+        staged = self.table.folder / ".staging" / run
+        after = msgspec.convert(msgspec.to_builtins(before), Commit)
+        try:
+            for day, folder in self._days():
+                if day in self.going.days:
+                    self._rewrite(after, day, folder, staged, run)
+                    after.pruned[day] = sorted({*after.pruned.get(day, ()), *(self._scope.tenants or (EVERYBODY,))})
+                    after.version = PRUNED_TABLE
+            after.run, after.committed = run, datetime.now(UTC).isoformat(timespec="seconds")
+            self.table.put(before, after, keep_s)
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+
+    def _rewrite(self, after: Commit, day: str, folder: str, staged: Path, run: str) -> None:
+        """Write the remaining rows of a day into a new generation, if there are any."""
+        place = self.table.folder / "data" / f"date={day}" / f"gen={run}"
+        del after.days[day]
+        for path in self._files(folder):
+            rows = self._stay(_table_in(path))
+            if rows.num_rows:
+                make_folder(place)
+                _write(rows, staged, place / path.name)
+                after.days[day] = str(place.relative_to(self.table.folder))
+
+
+# --- both
+
+
+def _run() -> str:
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+
+
+def _write(rows: pa.Table, staged: Path, place: Path) -> None:
+    """Write a file, whole and durable; OSError."""
+    make_folder(staged)
+    part = staged / f"{uuid.uuid4().hex}.parquet"
+    pq.write_table(rows, part, compression="zstd")
+    sync(part)
+    part.rename(place)
+    sync(place.parent)
+
+
+def _table_in(path: Path) -> pa.Table:
+    """Return rows that Spark wrote, with times as microseconds in UTC."""
+    rows = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
+    naive = [number for number, each in enumerate(rows.schema) if pa.types.is_timestamp(each.type) and not each.type.tz]
+    for number in naive:
+        each = rows.schema.field(number)
+        rows = rows.set_column(number, each.name, rows.column(number).cast(pa.timestamp("us", "UTC")))
+    return rows
+
+
+def _span(days: Collection[str]) -> str:
+    first, last = min(days), max(days)
+    return first if first == last else f"{len(days)} days from {first} to {last}"

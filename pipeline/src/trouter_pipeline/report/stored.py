@@ -1,0 +1,144 @@
+"""Tables read with Arrow alone: the files that a manifest names for the dates, and only the needed columns.
+
+`trouter_pipeline.tables` finds the folder of each date; this module opens the files in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trouter_pipeline.tables import BadTable, Table
+
+_TIME: Final = pa.timestamp("us", "UTC")
+_TEXT: Final = pa.string()
+_WHOLE: Final = pa.int64()
+_REAL: Final = pa.float64()
+_YES_NO: Final = pa.bool_()
+_LIST: Final = pa.list_(pa.int64())
+_TEXTS: Final = pa.list_(pa.string())
+
+#: The columns that are read of each table, with their types.
+COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "meter": {
+        "hour": _TIME, "vhost": _TEXT, "user": _TEXT, "addr": _TEXT, "dir": _TEXT, "msgs": _WHOLE, "bytes": _WHOLE,
+        "accepted": _WHOLE, "rejected": _WHOLE, "released": _WHOLE, "modified": _WHOLE, "presettled": _WHOLE,
+        "dropped": _WHOLE, "estimated_msgs": _WHOLE, "complete": _YES_NO,
+    },
+    "meter_conn": {
+        "hour": _TIME, "vhost": _TEXT, "user": _TEXT, "connection_hours": _REAL, "peak_connections": _WHOLE,
+        "failed": _WHOLE,
+    },
+    "meter_gaps": {
+        "router": _TEXT, "boot": _WHOLE, "from_n": _WHOLE, "to_n": _WHOLE, "t_from": _TIME, "t_to": _TIME,
+        "explained": _YES_NO, "reason": _TEXT,
+    },
+    "audit_alerts": {
+        "alert_id": _TEXT, "rule": _TEXT, "user": _TEXT, "host": _TEXT, "vhost": _TEXT, "first_at": _TIME,
+        "last_at": _TIME, "failures": _WHOLE, "distinct": _WHOLE, "evidence": _TEXTS,
+    },
+    "audit_rules": {"date": pa.date32(), "vhost": _TEXT, "rule": _TEXT, "allowed": _WHOLE, "denied": _WHOLE},
+    "fraud_alerts": {
+        "key": _TEXT, "large_n": _WHOLE, "tester_t": _TIME, "large_t": _TIME, "tester_amount": _REAL,
+        "large_amount": _REAL,
+    },
+    "latency": {
+        "hour": _TIME, "vhost": _TEXT, "addr": _TEXT, "family": _TEXT, "cnt": _WHOLE, "max_us": _WHOLE, "bi": _LIST,
+        "bc": _LIST,
+    },
+    "top": {
+        "hour": _TIME, "dimension": _TEXT, "rank": _WHOLE, "subject": _TEXT, "msgs": _WHOLE, "bytes": _WHOLE,
+        "share": _REAL,
+    },
+    "topology_history": {
+        "router": _TEXT, "peer": _TEXT, "up_at": _TIME, "down_at": _TIME, "cost": _WHOLE, "flap": _YES_NO,
+        "converge_us": _WHOLE,
+    },
+}  # fmt: skip
+
+
+class NoTable(Exception):
+    """The table does not exist."""
+
+
+@dataclass(frozen=True)
+class Period:
+    """A range of dates, both ends included; None for an open end."""
+
+    first: date | None = None
+    last: date | None = None
+
+    def has(self, day: str) -> bool:
+        """Return whether ``day`` (as in a manifest, 2026-03-01) is in the range."""
+        found = date.fromisoformat(day)
+        return (self.first is None or found >= self.first) and (self.last is None or found <= self.last)
+
+
+def read(root: Path, name: str, period: Period) -> Any:
+    """Return a pyarrow.Table with the columns of COLUMNS; NoTable, BadTable.
+
+    A writer may delete files that the manifest no longer names; then the table is read again by the new manifest.
+    """
+    try:
+        return _read(root, name, period)
+    except FileNotFoundError:
+        pass
+    try:
+        return _read(root, name, period)
+    except FileNotFoundError as error:
+        raise BadTable(f"{error.filename}: the manifest names this file, but it does not exist") from None
+
+
+def _read(root: Path, name: str, period: Period) -> Any:
+    table = Table(root, name)
+    try:
+        manifest = table.manifest()
+    except OSError as error:
+        raise BadTable(f"{error.filename}: {error.strerror}") from None
+    if manifest is None:
+        raise NoTable(f"there is no table {name}")
+    columns = COLUMNS[name]
+    parts = [
+        _read_file(path, columns, day)
+        for day, folder in sorted(manifest.days.items())
+        if period.has(day)
+        for path in _files(table.folder / folder)
+    ]
+    return pa.concat_tables([pa.schema(list(columns.items())).empty_table(), *parts])
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise FileNotFoundError(2, "No such folder", str(folder))
+    return sorted(folder.glob("*.parquet"))
+
+
+def _read_file(path: Path, columns: Mapping[str, Any], day: str) -> Any:
+    """Return a file's columns; ``day`` is the value of the column ``date``, which only the folder's name has."""
+    stored = [column for column in columns if column != "date"]
+    try:
+        with pq.ParquetFile(path) as file:
+            there = set(file.schema_arrow.names)
+            if lacking := [column for column in stored if column not in there]:
+                raise BadTable(f"{path}: there is no column {lacking[0]}")
+            found = file.read(columns=stored)
+    except FileNotFoundError:
+        raise FileNotFoundError(2, "No such file", str(path)) from None
+    except (OSError, pa.ArrowException) as error:
+        raise BadTable(f"{path}: {error}") from None
+    cast = []
+    for column, kind in columns.items():
+        if column == "date":
+            cast.append(pa.array([date.fromisoformat(day)] * found.num_rows, kind))
+            continue
+        try:
+            cast.append(found[column].cast(kind, safe=False))
+        except pa.ArrowException as error:
+            raise BadTable(f"{path}: column {column} is {found[column].type}, not {kind} ({error})") from None
+    return pa.table(cast, names=list(columns))

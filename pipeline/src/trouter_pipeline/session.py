@@ -1,0 +1,93 @@
+"""Spark sessions for every job: the same settings on a laptop and on a cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from trouter_pipeline.needs import Missing, missing_at_workers, require
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Seconds for Spark and its Pythons to connect; Spark's default of 15 is too short on a busy machine.
+PATIENCE_S: Final = 120
+#: Settings of every job. Times are UTC; state is kept in RocksDB, which transformWithState needs.
+SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.python.authenticate.socketTimeout": f"{PATIENCE_S}s",
+}
+#: On one machine Spark listens for its own processes only.
+LOOPBACK: Final = "127.0.0.1"
+LOCAL_SETTINGS: Final = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
+#: The number of partitions of a shuffle; set here unless the user has set it.
+PARTITIONS: Final = "spark.sql.shuffle.partitions"
+#: Rows in a partition that a task can sort in its memory without much spilling.
+ROWS_IN_PART: Final = 2_000_000
+#: Set by spark-submit for the program that it runs.
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+
+
+def session(name: str, *, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Return the session of this process, made if there is none; Missing.
+
+    ``master`` is in Spark's spelling; None takes that of spark-submit, else ``local[*]``. ``settings`` are Spark's own,
+    and override ours. Workers run ``PYSPARK_PYTHON``, else ``spark.pyspark.python``, else this Python; on a cluster
+    they are checked for the packages that the jobs need.
+    """
+    require()
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # only after it was seen to be there
+
+    given = dict(settings or {})
+    os.environ.setdefault("PYSPARK_PYTHON", given.get("spark.pyspark.python", sys.executable))
+    builder = SparkSession.builder.appName(name)
+    if master is None and SUBMITTED not in os.environ:
+        master = given.get("spark.master", "local[*]")
+    if master is not None:
+        builder = builder.master(master)
+    os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(PATIENCE_S))  # for this process, which Spark connects to
+    local = on_one_machine(master)
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # otherwise Spark logs a search for another
+    for key, value in {**SETTINGS, **(LOCAL_SETTINGS if local else {}), **given}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    context = spark.sparkContext
+    if on_one_machine(context.master):
+        if context.getConf().get(PARTITIONS) is None:
+            spark.conf.set(PARTITIONS, str(context.defaultParallelism))
+    elif needs := missing_at_workers(spark):
+        spark.stop()
+        raise Missing("; ".join(f"{need.what}: {need.cure}" for need in needs))
+    return spark
+
+
+@contextmanager
+def dealt_out(spark: SparkSession, rows: int) -> Iterator[None]:
+    """Set enough partitions for this number of rows to fit a task's memory, unless the user set their number."""
+    before = spark.conf.get(PARTITIONS)
+    assert before is not None  # noqa: S101 - Spark has a default
+    if spark.sparkContext.getConf().get(PARTITIONS) is None:
+        spark.conf.set(PARTITIONS, str(max(int(before), -(-rows // ROWS_IN_PART))))
+    try:
+        yield
+    finally:
+        spark.conf.set(PARTITIONS, before)
+
+
+def is_running() -> bool:
+    """Return whether this process has a Spark session already, which `session` would share."""
+    return "pyspark" in sys.modules and sys.modules["pyspark"].SparkContext._active_spark_context is not None
+
+
+def on_one_machine(master: str | None) -> bool:
+    """Return whether Spark runs in one process on this machine."""
+    return master is not None and (master == "local" or master.startswith("local["))

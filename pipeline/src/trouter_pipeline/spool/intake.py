@@ -1,0 +1,176 @@
+"""The data path of the receiver: turns transfers into frames, without an object or a wait for each.
+
+The bytes of a transfer go from the socket's buffer into the frames, and the delivery waits in a list until they are
+durable. One call then settles the whole list, which makes one disposition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import time_ns
+from typing import Any
+
+from trouter.engine import deliveries
+from trouter.engine.ports import Delivery, LinkPort, LinkSink, SessionPort
+from trouter.wire.performatives import ACCEPTED, Error, Rejected, encode_state
+from trouter_pipeline.spool.frames import FrameWriter
+
+_ACCEPTED = 0x24
+_ACCEPTED_STATE = encode_state(ACCEPTED)
+_REJECTED = 0x25
+
+
+class Batch:
+    """The deliveries of one group of frames, with what they use of credit and window."""
+
+    __slots__ = ("aborted", "credit", "octets", "presettled", "refused", "session", "unsettled")
+
+    def __init__(self) -> None:
+        #: Deliveries that the sender waits for.
+        self.unsettled: list[Delivery] = []
+        #: Number of deliveries, these and others.
+        self.credit = 0
+        self.octets = 0
+        self.presettled = 0
+        self.refused = 0
+        self.aborted = 0
+        #: The session whose incoming window the bytes use.
+        self.session: SessionPort | None = None
+
+
+class Intake(LinkSink):
+    """The sink of one link: makes frames of its deliveries.
+
+    ``stir`` is called when the first message of a group is whole, and when the group should be written: at
+    ``group_bytes`` or ``group_count``, or without credit left. A message above ``max_message_bytes`` is rejected, and
+    its remaining transfers are dropped.
+    """
+
+    __slots__ = (
+        "_frames",
+        "_group_bytes",
+        "_group_count",
+        "_max_message_bytes",
+        "_open",
+        "_refused",
+        "_refused_state",
+        "batch",
+        "drained",
+        "due",
+        "stir",
+    )
+
+    def __init__(self, frames: FrameWriter, max_message_bytes: int, group_bytes: int, group_count: int) -> None:
+        self._frames = frames
+        self._max_message_bytes = max_message_bytes
+        self._group_bytes = group_bytes
+        self._group_count = group_count
+        #: Called as described above; the owner sets it, until then it does nothing.
+        self.stir: Callable[[], object] = Batch
+        #: The deliveries since the last `take`.
+        self.batch = Batch()
+        #: Deliveries of which more is to come: into a frame, and to be dropped.
+        self._open: Delivery | None = None
+        self._refused: Delivery | None = None
+        self._refused_state = encode_state(
+            Rejected(
+                Error(
+                    "amqp:link:message-size-exceeded",
+                    f"the message has more than the {max_message_bytes} bytes that the spool takes",
+                )
+            )
+        )
+        #: The group should be written at once.
+        self.due = False
+        #: The sender has answered a drain.
+        self.drained = False
+
+    def make_delivery(self, link: LinkPort) -> Delivery:
+        """See ``LinkSink``."""
+        return deliveries.new_delivery(link)
+
+    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        """Add one transfer, which is a part of a message or all of it, to the frames."""
+        if delivery is self._refused:
+            if delivery.complete:
+                self._refused = None
+                self.batch.credit += 1
+                self.stir()
+            return
+        if delivery.payload_bytes > self._max_message_bytes:
+            self._refuse(delivery)
+            return
+        frames = self._frames
+        if delivery is not self._open:
+            frames.begin(delivery.message_format, delivery.tag or b"", time_ns() // 1000)
+            self._open = delivery
+        frames.extend(data, start, end)
+        if not delivery.complete:
+            return
+        self._open = None
+        frames.finish(delivery.remote_settled)
+        batch = self.batch
+        batch.credit += 1
+        batch.octets += delivery.payload_bytes
+        batch.session = link.session
+        link.session.hold(delivery.payload_bytes)
+        if delivery.remote_settled:
+            batch.presettled += 1
+        else:
+            batch.unsettled.append(delivery)
+        incoming = link
+        if frames.whole >= self._group_bytes or frames.count >= self._group_count or incoming.credit <= 0:
+            if not self.due:
+                self.due = True
+                self.stir()
+        elif frames.count == 1:
+            self.stir()
+
+    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
+        """Drop the frame of a delivery that the sender aborted."""
+        if delivery is self._open:
+            self._frames.cancel()
+            self._open = None
+        elif delivery is self._refused:
+            self._refused = None
+        self.batch.aborted += 1
+        self.batch.credit += 1
+        self.stir()
+
+    def on_drained(self, link: LinkPort) -> None:
+        """Note that the sender has answered a drain."""
+        self.drained = True
+        self.stir()
+
+    def take(self) -> Batch:
+        """Return the deliveries of the frames that are taken now, and begin a new batch."""
+        batch = self.batch
+        self.batch = Batch()
+        self.due = False
+        return batch
+
+    def accept(self, batch: Batch) -> None:
+        """Accept a batch whose frames are durable, and open the session's window again."""
+        if batch.session is not None:
+            batch.session.release(batch.octets)
+        for each in batch.unsettled:
+            delivery = each
+            delivery.link.session.settle_incoming(delivery, _ACCEPTED, _ACCEPTED_STATE, True)
+
+    def cut(self) -> None:
+        """Drop the open message, because its link is gone."""
+        if self._open is not None:
+            self._frames.cancel()
+            self._open = None
+
+    def _refuse(self, delivery: Delivery) -> None:
+        self.batch.refused += 1
+        if delivery is self._open:
+            self._frames.cancel()
+            self._open = None
+        delivery.link.session.settle_incoming(delivery, _REJECTED, self._refused_state, True)
+        if delivery.complete:
+            self.batch.credit += 1
+            self.stir()
+        else:
+            self._refused = delivery

@@ -1,0 +1,152 @@
+"""The reading side of a spool: takes no lock to read, and works in any process that sees the folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+from trouter._disk import open_regular
+from trouter_pipeline.spool.errors import SegmentMissing, SpoolBusy, SpoolCorrupt, SpoolGap, SpoolReplaced
+from trouter_pipeline.spool.marks import Mark
+from trouter_pipeline.spool.segments import (
+    CONSUMED,
+    DURABLE,
+    HEADER_BYTES,
+    IDENTITY,
+    Segment,
+    read_header,
+    segments_in,
+    walk,
+)
+from trouter_pipeline.spool.writer import acquire, read_identity
+
+
+class SpoolReader:
+    """A spool open for reading; only ``consumed`` changes it."""
+
+    def __init__(self, folder: Path | str) -> None:
+        """Open the spool in ``folder``; SegmentMissing if there is none, SpoolCorrupt, OSError."""
+        self.folder = Path(folder)
+        try:
+            identity = read_identity(self.folder)
+            self._durable = Mark(self.folder / DURABLE, writable=False)
+        except FileNotFoundError:
+            raise SegmentMissing(
+                f"spool {self.folder} is not visible here: no {IDENTITY}. Is the folder on this machine, or mounted?"
+            ) from None
+        self.uuid: str = identity["uuid"]
+        self.address: str = identity["address"]
+        self.shard: int = identity["shard"]
+
+    @property
+    def first(self) -> int:
+        """First sequence that is still in the spool; OSError."""
+        segments = segments_in(self.folder)
+        return segments[0].first if segments else self.durable()
+
+    def durable(self) -> int:
+        """Return the first sequence that is not durable yet, without a system call; SpoolCorrupt."""
+        return self._durable.get()
+
+    def blocks(self, start: int, end: int, *, block_bytes: int = 1 << 20) -> Iterator[bytes]:
+        """Yield the frames of messages ``start`` to ``end`` - 1, whole and verified; raise unless all are there.
+
+        A block has at most ``block_bytes``, or one larger frame. SpoolGap if messages were deleted or have not come,
+        SegmentMissing if a file is not visible here, SpoolCorrupt, SpoolReplaced, OSError.
+        """
+        if start >= end:
+            return
+        durable = self.durable()
+        if end > durable:
+            raise SpoolGap(f"spool {self.folder} has no message {end - 1} yet: it ends before message {durable}")
+        sequence = start
+        for segment in self._segments_for(start, end):
+            for block in self._blocks_of(segment, sequence, end, block_bytes):
+                sequence += block[1]
+                yield block[0]
+            if sequence == end:
+                return
+        raise SegmentMissing(f"the segment of spool {self.folder} that has message {sequence} is not visible here")
+
+    def _segments_for(self, start: int, end: int) -> list[Segment]:
+        segments = segments_in(self.folder)
+        if segments and segments[0].first > start:
+            raise SpoolGap(f"spool {self.folder} begins with message {segments[0].first}: message {start} is deleted")
+        return [
+            segment
+            for segment, following in zip(segments, [*segments[1:], None], strict=True)
+            if segment.first < end and (following is None or following.first > start)
+        ]
+
+    def _blocks_of(self, segment: Segment, start: int, end: int, block_bytes: int) -> Iterator[tuple[bytes, int]]:
+        """Yield the blocks of one segment from message ``start`` on, each with its number of messages."""
+        if segment.first > start:
+            raise SegmentMissing(
+                f"the segment of spool {self.folder} that has message {start} is not visible here; the next is "
+                f"{segment.path.name}"
+            )
+        try:
+            descriptor = open_regular(segment.path)
+        except FileNotFoundError:
+            raise SegmentMissing(f"segment {segment.path} is not visible here, or was deleted just now") from None
+        try:
+            uuid = read_header(descriptor, segment)
+            if uuid != self.uuid:
+                raise SpoolReplaced(f"{segment.path} belongs to spool {uuid}, but spool {self.uuid} was opened")
+            offset, sequence = HEADER_BYTES, segment.first
+            for block in walk(descriptor, segment.path, sequence=sequence, until=start, checked=False):
+                offset, sequence = block.offset + len(block.frames), block.end
+            if sequence < start:
+                why = f"the file ends before message {sequence}, where message {start} should follow"
+                raise SpoolCorrupt(segment.path, offset, why)
+            for block in walk(
+                descriptor, segment.path, offset=offset, sequence=start, until=end, block_bytes=block_bytes
+            ):
+                yield block.frames, block.end - block.first
+        finally:
+            os.close(descriptor)
+
+    def consumed(self, upto: int) -> None:
+        """Allow deletion of all messages before ``upto``, by the writing process, or by this one if none is writing.
+
+        An ``upto`` below the mark has no effect. ValueError if ``upto`` is not durable, SpoolCorrupt, OSError.
+        """
+        if upto > self.durable():
+            raise ValueError(
+                f"message {upto - 1} of spool {self.folder} is not durable yet: a consumer cannot have finished it"
+            )
+        mark = Mark(self.folder / CONSUMED, writable=True)
+        try:
+            if upto <= mark.get():
+                return
+            mark.set(upto)
+            mark.flush()
+        finally:
+            mark.close()
+        with suppress(SpoolBusy):
+            self._reap(upto)
+
+    def _reap(self, upto: int) -> None:
+        lock = acquire(self.folder)
+        try:
+            segments = segments_in(self.folder)
+            for segment, following in pairwise(segments):
+                if following.first > upto:
+                    break
+                segment.path.unlink(missing_ok=True)
+        finally:
+            os.close(lock)
+
+    def close(self) -> None:
+        self._durable.close()
+
+
+def spools_in(folder: Path | str) -> list[Path]:
+    """Return the folder itself if it is a spool, else the spools of its shards, sorted by name; [] for none."""
+    folder = Path(folder)
+    if (folder / IDENTITY).exists():
+        return [folder]
+    return sorted(path.parent for path in folder.glob(f"*/{IDENTITY}"))

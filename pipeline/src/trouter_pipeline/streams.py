@@ -1,0 +1,133 @@
+"""Tables that grow while a stream runs: its rows are merged into them batch by batch, and late rows are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import StreamingQueryException
+
+from trouter_pipeline.reasons import reason_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from trouter_pipeline.tables import Table
+
+#: Prefix of a stream's name among a table's inputs, before the checkpoint's name; the value is the last batch.
+STREAM: Final = "stream "
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The pace of a stream."""
+
+    #: How much later than others a row may come and still count, in seconds.
+    late_s: int = 120
+    #: Seconds between batches; None takes what is there and ends.
+    every_s: int | None = None
+    #: Whether a stream that dropped a late row goes on (drop) or ends (fail).
+    late: str = "drop"
+
+    def __post_init__(self) -> None:
+        if self.late not in {"drop", "fail"}:
+            raise ValueError(f"late is {self.late!r}: it must be drop or fail")
+        if self.late_s < 0 or (self.every_s is not None and self.every_s < 0):
+            raise ValueError("how late rows may come, and how often to look, are seconds and not negative")
+
+
+class LateRows(Exception):
+    """Rows came later than the watermark allows, and ``Pace.late`` is fail."""
+
+
+def without_streams(inputs: Mapping[str, int]) -> dict[str, int]:
+    """Return the inputs of a table without those of streams."""
+    return {name: value for name, value in inputs.items() if not name.startswith(STREAM)}
+
+
+def add_to(
+    table: Table,
+    found: DataFrame,
+    merged: Callable[[DataFrame], DataFrame],
+    pace: Pace,
+    checkpoint: Path,
+    on_rows: Callable[[Sequence[Any]], None] | None,
+    **made_by: Any,
+) -> StreamingQuery:
+    """Start merging the rows of a stream into a table, by days of the column ``date``; ``on_rows`` gets the new rows.
+
+    ``merged`` selects among old and new rows, and must give the same for a batch that is repeated after a crash;
+    ``on_rows`` gets that batch again. ``made_by``: job, version and parameters for the manifest. The rows of one batch
+    must fit into the driver's memory.
+    """
+
+    def add(batch: DataFrame, number: int) -> None:
+        rows = batch.collect()
+        if not rows:
+            return
+        days = sorted({row["date"] for row in rows})
+        new = batch.sparkSession.createDataFrame(rows, batch.schema)
+        before = table.manifest()
+        if before is not None:
+            new = new.unionByName(table.read(batch.sparkSession, days).select(*new.columns))
+        inputs = {**({} if before is None else before.inputs), f"{STREAM}{checkpoint.name}": number}
+        table.commit(merged(new), days, inputs=inputs, **made_by)
+        if on_rows is not None:
+            on_rows(rows)
+
+    writer = found.writeStream.outputMode("append").queryName(table.name)
+    writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
+    return writer.trigger(processingTime=f"{pace.every_s or 0} seconds").foreachBatch(add).start()
+
+
+class StreamFailed(Exception):
+    """Spark ended a stream; the text says why."""
+
+
+def watch(query: StreamingQuery, pace: Pace) -> Counted:
+    """Wait until a stream has ended or has nothing left to do; return its counts. LateRows, StreamFailed."""
+    counted = Counted()
+    try:
+        _wait(query, pace, counted)
+    except StreamingQueryException as error:
+        raise StreamFailed(reason_of(error)) from error
+    if counted.late and pace.late == "fail":
+        raise LateRows(
+            f"{counted.late} rows came more than {pace.late_s} s after others: let more time pass (--late-by), or go "
+            "on without them (--late drop)"
+        )
+    return counted
+
+
+def _wait(query: StreamingQuery, pace: Pace, counted: Counted) -> None:
+    if pace.every_s is None:  # and not availableNow, which with some sources ends before the watermark has moved
+        query.processAllAvailable()
+        query.stop()
+        counted.add(query)
+    else:
+        while not query.awaitTermination(1):
+            counted.add(query)
+            if counted.late and pace.late == "fail":
+                query.stop()
+
+
+class Counted:
+    """The counts of a stream: batches, rows, and relevant rows that came too late."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.rows = 0
+        self.late = 0
+        self._last = -1
+
+    def add(self, query: StreamingQuery) -> None:
+        """Count the batches that are not counted yet."""
+        for done in query.recentProgress:
+            if done["batchId"] > self._last and done["stateOperators"]:
+                self._last = done["batchId"]
+                self.batches += 1
+                self.rows += done["numInputRows"]
+                self.late += sum(each["numRowsDroppedByWatermark"] for each in done["stateOperators"])

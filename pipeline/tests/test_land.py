@@ -1,0 +1,165 @@
+"""`trouter pipeline land`: real spools into tables on Spark, each message once, also after a restart."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from pipeline.tests.landed import read_with_duckdb
+from trouter.client import Message, Properties
+from trouter_pipeline.jobs import fraud
+from trouter_pipeline.jobs.land import Parameters, Summary, run, run_to_end
+from trouter_pipeline.landing import NotLanded, landed
+from trouter_pipeline.spool import Spool
+from trouter_pipeline.tables import BadTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LATE = "Query a terminated with exception: Python worker failed to connect back."
+#: 2026-01-31T23:59:59 and the second after.
+EVE, MORNING = 1_769_903_999_000_000, 1_769_904_000_000_000
+
+
+def fill(folder: Path, address: str, *messages: bytes, ingest_us: int = EVE) -> None:
+    """Write messages as a receiver would."""
+    spool = Spool.open(folder, address=address)
+    for message in messages:
+        spool.append(message, ingest_us=ingest_us)
+    spool.sync()
+    spool.close()
+
+
+def letter(name: str | None, body: bytes = b"{}") -> bytes:
+    return Message(body, properties=Properties(message_id=name)).encode()
+
+
+def land(spark: SparkSession, root: Path, *spools: Path, **given: Any) -> Summary:
+    return run(spark, root, Parameters(spools=list(map(str, spools)), **given))
+
+
+def test_every_message_lands_once_in_the_partition_of_its_source(spark: SparkSession, tmp_path: Path) -> None:
+    east, west, root = tmp_path / "east", tmp_path / "west", tmp_path / "root"
+    fill(east, "changes/east", *(letter(f"e{n}") for n in range(50)))
+    fill(west, "changes/west", *(letter(f"w{n}") for n in range(30)), b"no message")
+    first = land(spark, root, east, west)
+    assert first.rows == {"changes/east": 50, "changes/west": 30}
+    assert first.dead == {"changes/west": 1}
+    fill(east, "changes/east", *(letter(f"e{n}") for n in range(50, 60)), ingest_us=MORNING)
+    second = land(spark, root, east, west)
+    assert (second.rows, second.dead) == ({"changes/east": 10}, {})
+    assert land(spark, root, east, west) == Summary()
+    everything = landed(spark, root, "landed").collect()
+    assert Counter(row["message_id"] for row in everything) == Counter(
+        [*(f"e{n}" for n in range(60)), *(f"w{n}" for n in range(30))]
+    )
+    assert {(row["address"], str(row["date"])) for row in everything} == {
+        ("changes/east", "2026-01-31"), ("changes/east", "2026-02-01"), ("changes/west", "2026-01-31"),
+    }  # fmt: skip
+    (dead,) = landed(spark, root, "landed", dead=True).collect()
+    assert (bytes(dead["raw"]), dead["seq"]) == (b"no message", 30)
+    assert dead["error"]
+    assert read_with_duckdb(root, "landed", "count(*), count(distinct (spool_id, seq))") == [(90, 90)]
+
+
+def test_fraud_is_looked_for_in_landed_messages_once(spark: SparkSession, tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+    bodies = [
+        b'{"id":1,"card":"c","channel":"atm","amount":1.00,"t":"2026-01-31T10:00:00Z"}',
+        b'{"id":2,"card":"c","channel":"pos","amount":900.00,"t":"2026-01-31T10:01:00Z"}',
+    ]
+    fill(spool, "cards", *(letter(f"m{n}", body) for n, body in enumerate(bodies)))
+    columns = "id bigint, card string, channel string, amount decimal(10,2), t timestamp"
+    land(spark, root, spool, name="cards", body_format="json", schema=columns)
+    rows, inputs = fraud.of_table(spark, root, "cards")
+    assert sorted(row["id"] for row in rows.collect()) == [1, 2]
+    assert fraud.run(root, rows, fraud.Pattern(), print, inputs).nothing is None
+    assert fraud.run(root, rows, fraud.Pattern(), print, fraud.of_table(spark, root, "cards")[1]).nothing
+    fill(spool, "cards", letter("m2", bodies[0]))
+    land(spark, root, spool, name="cards", body_format="json", schema=columns)
+    assert len(fraud.of_table(spark, root, "cards")[1]) == 2
+    with pytest.raises(BadTable, match="payments: this table is empty: no job has written it yet"):
+        fraud.of_table(spark, root, "payments")
+
+
+@pytest.mark.pipeline_long
+def test_bodies_become_columns_and_unfit_bodies_become_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+    bodies = [b'{"id":1,"amount":2.50}', b'{"id":"x"}', b'{"id":3}']
+    fill(spool, "sales", *(letter(f"m{n}", body) for n, body in enumerate(bodies)))
+    given: dict[str, Any] = {"name": "sales", "body_format": "json", "schema": "id bigint, amount decimal(8,2)"}
+    assert land(spark, root, spool, **given).rows == {"sales": 2}
+    good = read_with_duckdb(root, "sales", "id, amount::varchar, message_id")
+    assert sorted(good) == [(1, "2.50", "m0"), (3, None, "m2")]
+    (dead,) = landed(spark, root, "sales", dead=True).collect()
+    assert (dead["dead_letter"]["reason"], bytes(dead["dead_letter"]["body"])) == (
+        "Expected `int | null`, got `str` - at `$.id`",
+        bodies[1],
+    )
+    fill(spool, "sales", letter("m3"))
+    with pytest.raises(NotLanded, match=r"has the columns .* another --name"):
+        land(spark, root, spool, **{**given, "schema": "id string, amount decimal(8,2)"})
+    with pytest.raises(NotLanded, match="column subject is bigint, and the message's own is string"):
+        land(spark, root, spool, name="other", body_format="json", schema="subject bigint")
+
+
+@pytest.mark.pipeline_long
+def test_a_message_sent_twice_lands_once_with_the_option(spark: SparkSession, tmp_path: Path) -> None:
+    spool, other, root = tmp_path / "spool", tmp_path / "other", tmp_path / "root"
+    nameless = [letter(None)] * 3
+    fill(spool, "a", letter("m1"), letter("m2"), letter("m1"), *nameless)
+    fill(other, "b", letter("m1"))
+    first = land(spark, root, spool, other, deduplicate_s=3600)
+    assert (first.rows, first.duplicates) == ({"a": 5, "b": 1}, 1)
+    fill(spool, "a", letter("m2"), letter("m3"))
+    second = land(spark, root, spool, other, deduplicate_s=3600)
+    assert (second.rows, second.duplicates) == ({"a": 1}, 1)
+    found = read_with_duckdb(root, "landed", "address, message_id")
+    assert Counter(found) == Counter([("a", "m1"), ("a", "m2"), ("a", "m3"), *[("a", None)] * 3, ("b", "m1")])
+
+
+class FailingQuery:
+    """A query that ends at once, with a failure if there is a text for it."""
+
+    def __init__(self, failure: str) -> None:
+        self._failure = failure
+
+    def awaitTermination(self, timeout: int) -> bool:  # noqa: N802 - Spark's name
+        if self._failure:
+            raise StreamingQueryException(self._failure)
+        return True
+
+
+@pytest.mark.parametrize(
+    ("failures", "reason"),
+    [
+        ([LATE, LATE, ""], None),
+        ([LATE] * 4, "Python worker failed to connect back."),
+        (["no room", ""], "no room"),
+    ],
+    ids=["late twice", "late again and again", "another failure"],
+)
+def test_a_query_whose_python_starts_late_is_started_again(failures: list[str], reason: str | None) -> None:
+    queries: list[Any] = [FailingQuery(failure) for failure in failures]
+    start = iter(queries).__next__
+    if reason is None:
+        assert run_to_end(start, bool) is queries[-1]
+    else:
+        with pytest.raises(NotLanded, match=reason):
+            run_to_end(start, bool)
+
+
+def test_a_spool_that_was_replaced_is_reported(spark: SparkSession, tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+    fill(spool, "a", letter("m1"))
+    land(spark, root, spool)
+    shutil.rmtree(spool)
+    fill(spool, "a", letter("m2"))
+    with pytest.raises(NotLanded, match="spool"):
+        land(spark, root, spool)
+    assert read_with_duckdb(root, "landed", "message_id") == [("m1",)]

@@ -1,0 +1,89 @@
+"""`trouter pipeline land` killed repeatedly in mid-stream: every message is landed once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.house.sources import ROOT
+from trouter.client import Message, Properties
+from trouter_pipeline.spool import Spool
+
+MESSAGES = 10_000
+KILLS = 3
+#: Seconds that only a hang takes.
+PATIENCE_S = 600.0
+#: Seconds between two looks at the landed batches.
+LOOK_S = 0.02
+
+
+def fill(folder: Path) -> None:
+    spool = Spool.open(folder, address="changes/east")
+    for number in range(MESSAGES):
+        message = Message(b"%d" % number, properties=Properties(message_id=f"m{number}"))
+        spool.append(message.encode() if number % 1000 else b"no message", ingest_us=1_769_904_000_000_000 + number)
+    spool.sync()
+    spool.close()
+
+
+def start(spool: Path, root: Path) -> subprocess.Popen[bytes]:
+    """Land in small batches, with the JVM in the same process group."""
+    words = ["pipeline", "land", "--spool", str(spool), "--out", str(root), "--max-rows", "1000", "--quiet"]
+    with log_of(root).open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "trouter", *words, "--master", "local[2]", "--conf", "spark.driver.memory=1g"],
+            cwd=ROOT,
+            start_new_session=True,
+            stderr=log,
+        )
+
+
+def log_of(root: Path) -> Path:
+    """Return the log of the last process."""
+    return root.with_suffix(".log")
+
+
+def batches(root: Path) -> set[str]:
+    """Return the landed batches and those being landed: also folders of runs that have not finished."""
+    return {path.name for path in (root / "tables" / "landed").glob("data/batch=*")}
+
+
+def overloaded(root: Path) -> bool:
+    """Return whether Spark's Python missed its ten seconds for the start on a busy machine; a restart must continue."""
+    return "Python worker failed to connect back" in log_of(root).read_text()
+
+
+def kill_after_another_batch(spool: Path, root: Path) -> None:
+    """Wait for one more batch, and kill the process while it writes the next."""
+    before = batches(root)
+    process = start(spool, root)
+    while not batches(root) - before:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_S)
+            assert overloaded(root), log_of(root).read_text()[-2000:]
+            process = start(spool, root)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(PATIENCE_S)
+
+
+@pytest.mark.slow
+@pytest.mark.pipeline_long
+def test_killed_again_and_again_every_message_lands_once(tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+    fill(spool)
+    for _ in range(KILLS):
+        kill_after_another_batch(spool, root)
+    assert 0 < len(batches(root)) < MESSAGES // 1000
+    while start(spool, root).wait(PATIENCE_S):
+        assert overloaded(root), log_of(root).read_text()[-2000:]
+    for name, wanted in (("landed", MESSAGES - MESSAGES // 1000), ("landed_dead", MESSAGES // 1000)):
+        files = str(root / "tables" / name / "data" / "*" / "*" / "*" / "*.parquet")
+        found = duckdb.execute("select count(*), count(distinct seq) from read_parquet(?)", [files]).fetchone()
+        assert found == (wanted, wanted)

@@ -1,0 +1,164 @@
+"""Landed tables: a batch is complete or absent, exists once, and belongs to the stream that began the table."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipeline.tests.landed import read_with_duckdb
+from tests.tools.live import status_of
+from trouter_pipeline.commands.land import _print as print_summary
+from trouter_pipeline.jobs.land import Kafka, Parameters, Summary, check_writable, letters, publish
+from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part
+from trouter_pipeline.reasons import reason_of
+from trouter_pipeline.tables import TableBusy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def rows(spark: SparkSession, *ids: int, dead: bool = False, address: str = "a/b c") -> DataFrame:
+    frame = spark.createDataFrame([(each,) for each in ids], "id bigint")
+    return frame.selectExpr("id", f"'{address}' address", "date'2026-01-31' date", f"{str(dead).lower()} {DEAD}")
+
+
+def test_a_batch_that_comes_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    landing = Landing(tmp_path, "t")
+    with landing.held():
+        first = landing.land(rows(spark, 1, 2).union(rows(spark, 3, dead=True)), 7)
+        assert first == {Part("a/b c", False): 2, Part("a/b c", True): 1}
+        assert landing.land(rows(spark, 1, 2, 99), 7) == {}
+    assert sorted(read_with_duckdb(tmp_path, "t", "id, address, date, batch")) == [
+        (1, "a/b c", date(2026, 1, 31), "0000000007"),
+        (2, "a/b c", date(2026, 1, 31), "0000000007"),
+    ]
+    assert read_with_duckdb(tmp_path, "t_dead", "id") == [(3,)]
+    assert not list((tmp_path / "tables" / "t" / ".staging").iterdir())
+
+
+def test_a_crash_between_the_two_tables_is_made_good(spark: SparkSession, tmp_path: Path) -> None:
+    landing = Landing(tmp_path, "t")
+    both = rows(spark, 1).union(rows(spark, 2, dead=True))
+    with landing.held():
+        landing.land(both, 0)
+        shutil.rmtree(landing.folder / "data" / "batch=0000000000")  # only the dead letters exist
+        landing.land(both, 0)
+    assert read_with_duckdb(tmp_path, "t", "id") == [(1,)]
+    assert read_with_duckdb(tmp_path, "t_dead", "id") == [(2,)]
+
+
+def test_files_of_a_killed_run_are_never_read(spark: SparkSession, tmp_path: Path) -> None:
+    landing = Landing(tmp_path, "t")
+    left = landing.folder / ".staging" / "x" / f"{DEAD}=false" / "address=a" / "date=2026-01-31"
+    left.mkdir(parents=True)
+    (left / "part.parquet").write_bytes(b"half of it")
+    with landing.held():
+        landing.land(rows(spark, 1), 0)
+    assert read_with_duckdb(tmp_path, "t", "id") == [(1,)]
+    assert not left.exists()
+
+
+def test_a_table_has_one_landing_run_at_a_time(tmp_path: Path) -> None:
+    with Landing(tmp_path, "t").held(), pytest.raises(TableBusy), Landing(tmp_path, "t").held():
+        pass
+
+
+def checkpoint(folder: Path, name: str) -> Path:
+    folder.mkdir()
+    (folder / "metadata").write_text(json.dumps({"id": name}))
+    return folder
+
+
+def test_a_table_belongs_to_its_checkpoint_and_keeps_its_columns(tmp_path: Path) -> None:
+    first, second = checkpoint(tmp_path / "first", "q1"), checkpoint(tmp_path / "second", "q2")
+    landing = Landing(tmp_path, "t")
+    with landing.held():
+        landing.claim(first, "`id` bigint", {})
+        landing.claim(first, "`id` bigint", {})
+        with pytest.raises(NotLanded, match=r"was landed with another checkpoint than .*second"):
+            landing.claim(second, "`id` bigint", {})
+        with pytest.raises(NotLanded, match=r"has the columns `id` bigint, not `id` string"):
+            landing.claim(first, "`id` string", {})
+        (second / "metadata").write_text("v1")
+        with pytest.raises(NotLanded, match="is no checkpoint of Spark's"):
+            landing.claim(second, "`id` bigint", {})
+        (landing.folder / "_land.json").write_text("{}")
+        with pytest.raises(NotLanded, match="this is not a manifest of a landed table"):
+            landing.identity()
+
+
+def test_an_unwritable_checkpoint_is_reported_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(NotLanded, match=r"the checkpoint .*file/x cannot be written: Not a directory"):
+        check_writable(tmp_path / "file" / "x")
+
+
+def test_kafka_is_refused_where_spark_has_no_connector(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(NotLanded, match=r"no connector for Kafka: .*spark-sql-kafka-0-10_2.13:\d"):
+        publish(spark, tmp_path, Parameters(spools=["x"]), Kafka(servers="localhost:9092", topic="t"))
+
+
+def test_letters_for_kafka_carry_their_address_and_message_id(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "select 'a' address, 'm1' message_id, cast(null as string) subject, binary('x') body, "
+        "cast(null as string) body_value, cast(null as binary) raw"
+    )
+    (row,) = letters(frame, "t").collect()
+    assert (row["topic"], bytes(row["key"]), bytes(row["value"])) == ("t", b"m1", b"x")
+    assert {each["key"]: bytes(each["value"]) for each in row["headers"]} == {
+        "amqp-address": b"a",
+        "amqp-message-id": b"m1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[X] ended: Traceback:\n  File ...\ntrouter.spool.errors.SpoolGap: it is gone\n SQLSTATE: 1", "it is gone"),
+        ("[X] ended: Traceback:\n  File ...\nOSError: [Errno 28] full\nIdentifier: [id]", "OSError: [Errno 28] full"),
+        ("[STREAM_FAILED] Query [id = 1] terminated with exception: no worker SQLSTATE\nName: x", "no worker SQLSTATE"),
+        ("[CANNOT] do this\nat org.apache", "[CANNOT] do this"),
+        ("\n[CANNOT] do this.\n\n== SQL ==", "[CANNOT] do this."),
+        ("An error occurred while calling o1.load.\n: org.apache.E: [BAD] file\n\tat org", "[BAD] file"),
+    ],
+)
+def test_the_reason_is_found_in_a_message_of_spark(text: str, reason: str) -> None:
+    assert reason_of(Exception(text)) == reason
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (["--name", "../x"], "--name '../x' is no name of a table"),
+        (["--body", "json"], "--body and --schema go together"),
+        (["--body", "json", "--schema", "id bigint", "--avro-schema", "f"], "--avro-schema is for --body avro"),
+        (["--kafka", "localhost:9092"], "--kafka and --topic go together"),
+        (["--every", "-1"], "--every is not negative"),
+    ],
+)
+def test_conflicting_options_are_reported_before_spark_starts(
+    words: list[str], wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of(["pipeline", "land", "--spool", "s", "--out", "o", *words]) == 2
+    assert f"trouter pipeline land: {wrong}" in capsys.readouterr().err
+
+
+def test_landed_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = Summary(duplicates=3)
+    print_summary(summary, as_json=False)
+    summary.add({Part("changes/east", False): 1500, Part("x", True): 2})
+    print_summary(summary, as_json=False)
+    print_summary(summary, as_json=True)
+    assert capsys.readouterr().out.splitlines() == [
+        "nothing new: all messages of the spools are landed",
+        "source                rows  dead letters",
+        "changes/east         1,500             0",
+        "x                        0             2",
+        "1,500 rows and 2 dead letters in 1 batches, 3 duplicates left out",
+        '{"batches": 1, "duplicates": 3, "rows": {"changes/east": 1500}, "dead": {"x": 2}}',
+    ]

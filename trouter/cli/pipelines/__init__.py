@@ -1,1 +1,0 @@
-"""The actions of `trouter pipeline`, one module each; Spark is imported only when one of them runs."""
