@@ -71,13 +71,13 @@ class Client:
 
     def _take(self, header_bytes: int, frames: int) -> None:
         """Read a protocol header of so many bytes, then so many frames."""
-        while header_bytes and not self._reader.take(header_bytes):
-            self._reader.feed(self._sock.recv(READ_BYTES))
+        while header_bytes and not self._reader.take_bytes(header_bytes):
+            self._reader.add_bytes(self._sock.recv(READ_BYTES))
         while frames:
             if self._reader.next_frame():
                 frames -= 1
             else:
-                self._reader.feed(self._sock.recv(READ_BYTES))
+                self._reader.add_bytes(self._sock.recv(READ_BYTES))
 
 
 def allowing(port: int) -> str:

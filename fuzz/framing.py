@@ -23,7 +23,7 @@ def read(pieces: list[bytes], most: int) -> tuple[list[Frame], str]:
     reader = FrameReader(most)
     found: list[Frame] = []
     for piece in pieces:
-        reader.feed(piece)
+        reader.add_bytes(piece)
         try:
             while reader.next_frame():
                 assert HEADER_BYTES <= reader.start <= reader.end <= len(reader.data)
@@ -32,7 +32,7 @@ def read(pieces: list[bytes], most: int) -> tuple[list[Frame], str]:
                 found.append((reader.channel, reader.frame_type, bytes(body)))
         except FramingError as error:
             return found, str(error)
-        assert reader.pending() < most
+        assert reader.count_pending_bytes() < most
     return found, ""
 
 

@@ -39,10 +39,10 @@ def codes_in(data: bytes, *, reads: bool) -> tuple[list[int], bool]:
     codes: list[int] = []
     reader = SectionReader(data)
     try:
-        while code := reader.next():
+        while code := reader.next_section():
             if reads:
-                reader.value()
-            assert reader.start < reader.end() <= len(data)
+                reader.read_value()
+            assert reader.start < reader.find_end() <= len(data)
             codes.append(code)
     except DecodeError:
         return codes, False
@@ -53,8 +53,8 @@ def body_in_pieces(data: bytes) -> bytes | None:
     """Return the body of a message of data sections that comes in small pieces; None if it is no such message."""
     reader = BodyReader()
     try:
-        found = [octets for at in range(0, len(data), 7) for octets in reader.feed(data[at : at + 7])]
-        reader.finish()
+        found = [octets for at in range(0, len(data), 7) for octets in reader.read_piece(data[at : at + 7])]
+        reader.check_end()
     except DecodeError:
         return None
     return b"".join(found)

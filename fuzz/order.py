@@ -50,7 +50,7 @@ def accepts(pieces: list[bytes]) -> bool:
     order = SectionOrder()
     try:
         for number, piece in enumerate(pieces):
-            order.feed(piece, 0, len(piece), number == len(pieces) - 1)
+            order.check_bytes(piece, 0, len(piece), number == len(pieces) - 1)
     except InvalidMessage:
         return False
     return True
@@ -58,7 +58,7 @@ def accepts(pieces: list[bytes]) -> bool:
 
 def whole(data: bytes) -> bool:
     try:
-        SectionOrder().whole(data, 0, len(data))
+        SectionOrder().check_message(data, 0, len(data))
     except InvalidMessage:
         return False
     return True

@@ -103,8 +103,8 @@ def listen(mesh: Mesh) -> None:
 def look_at_relayed(came: bytes, went: bytes) -> None:
     """Check that a relayed message equals the received one, except for the annotations."""
     before, behind = MessageScan(), MessageScan()
-    before.scan(came, 0, len(came), THROUGH_PROPERTIES, True)
-    behind.scan(went, 0, len(went), THROUGH_PROPERTIES, True)
+    before.scan_sections(came, 0, len(came), THROUGH_PROPERTIES, True)
+    behind.scan_sections(went, 0, len(went), THROUGH_PROPERTIES, True)
     rest = came[before.annotations_end if before.annotations_start >= 0 else before.insert_at :]
     assert went.endswith(rest)
     assert parse_annotations(went, behind.annotations_start, behind.annotations_end, True).trace[-1] == "0/R1"

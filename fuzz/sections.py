@@ -32,10 +32,10 @@ def facts(scan: MessageScan, data: bytes, start: int, end: int) -> Facts:
     if scan.annotations_start >= 0:
         assert scan.insert_at == scan.annotations_start
     try:
-        scan.to_text(data)
+        scan.read_to(data)
     except InvalidMessage:
         assert scan.to_start >= 0
-    user_id = scan.user_id(data)
+    user_id = scan.read_user_id(data)
     assert user_id is None or len(user_id) == scan.user_id_end - scan.user_id_start
     return found
 
@@ -48,14 +48,14 @@ def check(data: bytes) -> None:
     scan = MessageScan()
     whole: Facts | None = None
     try:
-        assert scan.scan(data, 1, end, depth, True) == FOUND
+        assert scan.scan_sections(data, 1, end, depth, True) == FOUND
         whole = facts(scan, data, 1, end)
     except InvalidMessage:
         pass
     waited = True
     for cut in range(1, min(end, 200) + 1):
         try:
-            answer = scan.scan(data, 1, cut, depth, False)
+            answer = scan.scan_sections(data, 1, cut, depth, False)
         except InvalidMessage:
             assert whole is None
             return

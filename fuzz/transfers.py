@@ -44,7 +44,7 @@ def check_transfer(data: bytes) -> None:
     assert isinstance(transfer, Transfer)
     assert reader.payload == behind_it
     assert reader.handle == transfer.handle
-    assert reader.delivery_tag() == transfer.delivery_tag
+    assert reader.copy_delivery_tag() == transfer.delivery_tag
     assert same(transfer.delivery_id, reader.delivery_id)
     assert same(transfer.message_format, reader.message_format)
     assert same(transfer.settled, reader.settled)

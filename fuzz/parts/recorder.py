@@ -84,7 +84,7 @@ class Writer:
             self.put(target, head + message)
         scan = MessageScan()
         try:
-            scan.scan(message, 0, len(message), THROUGH_PROPERTIES, False)
+            scan.scan_sections(message, 0, len(message), THROUGH_PROPERTIES, False)
         except InvalidMessage:
             return
         if scan.annotations_start >= 0:

@@ -39,5 +39,5 @@ def test_messages_for_addresses_name_them_in_to() -> None:
     scan = MessageScan()
     assert len(made.each) == 3
     for message, address in zip(made.each, ("a", "b.c", "d" * 300), strict=True):
-        assert scan.scan(message, 0, len(message), THROUGH_PROPERTIES, True) == 1
-        assert scan.to_text(message) == address
+        assert scan.scan_sections(message, 0, len(message), THROUGH_PROPERTIES, True) == 1
+        assert scan.read_to(message) == address

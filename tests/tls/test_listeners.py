@@ -157,7 +157,7 @@ def read_all(sock: socket.socket) -> bytes:
 
 def performatives(content: bytes) -> list[Performative]:
     reader = FrameReader(65536)
-    reader.feed(content)
+    reader.add_bytes(content)
     found = []
     while reader.next_frame():
         found.append(decode_performative(reader.data, reader.start, reader.end)[0])

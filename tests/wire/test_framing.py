@@ -44,10 +44,10 @@ def test_frames_do_not_depend_on_how_the_stream_was_cut(frames: list[Frame], cut
     reader = FrameReader(1024)
     found = []
     for start, end in pairwise(edges):
-        reader.feed(octets[start:end])
+        reader.add_bytes(octets[start:end])
         found += read(reader)
     assert found == frames
-    assert reader.pending() == 0
+    assert reader.count_pending_bytes() == 0
 
 
 @given(frames=FRAMES)
@@ -55,7 +55,7 @@ def test_one_octet_at_a_time(frames: list[Frame]) -> None:
     reader = FrameReader(1024)
     found = []
     for octet in stream(frames):
-        reader.feed(bytes((octet,)))
+        reader.add_bytes(bytes((octet,)))
         found += read(reader)
     assert found == frames
 
@@ -70,7 +70,7 @@ def test_a_broken_stream_gives_the_same_frames_and_the_same_fault_at_every_cut(
         reader = FrameReader(100)
         found: list[Frame] = []
         for piece in pieces:
-            reader.feed(piece)
+            reader.add_bytes(piece)
             try:
                 while reader.next_frame():
                     found.append((reader.channel, reader.frame_type, reader.data[reader.start : reader.end]))
@@ -90,10 +90,10 @@ def test_a_frame_may_be_as_large_as_the_maximum_and_as_small_as_its_header(size:
     reader = FrameReader(512)
     octets = size.to_bytes(4, "big") + b"\2\0\0\5" + bytes(505)
     if not at_once:
-        reader.feed(octets[:3])
+        reader.add_bytes(octets[:3])
         assert reader.next_frame() == 0
         octets = octets[3:]
-    reader.feed(octets)
+    reader.add_bytes(octets)
     if HEADER_BYTES <= size <= 512:
         assert reader.next_frame() == 1
         assert (reader.end - reader.start, reader.channel) == (size - HEADER_BYTES, 5)
@@ -120,10 +120,10 @@ def test_the_data_offset_lies_within_the_frame(doff: int, size: int, fits: bool,
     octets = size.to_bytes(4, "big") + bytes((doff, 0, 1, 2)) + b"x" * (size - 8)
     reader = FrameReader(2048)
     if not at_once:
-        reader.feed(octets[:5])
+        reader.add_bytes(octets[:5])
         assert reader.next_frame() == 0
         octets = octets[5:]
-    reader.feed(octets)
+    reader.add_bytes(octets)
     if fits:
         assert reader.next_frame() == 1
         assert reader.end - reader.start == size - doff * 4
@@ -136,13 +136,13 @@ def test_the_data_offset_lies_within_the_frame(doff: int, size: int, fits: bool,
 def test_whole_frames_are_not_copied_and_a_cut_one_is_put_together_once() -> None:
     octets = stream([(0, 0, b"one"), (0, 0, b"two")])
     reader = FrameReader(1024)
-    reader.feed(octets)
+    reader.add_bytes(octets)
     assert reader.next_frame()
     assert reader.data is octets
-    reader.feed(octets[:4])
+    reader.add_bytes(octets[:4])
     assert reader.next_frame()
     assert not reader.next_frame()
-    reader.feed(octets[4:])
+    reader.add_bytes(octets[4:])
     assert reader.next_frame()
     assert reader.data is not octets
     assert reader.data[reader.start : reader.end] == b"one"
@@ -153,24 +153,24 @@ def test_a_claimed_size_alone_takes_no_memory() -> None:
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     for octet in b"\x7f\xff\xff\xff\2\0\0\0" + bytes(1000):
-        reader.feed(bytes((octet,)))
+        reader.add_bytes(bytes((octet,)))
         assert reader.next_frame() == 0
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert grown < 5000
-    assert reader.pending() == 1008
+    assert reader.count_pending_bytes() == 1008
 
 
 def test_octets_before_the_frames_can_be_peeked_and_taken() -> None:
     reader = FrameReader(512)
-    assert reader.peek(8) == b""
-    reader.feed(AMQP_HEADER[:5])
-    assert (reader.peek(8), reader.take(8)) == (AMQP_HEADER[:5], b"")
-    reader.feed(AMQP_HEADER[5:] + frame(3, b"x"))
-    assert reader.peek(8) == AMQP_HEADER
-    assert reader.take(8) == AMQP_HEADER
+    assert reader.peek_bytes(8) == b""
+    reader.add_bytes(AMQP_HEADER[:5])
+    assert (reader.peek_bytes(8), reader.take_bytes(8)) == (AMQP_HEADER[:5], b"")
+    reader.add_bytes(AMQP_HEADER[5:] + frame(3, b"x"))
+    assert reader.peek_bytes(8) == AMQP_HEADER
+    assert reader.take_bytes(8) == AMQP_HEADER
     assert read(reader) == [(3, 0, b"x")]
-    reader.feed(b"")
+    reader.add_bytes(b"")
     assert read(reader) == []
 
 

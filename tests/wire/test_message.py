@@ -116,10 +116,10 @@ def test_a_message_with_one_byte_changed_is_a_message_or_a_decode_error(message:
 
 def codes_in(reader: SectionReader, *, reads: bool) -> list[int]:
     codes = []
-    while code := reader.next():
+    while code := reader.next_section():
         codes.append(code)
         if reads:
-            reader.value()
+            reader.read_value()
     return codes
 
 
@@ -129,8 +129,8 @@ def test_sections_that_are_skipped_are_those_that_are_read(message: Message) -> 
     assert codes_in(SectionReader(data), reads=False) == codes_in(SectionReader(data), reads=True)
     reader = SectionReader(data)
     parts = []
-    while reader.next():
-        parts.append(data[reader.start : reader.end()])
+    while reader.next_section():
+        parts.append(data[reader.start : reader.find_end()])
     assert b"".join(parts) == data
     assert (reader.code, reader.start) == (0, len(data))
 
@@ -138,9 +138,9 @@ def test_sections_that_are_skipped_are_those_that_are_read(message: Message) -> 
 def test_sections_are_read_up_to_the_end_that_is_given() -> None:
     data = section(0x74, {"a": 1}) + section(0x77, "x" * 100)
     reader = SectionReader(data, len(data) - 1)
-    assert (reader.next(), reader.value(), reader.next()) == (0x74, {"a": 1}, 0x77)
+    assert (reader.next_section(), reader.read_value(), reader.next_section()) == (0x74, {"a": 1}, 0x77)
     with pytest.raises(DecodeError, match="claimed"):
-        reader.value()
+        reader.read_value()
     assert codes_in(SectionReader(data, 10**9), reads=True) == [0x74, 0x77]
     assert codes_in(SectionReader(data, 0), reads=True) == []
 

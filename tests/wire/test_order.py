@@ -23,11 +23,11 @@ def stands(data: bytes, cuts: tuple[int, ...] = ()) -> bool:
     """Return whether the message passes, fed in the pieces that ``cuts`` make of it."""
     order = SectionOrder()
     whole = stands_whole(order, data)
-    order.begin()
+    order.begin_message()
     places = sorted({min(cut, len(data)) for cut in cuts} - {len(data)})
     try:
         for start, end in zip([0, *places], [*places, len(data)], strict=True):
-            order.feed(b"##" + data[start:end] + b"##", 2, 2 + end - start, end == len(data))
+            order.check_bytes(b"##" + data[start:end] + b"##", 2, 2 + end - start, end == len(data))
     except InvalidMessage:
         assert not whole
         return False
@@ -38,7 +38,7 @@ def stands(data: bytes, cuts: tuple[int, ...] = ()) -> bool:
 def stands_whole(order: SectionOrder, data: bytes) -> bool:
     """Return whether the message passes in one piece."""
     try:
-        order.whole(b"##" + data + b"##", 2, 2 + len(data))
+        order.check_message(b"##" + data + b"##", 2, 2 + len(data))
     except InvalidMessage:
         return False
     return True

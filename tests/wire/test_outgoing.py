@@ -67,7 +67,7 @@ def test_a_first_frame(
     writer = TransferWriter(channel, handle)
     for _ in range(2):  # the template stays unchanged
         out = bytearray(BEFORE)
-        writer.first(out, delivery_id, number, settled, more, data, start, end)
+        writer.write_first_frame(out, delivery_id, number, settled, more, data, start, end)
         tag = number.to_bytes(8, "little")
         assert written(out) == Sent(channel, Transfer(handle, delivery_id, tag, 0, settled, more), data[start:end])
         assert len(out) == len(BEFORE) + TRANSFER_OVERHEAD + end - start
@@ -83,9 +83,9 @@ def test_a_first_frame(
 def test_a_continuation(channel: int, handle: int, more: bool, data: bytes, cut: tuple[int, int]) -> None:
     start, end = sorted(min(each, len(data)) for each in cut)
     writer = TransferWriter(channel, handle)
-    writer.first(bytearray(), 1, 2, True, True, b"", 0, 0)
+    writer.write_first_frame(bytearray(), 1, 2, True, True, b"", 0, 0)
     out = bytearray(BEFORE)
-    writer.again(out, more, data, start, end)
+    writer.write_next_frame(out, more, data, start, end)
     assert written(out) == Sent(channel, Transfer(handle, None, None, None, None, more), data[start:end])
     assert len(out) == len(BEFORE) + CONTINUATION_OVERHEAD + end - start
 
@@ -114,7 +114,7 @@ def test_a_first_frame_of_the_general_kind(
 ) -> None:
     octets = None if state is None else encode_state(state)
     out = bytearray(BEFORE)
-    TransferWriter(channel, handle).general(
+    TransferWriter(channel, handle).write_general_frame(
         out, delivery_id, tag, message_format, settled, more, octets, data, 0, len(data)
     )
     assert written(out) == Sent(
@@ -126,7 +126,7 @@ def test_a_first_frame_of_the_general_kind(
 @given(channel=CHANNELS, handle=UINTS)
 def test_an_aborted_delivery(channel: int, handle: int) -> None:
     out = bytearray(BEFORE)
-    TransferWriter(channel, handle).aborted(out)
+    TransferWriter(channel, handle).write_abort(out)
     assert written(out) == Sent(channel, Transfer(handle, None, None, None, True, aborted=True))
 
 

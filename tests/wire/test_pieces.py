@@ -27,14 +27,14 @@ def section(code: int, content: object) -> bytes:
 
 def read(pieces: list[bytes]) -> tuple[Message | None, bytes]:
     reader = BodyReader()
-    data = b"".join(data for piece in pieces for data in reader.feed(piece))
-    reader.finish()
+    data = b"".join(data for piece in pieces for data in reader.read_piece(piece))
+    reader.check_end()
     return reader.head, data
 
 
 def write(chunks: list[bytes], head: Message | None = None, size: int | None = None) -> bytes:
     writer = BodyWriter(head, size)
-    return b"".join([writer.piece(chunk) for chunk in chunks] + [writer.finish()])
+    return b"".join([writer.encode_piece(chunk) for chunk in chunks] + [writer.encode_end()])
 
 
 @given(st.lists(st.binary(max_size=600), max_size=5), st.booleans(), st.booleans(), st.lists(st.integers(0, 3000)))

@@ -74,14 +74,14 @@ def facts(scan: MessageScan, data: bytes) -> dict[str, Any]:
         "priority": scan.priority,
         "annotations": (scan.annotations_start, scan.annotations_end),
         "insert_at": scan.insert_at,
-        "to": scan.to_text(data),
-        "user_id": scan.user_id(data),
+        "to": scan.read_to(data),
+        "user_id": scan.read_user_id(data),
     }
 
 
 def scanned(data: bytes, depth: int) -> dict[str, Any]:
     scan = MessageScan()
-    assert scan.scan(data, 0, len(data), depth, True) == FOUND
+    assert scan.scan_sections(data, 0, len(data), depth, True) == FOUND
     return facts(scan, data)
 
 
@@ -139,8 +139,8 @@ def messages(draw: st.DrawFn) -> Message:
 def test_a_scan_finds_the_parts_of_the_built_message(message: Message, depth: int) -> None:
     data, start, _, expected = message
     scan = MessageScan()
-    scan.scan(BODY, 0, len(BODY), depth, True)  # so that the result of an earlier message must be cleared
-    assert scan.scan(data, start, len(data), depth, True) == FOUND
+    scan.scan_sections(BODY, 0, len(BODY), depth, True)  # so that the result of an earlier message must be cleared
+    assert scan.scan_sections(data, start, len(data), depth, True) == FOUND
     assert facts(scan, data) == expected[depth]
 
 
@@ -150,7 +150,7 @@ def test_a_message_that_arrives_octet_by_octet_is_waited_for_and_then_known(mess
     scan = MessageScan()
     answers = []
     for end in range(start, len(data) + 1):
-        answers.append(scan.scan(data, start, end, depth, False))
+        answers.append(scan.scan_sections(data, start, end, depth, False))
         if answers[-1] == FOUND:
             assert facts(scan, data) == expected[depth]
     assert answers == sorted(answers)  # once found, always found
@@ -162,9 +162,9 @@ def test_a_message_that_arrives_octet_by_octet_is_waited_for_and_then_known(mess
 def test_octets_behind_the_requested_depth_do_not_matter(message: Message, depth: int, tail: bytes) -> None:
     data, start, _, expected = message
     scan = MessageScan()
-    assert scan.scan(data + tail, start, len(data) + len(tail), depth, False) in (FOUND, NEED_MORE)
-    if scan.scan(data, start, len(data), depth, False) == FOUND:
-        assert scan.scan(data + tail, start, len(data) + len(tail), depth, True) == FOUND
+    assert scan.scan_sections(data + tail, start, len(data) + len(tail), depth, False) in (FOUND, NEED_MORE)
+    if scan.scan_sections(data, start, len(data), depth, False) == FOUND:
+        assert scan.scan_sections(data + tail, start, len(data) + len(tail), depth, True) == FOUND
         assert facts(scan, data) == expected[depth]
 
 
@@ -173,18 +173,18 @@ def test_a_truncated_complete_message_is_invalid_unless_cut_between_sections(mes
     data, start, boundaries, _ = message
     for end in range(start + 1, boundaries[-1] + 1):
         if end in boundaries:
-            assert MessageScan().scan(data, start, end, THROUGH_APPLICATION_PROPERTIES, True) == FOUND
+            assert MessageScan().scan_sections(data, start, end, THROUGH_APPLICATION_PROPERTIES, True) == FOUND
         else:
             with pytest.raises(InvalidMessage, match="cut short"):
-                MessageScan().scan(data, start, end, THROUGH_APPLICATION_PROPERTIES, True)
+                MessageScan().scan_sections(data, start, end, THROUGH_APPLICATION_PROPERTIES, True)
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_an_empty_message_is_invalid_on_every_link(depth: int) -> None:
     for start in (0, 2):
         with pytest.raises(InvalidMessage, match="empty"):
-            MessageScan().scan(b"ab", start, start, depth, True)
-        assert MessageScan().scan(b"ab", start, start, depth, False) == NEED_MORE
+            MessageScan().scan_sections(b"ab", start, start, depth, True)
+        assert MessageScan().scan_sections(b"ab", start, start, depth, False) == NEED_MORE
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
@@ -199,7 +199,7 @@ def test_octets_that_are_no_section_mean_that_all_sections_are_absent(garbage: s
     assert scanned(data, depth) == {
         "priority": -1, "annotations": (-1, -1), "insert_at": 0, "to": None, "user_id": None
     }  # fmt: skip
-    assert MessageScan().scan(data, 0, len(data), depth, False) == FOUND
+    assert MessageScan().scan_sections(data, 0, len(data), depth, False) == FOUND
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
@@ -208,9 +208,9 @@ def test_octets_that_are_no_section_mean_that_all_sections_are_absent(garbage: s
 )
 def test_the_beginning_of_a_section_is_waited_for_and_invalid_at_the_end(beginning: str, depth: int) -> None:
     data = bytes.fromhex(beginning)
-    assert MessageScan().scan(data, 0, len(data), depth, False) == NEED_MORE
+    assert MessageScan().scan_sections(data, 0, len(data), depth, False) == NEED_MORE
     with pytest.raises(InvalidMessage, match="cut short"):
-        MessageScan().scan(data, 0, len(data), depth, True)
+        MessageScan().scan_sections(data, 0, len(data), depth, True)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_the_beginning_of_a_section_is_waited_for_and_invalid_at_the_end(beginni
 def test_a_section_in_the_wrong_encoding_is_invalid(code: int, wrong: str) -> None:
     data = descriptor(code) + bytes.fromhex(wrong) + BODY
     with pytest.raises(InvalidMessage, match=f"section {code:#04x} has format code"):
-        MessageScan().scan(data, 0, len(data), THROUGH_APPLICATION_PROPERTIES, True)
+        MessageScan().scan_sections(data, 0, len(data), THROUGH_APPLICATION_PROPERTIES, True)
 
 
 @pytest.mark.parametrize(("user", "there"), [(b"user", True), ("user", True), (None, False)])
@@ -237,9 +237,9 @@ def test_a_section_in_the_wrong_encoding_is_invalid(code: int, wrong: str) -> No
 def test_a_scan_that_does_not_read_to_finds_the_user_id_alone(first: object, user: object, there: bool) -> None:
     data = section(0x73, [first, user, "to"])
     scan = MessageScan(reads_to=False)
-    assert scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True) == FOUND
-    assert scan.user_id(data) == (b"user" if there else None)
-    assert scan.to_text(data) is None
+    assert scan.scan_sections(data, 0, len(data), THROUGH_PROPERTIES, True) == FOUND
+    assert scan.read_user_id(data) == (b"user" if there else None)
+    assert scan.read_to(data) is None
     assert (scan.properties_start, scan.properties_end) == (0, len(data))
 
 
@@ -247,20 +247,20 @@ def test_a_scan_that_does_not_read_to_finds_the_user_id_alone(first: object, use
 def test_a_message_id_longer_than_its_section_is_invalid(claimed: int) -> None:
     data = b"\x00\x53\x73\xc0\x05\x02\xa1" + bytes((claimed,)) + b"i\x40" + bytes(300)
     with pytest.raises(InvalidMessage):
-        MessageScan().scan(data, 0, len(data), THROUGH_PROPERTIES, True)
+        MessageScan().scan_sections(data, 0, len(data), THROUGH_PROPERTIES, True)
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 3), (0, 4), (3, 9)])
 def test_a_range_outside_the_data_is_no_message(start: int, end: int) -> None:
     with pytest.raises(InvalidMessage):
-        MessageScan().scan(b"\x00\x53\x73", start, end, THROUGH_PROPERTIES, False)
+        MessageScan().scan_sections(b"\x00\x53\x73", start, end, THROUGH_PROPERTIES, False)
 
 
 def test_sections_beyond_the_depth_are_not_looked_at() -> None:
     data = descriptor(0x73) + b"\x40"
-    assert MessageScan().scan(data, 0, len(data), THROUGH_ANNOTATIONS, True) == FOUND
+    assert MessageScan().scan_sections(data, 0, len(data), THROUGH_ANNOTATIONS, True) == FOUND
     data = descriptor(0x71) + b"\x40"
-    assert MessageScan().scan(data, 0, len(data), THROUGH_HEADER, True) == FOUND
+    assert MessageScan().scan_sections(data, 0, len(data), THROUGH_HEADER, True) == FOUND
 
 
 @pytest.mark.amqp("part 3, 3.2")
@@ -282,14 +282,14 @@ def test_sections_stand_in_order_and_once(earlier: int, later: int) -> None:
 def test_a_wide_section_needs_room_for_its_count(size: int) -> None:
     data = descriptor(0x72) + b"\xd1" + struct.pack(">I", size) + bytes(8)
     with pytest.raises(InvalidMessage, match=f"claims {size} bytes"):
-        MessageScan().scan(data, 0, len(data), THROUGH_ANNOTATIONS, True)
+        MessageScan().scan_sections(data, 0, len(data), THROUGH_ANNOTATIONS, True)
 
 
 def test_a_small_section_needs_room_for_its_count() -> None:
     data = descriptor(0x72) + b"\xc1\0"
-    assert MessageScan().scan(data[:-1], 0, len(data) - 1, THROUGH_ANNOTATIONS, False) == NEED_MORE
+    assert MessageScan().scan_sections(data[:-1], 0, len(data) - 1, THROUGH_ANNOTATIONS, False) == NEED_MORE
     with pytest.raises(InvalidMessage, match="no room"):
-        MessageScan().scan(data, 0, len(data), THROUGH_ANNOTATIONS, False)
+        MessageScan().scan_sections(data, 0, len(data), THROUGH_ANNOTATIONS, False)
 
 
 @pytest.mark.parametrize("code", range(0x70, 0x75))
@@ -300,14 +300,14 @@ def test_a_section_is_waited_for_up_to_a_bound(code: int) -> None:
     else:
         most, complaint = MAX_SECTION_BYTES, "claims {} bytes"
     bound = descriptor(code) + constructor + struct.pack(">I", most)
-    assert MessageScan().scan(bound, 0, len(bound), THROUGH_APPLICATION_PROPERTIES, False) == NEED_MORE
+    assert MessageScan().scan_sections(bound, 0, len(bound), THROUGH_APPLICATION_PROPERTIES, False) == NEED_MORE
     for size in (MAX_SECTION_BYTES + 1, 0x80000000, 0xFFFFFFFF):
         beyond = descriptor(code) + constructor + struct.pack(">I", size)
         with pytest.raises(InvalidMessage, match=f"claims {size} bytes"):
-            MessageScan().scan(beyond, 0, len(beyond), THROUGH_APPLICATION_PROPERTIES, False)
+            MessageScan().scan_sections(beyond, 0, len(beyond), THROUGH_APPLICATION_PROPERTIES, False)
     beyond = descriptor(code) + constructor + struct.pack(">I", most + 1)
     with pytest.raises(InvalidMessage, match=complaint.format(most + 1)):
-        MessageScan().scan(beyond, 0, len(beyond), THROUGH_APPLICATION_PROPERTIES, False)
+        MessageScan().scan_sections(beyond, 0, len(beyond), THROUGH_APPLICATION_PROPERTIES, False)
 
 
 def test_a_section_of_the_bound_itself_is_found() -> None:
@@ -352,8 +352,8 @@ def test_a_to_that_is_no_string_is_invalid(wrong: object) -> None:
 def test_a_user_id_may_be_a_string() -> None:
     data = section(0x73, [None, "user"])
     scan = MessageScan()
-    scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True)
-    assert scan.user_id(data) == b"user"
+    scan.scan_sections(data, 0, len(data), THROUGH_PROPERTIES, True)
+    assert scan.read_user_id(data) == b"user"
 
 
 @pytest.mark.parametrize("wrong", [Symbol("a"), 1, True, [b"a"], Described("a", b"b")], ids=repr)
@@ -365,25 +365,25 @@ def test_a_user_id_that_is_no_binary_is_invalid(wrong: object) -> None:
 def test_an_empty_to_is_there() -> None:
     scan = MessageScan()
     data = section(0x73, [None, b"", ""])
-    assert scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True) == FOUND
+    assert scan.scan_sections(data, 0, len(data), THROUGH_PROPERTIES, True) == FOUND
     assert (scan.to_start, scan.user_id_start) == (scan.to_end, scan.user_id_end)
-    assert (scan.to_text(data), scan.user_id(data)) == ("", b"")
+    assert (scan.read_to(data), scan.read_user_id(data)) == ("", b"")
 
 
 def test_a_to_that_is_not_utf8_is_invalid_once_read() -> None:
     data = section(0x73, [None, None, "ab"]).replace(b"ab", b"a\xff")
     scan = MessageScan()
-    assert scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True) == FOUND
+    assert scan.scan_sections(data, 0, len(data), THROUGH_PROPERTIES, True) == FOUND
     with pytest.raises(InvalidMessage, match="UTF-8"):
-        scan.to_text(data)
+        scan.read_to(data)
 
 
 @given(st.binary(max_size=120), st.sampled_from(DEPTHS), st.booleans())
 def test_any_octets_are_scanned_or_invalid(data: bytes, depth: int, complete: bool) -> None:
     scan = MessageScan()
     try:
-        assert scan.scan(data, 0, len(data), depth, complete) in (FOUND, NEED_MORE)
-        scan.to_text(data)
+        assert scan.scan_sections(data, 0, len(data), depth, complete) in (FOUND, NEED_MORE)
+        scan.read_to(data)
     except InvalidMessage:
         pass
     assert 0 <= scan.insert_at <= len(data)
@@ -394,7 +394,7 @@ def test_any_octets_are_scanned_or_invalid(data: bytes, depth: int, complete: bo
 def test_any_value_as_a_section_is_scanned_or_invalid(code: int, value: object) -> None:
     data = descriptor(code) + encode(value) + BODY
     try:
-        assert MessageScan().scan(data, 0, len(data), THROUGH_APPLICATION_PROPERTIES, True) == FOUND
+        assert MessageScan().scan_sections(data, 0, len(data), THROUGH_APPLICATION_PROPERTIES, True) == FOUND
     except InvalidMessage:
         pass
 

@@ -21,7 +21,7 @@ def properties(*fields: object) -> bytes:
 def stamp(message: bytes, user: bytes = b"alice") -> bytes:
     scan = MessageScan()
     data = b"###" + message + b"###"
-    scan.scan(data, 3, 3 + len(message), THROUGH_PROPERTIES, True)
+    scan.scan_sections(data, 3, 3 + len(message), THROUGH_PROPERTIES, True)
     return stamped(data, 3, 3 + len(message), scan, user)
 
 

@@ -177,8 +177,8 @@ def read_message(data: bytes, user: str) -> IncomingMessage:
     bodies, subject, content_type = 0, "", ""
     body: bytes | None = None
     reader = SectionReader(data)
-    while code := reader.next():
-        value = reader.value()
+    while code := reader.next_section():
+        value = reader.read_value()
         if code == PROPERTIES and isinstance(value, list):
             row = [*value, *[None] * (_CONTENT_TYPE + 1)]
             subject, content_type = (

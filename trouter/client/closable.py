@@ -29,7 +29,7 @@ class Closable:
     def _check_usable(self) -> None:
         """Raise the error that ended this; trio.ClosedResourceError if we ended it."""
         if self._failure is not None:
-            raise self._failure.fresh()
+            raise self._failure.copy_for_raise()
         if self._closed:
             raise trio.ClosedResourceError(f"this {self._kind} was closed")
 

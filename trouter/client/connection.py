@@ -119,7 +119,7 @@ async def _running(connection: Connection, close_timeout_s: float) -> AsyncItera
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection._read_input)
         nursery.start_soon(connection._write_output)
-        nursery.start_soon(connection._keep_time)
+        nursery.start_soon(connection._check_timeouts)
         try:
             yield
         except BaseException as error:  # noqa: BLE001 - raised again below, outside of a group
@@ -377,12 +377,12 @@ class Connection(Closable, LinkOpener):
 
     def _closed_by_peer(self, event: ClosedEvent) -> None:
         if event.fault is None:
-            self._end(ConnectionClosed.of(event.error, "the server closed the connection"))
+            self._end(ConnectionClosed.from_peer(event.error, "the server closed the connection"))
             self._engine.close()
         else:
             self._end(ConnectionClosed(event.fault.condition, event.fault.text))
 
-    async def _keep_time(self) -> None:
+    async def _check_timeouts(self) -> None:
         """Keep a silent connection alive, and end one whose peer is silent for too long (2.4.5)."""
         period_s = self._engine.tick_period_s
         while period_s > 0:

@@ -124,9 +124,9 @@ class Delivery:
         while body.head is None:
             piece = await self._next_piece()
             if piece is None:
-                body.finish()
+                body.check_end()
             else:
-                self._unread += body.feed(piece)
+                self._unread += body.read_piece(piece)
         return body.head
 
     def _body_reader(self) -> BodyReader:
@@ -139,9 +139,9 @@ class Delivery:
         while not self._unread:
             piece = await self._next_piece()
             if piece is None:
-                body.finish()
+                body.check_end()
                 return None
-            self._unread = body.feed(piece)
+            self._unread = body.read_piece(piece)
         return self._unread.pop(0)
 
     async def _next_piece(self) -> bytes | None:

@@ -23,11 +23,11 @@ class ClientError(Exception):
         self.info = info
 
     @classmethod
-    def of(cls, error: Error | None, otherwise: str) -> Self:
+    def from_peer(cls, error: Error | None, otherwise: str) -> Self:
         """Return the exception for the peer's ``error``, or with the text ``otherwise`` if it gave none."""
         return cls(None, otherwise) if error is None else cls(str(error.condition), error.description, error.info)
 
-    def fresh(self) -> Self:
+    def copy_for_raise(self) -> Self:
         """Return a copy of the exception, to be raised in another task."""
         return type(self)(self.condition, self.description, self.info)
 

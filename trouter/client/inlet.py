@@ -44,10 +44,10 @@ class Inlet(ClientLink):
         """Send the sink's dispositions."""
         self._connection._flush()
 
-    def stir(self) -> None:
+    def wake_waiting(self) -> None:
         """Wake ``wait`` to check its condition; the sink calls this, once for many transfers."""
         self._stirred.unpark_all()
 
     async def wait(self, condition: Callable[[], bool]) -> None:
-        """Wait until ``condition`` holds, checked at each ``stir``; raise the error that ended the link."""
+        """Wait until ``condition`` holds, checked at each ``wake_waiting``; raise the error that ended the link."""
         await self._wait_until(condition, self._stirred)

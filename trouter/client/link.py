@@ -116,7 +116,7 @@ class AttachedLink(Closable):
         """End the link, because the peer or a fault of the peer detached it."""
         self.link.detach(closed)  # after a fault the engine has sent it already; this only confirms
         if fault is None:
-            failure = LinkDetached.of(error, "the peer detached the link")
+            failure = LinkDetached.from_peer(error, "the peer detached the link")
         else:
             failure = LinkDetached(fault.condition, fault.text)
         self._session._links.discard(self)

@@ -207,7 +207,7 @@ class Sender(ClientLink):
         tracker: Tracker | None = None
         try:
             async for chunk in _each(chunks):
-                piece = bytes(chunk) if writer is None else writer.piece(chunk)
+                piece = bytes(chunk) if writer is None else writer.encode_piece(chunk)
                 if tracker is None:
                     tracker = self._queue_message(Encoded(piece), settled, more=True)
                 elif tracker.done:
@@ -216,7 +216,7 @@ class Sender(ClientLink):
                     self._queue_piece(tracker, piece, True)
                 await self._flush_and_wait(tracker)
             else:
-                rest = b"" if writer is None else writer.finish()
+                rest = b"" if writer is None else writer.encode_end()
                 if tracker is None:
                     tracker = self._queue_message(Encoded(rest), settled)
                 else:

@@ -118,12 +118,12 @@ class Servers:
             if user is None and self.certificate is not None:
                 return (External(), Anonymous())
             return default_mechanisms(address, user, password)
-        found = tuple(self._allowed(user, password))
+        found = tuple(self._allowed_mechanisms(user, password))
         if not found:
             raise ValueError(f"SASL {self.mechanisms[0]} needs a user and a password")
         return found
 
-    def _allowed(self, user: str | None, password: str | None) -> Iterator[SaslMechanism]:
+    def _allowed_mechanisms(self, user: str | None, password: str | None) -> Iterator[SaslMechanism]:
         if EXTERNAL in self.mechanisms:
             yield External()
         if user and password:

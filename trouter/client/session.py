@@ -63,7 +63,7 @@ class Session(Closable, LinkOpener):
     def on_ended(self, error: Error | None, fault: PeerFault | None) -> None:
         """End the session, because the peer or a fault of the peer ended it."""
         if fault is None:
-            self._end(SessionEnded.of(error, "the peer ended the session"))
+            self._end(SessionEnded.from_peer(error, "the peer ended the session"))
             self._session.end()
         else:
             self._end(SessionEnded(fault.condition, fault.text))

@@ -80,10 +80,10 @@ class TlsTransport(Transport):
             try:
                 self._tls.do_handshake()
             except ssl.SSLWantReadError:
-                await self._send_all()
-                await self._feed()
+                await self._send_all_encrypted()
+                await self._receive_encrypted()
             else:
-                await self._send_all()
+                await self._send_all_encrypted()
                 return
 
     async def receive(self) -> bytes:
@@ -91,7 +91,7 @@ class TlsTransport(Transport):
             try:
                 return self._tls.read(READ_BYTES)
             except ssl.SSLWantReadError:
-                await self._feed()
+                await self._receive_encrypted()
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 return b""
 
@@ -111,11 +111,11 @@ class TlsTransport(Transport):
         self._encrypted += self._leaving.read()
         return super().send(self._encrypted)
 
-    async def _send_all(self) -> None:
+    async def _send_all_encrypted(self) -> None:
         while not self._send_encrypted():
             await self.wait_writable()
 
-    async def _feed(self) -> None:
+    async def _receive_encrypted(self) -> None:
         data = await super().receive()
         if data:
             self._arrived.write(data)

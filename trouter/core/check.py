@@ -70,7 +70,7 @@ class MessageCheck:
         ``scan`` has read the message up to ``depth``; then it describes the returned one.
         """
         if message is None:
-            self.order.whole(data, start, end)
+            self.order.check_message(data, start, end)
         if scan.user_id_start < scan.user_id_end:
             if not self.is_own(data, scan.user_id_start, scan.user_id_end):
                 whose = data[scan.user_id_start : min(scan.user_id_end, scan.user_id_start + MAX_ADDRESS_BYTES)]
@@ -78,7 +78,7 @@ class MessageCheck:
                 return None
         elif self.stamp is not None:
             data = stamped(data, start, end, scan, self.stamp)
-            scan.scan(data, 0, len(data), depth, complete)
+            scan.scan_sections(data, 0, len(data), depth, complete)
             if message is not None:
                 message.rewrite(data)
         return data

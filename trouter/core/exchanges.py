@@ -322,7 +322,7 @@ class Exchange(Forwarder):
         """Return what matches the message in ``data[start:end]``; None if its properties are not complete yet."""
         scan = self._scan
         try:
-            if scan.scan(data, start, end, THROUGH_PROPERTIES, complete) == NEED_MORE:
+            if scan.scan_sections(data, start, end, THROUGH_PROPERTIES, complete) == NEED_MORE:
                 return None
         except InvalidMessage:
             return _NOTHING  # treated as one without properties: other addresses do not read them at all

@@ -417,7 +417,7 @@ class Frames:
         order = self._order
         self._order = None
         try:
-            order.feed(data, start, end, delivery.complete)  # type: ignore[union-attr]  # the caller has checked
+            order.check_bytes(data, start, end, delivery.complete)  # type: ignore[union-attr]  # the caller has checked
         except InvalidMessage:
             if message.copies:
                 take_back(delivery)

@@ -294,7 +294,7 @@ class Ingress(InEndpoint):
         annotations: CachedAnnotations | None = None
         try:
             depth = _THROUGH_PROPERTIES if self.by_name or check is not None else _THROUGH_ANNOTATIONS
-            if not scan.scan(data, start, end, depth, delivery.complete):
+            if not scan.scan_sections(data, start, end, depth, delivery.complete):
                 if message is None or not self.frames.wait_for_more(message, _MAX_HEAD_BYTES):
                     self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
                 return None

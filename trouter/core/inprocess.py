@@ -125,7 +125,7 @@ class InsideSender(InEndpoint):
 
     def _describe(self, message: bytes) -> None:
         """Set the fields for ``message``, which is sent next; InvalidMessage."""
-        self._scan.scan(message, 0, len(message), THROUGH_ANNOTATIONS, True)
+        self._scan.scan_sections(message, 0, len(message), THROUGH_ANNOTATIONS, True)
         priority = self._scan.priority
         self.arrival.priority = DEFAULT_PRIORITY if priority < 0 else min(priority, _HIGHEST_PRIORITY)
 
@@ -145,14 +145,14 @@ class InsideSender(InEndpoint):
         """See ``InEndpoint.write``."""
         if plain:
             return data[start:end]
-        self._scan.scan(data, start, end, THROUGH_ANNOTATIONS, True)
+        self._scan.scan_sections(data, start, end, THROUGH_ANNOTATIONS, True)
         section = compose_annotations(b"", 0, 0, False, None, self._here, (self._here,))
         return b"".join((data[start : self._scan.insert_at], section, data[self._scan.insert_at : end]))
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
         """Return the beginning of ``message`` for the address ``to``, as if it had entered the network here."""
         head = message.chunks[0]
-        self._scan.scan(head, 0, len(head), THROUGH_ANNOTATIONS, message.complete)
+        self._scan.scan_sections(head, 0, len(head), THROUGH_ANNOTATIONS, message.complete)
         section = compose_annotations(b"", 0, phase, False, to, self._here, (self._here,))
         return b"".join((head[: self._scan.insert_at], section, head[self._scan.insert_at :]))
 

@@ -128,12 +128,12 @@ def _read(message: bytes) -> tuple[list[object], object]:
     application: object = None
     reader = SectionReader(message)
     try:
-        while (code := reader.next()) and code <= constants.APPLICATION_PROPERTIES:
+        while (code := reader.next_section()) and code <= constants.APPLICATION_PROPERTIES:
             if code == constants.PROPERTIES:
-                fields = reader.value()
+                fields = reader.read_value()
                 properties = fields if isinstance(fields, list) else properties
             elif code == constants.APPLICATION_PROPERTIES:
-                entries = reader.value()
+                entries = reader.read_value()
                 application = entries if isinstance(entries, dict | PairMap) else None
     except DecodeError:
         pass

@@ -49,8 +49,8 @@ def read(data: bytes) -> Note:
     """Return the note of an encoded message; DecodeError."""
     found: dict[int, object] = {}
     reader = SectionReader(data)
-    while code := reader.next():
-        found.setdefault(code, reader.value())
+    while code := reader.next_section():
+        found.setdefault(code, reader.read_value())
     fields, properties = found.get(PROPERTIES), found.get(APPLICATION_PROPERTIES)
     fields = fields if isinstance(fields, list) else []
     return Note(

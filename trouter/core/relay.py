@@ -181,7 +181,7 @@ class RoutedIngress(InEndpoint):
         scan = self.pulse.scan
         try:
             depth = _THROUGH_HEADER if check is None else _THROUGH_PROPERTIES
-            if not scan.scan(data, start, end, depth, delivery.complete):
+            if not scan.scan_sections(data, start, end, depth, delivery.complete):
                 if message is None or not self.frames.wait_for_more(message, _MAX_HEAD_BYTES):
                     self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
                 return

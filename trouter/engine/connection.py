@@ -393,7 +393,7 @@ class Connection(ConnectionPort):
             return
         reader = self._reader
         events = self.events
-        reader.feed(data)
+        reader.add_bytes(data)
         try:
             if not self._is_ready():
                 return
@@ -427,9 +427,9 @@ class Connection(ConnectionPort):
 
     def _receive_header(self) -> bool:
         """Read the protocol header; return False while it is incomplete, raise PeerFault if it is another (2.2)."""
-        seen = self._reader.peek(8)
+        seen = self._reader.peek_bytes(8)
         if seen == AMQP_HEADER:
-            self._reader.take(8)
+            self._reader.take_bytes(8)
             self._reader.max_frame_bytes = min(self.limits.max_frame_bytes, self.limits.max_open_frame_bytes)
             self._step(ConnectionStep.RECEIVE_HEADER)
             self._send_header()

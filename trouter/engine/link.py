@@ -230,7 +230,7 @@ class IncomingLink(Link):
         delivery.advance_incoming(_BEGIN)
         delivery.delivery_id = transfer.delivery_id
         if self.keeps_tags:
-            delivery.tag = transfer.delivery_tag()
+            delivery.tag = transfer.copy_delivery_tag()
         if transfer.message_format > 0:
             delivery.message_format = transfer.message_format
         if transfer.settled == 1:
@@ -342,13 +342,13 @@ class OutgoingLink(Link):
                 self.delivery_count = (self.delivery_count + 1) & _MASK32
                 self.credit -= 1
                 if plain:
-                    self.writer.first(
+                    self.writer.write_first_frame(
                         out, delivery.delivery_id, delivery.number, delivery.settled, frame_more, data, start, stop
                     )
                 else:
                     self._send_general(delivery, frame_more, data, start, stop)
             else:
-                self.writer.again(out, frame_more, data, start, stop)
+                self.writer.write_next_frame(out, frame_more, data, start, stop)
             connection.touch()
             self.payload_bytes += stop - start
             start = stop
@@ -373,7 +373,7 @@ class OutgoingLink(Link):
     def _write_aborted(self) -> None:
         session = self.session
         session.spend_frame()
-        self.writer.aborted(session.connection.out)
+        self.writer.write_abort(session.connection.out)
         session.connection.touch()
 
     def receive_flow(self, flow: FlowReader) -> None:
@@ -427,7 +427,7 @@ class OutgoingLink(Link):
 
     def _send_general(self, delivery: Delivery, more: bool, data: bytes, start: int, end: int) -> None:
         tag = delivery.number.to_bytes(8, "little") if delivery.tag is None else delivery.tag
-        self.writer.general(
+        self.writer.write_general_frame(
             self.session.connection.out,
             delivery.delivery_id,
             tag,

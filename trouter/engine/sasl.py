@@ -154,7 +154,7 @@ class SaslServer(SaslLayer):
         self.refused = True
 
     def _receive_header(self) -> bool:
-        seen = self._reader.peek(8)
+        seen = self._reader.peek_bytes(8)
         if seen == SASL_HEADER:
             if self._tls_due:
                 self._connection.out += TLS_HEADER  # 2.2: answer with the header that we support, then close
@@ -162,7 +162,7 @@ class SaslServer(SaslLayer):
                 self.refused = True
                 self._connection.report(ConnectionClosed(None, PeerFault(Fault.FORBIDDEN, detail=UNENCRYPTED)))
                 return False
-            self._reader.take(8)
+            self._reader.take_bytes(8)
             self._step(SaslStep.RECEIVE_HEADER)
             self._write_header()
             self._step(SaslStep.SEND_HEADER)
@@ -220,9 +220,9 @@ class SaslClient(SaslLayer):
         self._write(SaslResponse(response))
 
     def _receive_header(self) -> bool:
-        seen = self._reader.peek(8)
+        seen = self._reader.peek_bytes(8)
         if seen == SASL_HEADER:
-            self._reader.take(8)
+            self._reader.take_bytes(8)
             self._step(SaslStep.RECEIVE_HEADER)
             return True
         if SASL_HEADER.startswith(seen):

@@ -145,8 +145,8 @@ def _read(request: Request, data: bytes) -> None:
             f"the request has {len(data)} bytes; at most {MAX_REQUEST_BYTES} bytes are accepted"
         )
     reader = SectionReader(data, MAX_REQUEST_BYTES)
-    while code := reader.next():
-        value = reader.value()
+    while code := reader.next_section():
+        value = reader.read_value()
         if code == PROPERTIES:
             _take_properties(request, value)
             if too_large:

@@ -249,14 +249,14 @@ def _read(data: bytes) -> tuple[str, dict[Any, Any]]:
     """Return the opcode and the body's map; DecodeError."""
     reader = SectionReader(data, max_values=MAX_VALUES)
     opcode: object = None
-    while code := reader.next():
+    while code := reader.next_section():
         if code not in _SECTIONS:
             raise DecodeError("a section that router messages do not have", reader.start)
         if code == APPLICATION_PROPERTIES:
-            value = reader.value()
+            value = reader.read_value()
             opcode = value.get("opcode") if isinstance(value, dict) else None
         elif code == AMQP_VALUE:
-            value = reader.value()
+            value = reader.read_value()
             if not isinstance(value, dict):
                 raise DecodeError("the body is not a map", reader.start)
             if not isinstance(opcode, str):

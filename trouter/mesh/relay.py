@@ -56,13 +56,13 @@ class Relay:
 def relay(data: bytes, me: str, paths: Paths) -> Relay:
     """Return where the message ``data`` goes from the router ``me``; DecodeError if it is invalid, or Dropped."""
     scan = MessageScan()
-    scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True)
+    scan.scan_sections(data, 0, len(data), THROUGH_PROPERTIES, True)
     start, end = scan.annotations_start, scan.annotations_end
     if start < 0:
         start = end = scan.insert_at
     notes = parse_annotations(data, start, end, True) if start < end else RouterAnnotations()
     known = (me, _EVERYBODY, *paths.next_hop)
-    router, address = _destination(scan.to_text(data) if notes.to is None else notes.to, known)
+    router, address = _destination(scan.read_to(data) if notes.to is None else notes.to, known)
     if router == _HERE:
         return Relay(address)
     own = f"{AREA}/{me}"

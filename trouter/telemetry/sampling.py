@@ -157,15 +157,15 @@ def read_body(message: bytes) -> tuple[str, bytes, bool]:
     content_type = ""
     reader = SectionReader(message)
     try:
-        while code := reader.next():
+        while code := reader.next_section():
             if code == PROPERTIES:
-                fields = reader.value()
+                fields = reader.read_value()
                 if isinstance(fields, list) and len(fields) > _CONTENT_TYPE:
                     content_type = str(fields[_CONTENT_TYPE] or "")
             elif code > APPLICATION_PROPERTIES:
-                value = reader.value()
+                value = reader.read_value()
                 if code == DATA and isinstance(value, bytes):
-                    return content_type, value, reader.end() == len(message)
+                    return content_type, value, reader.find_end() == len(message)
                 if code == AMQP_VALUE and isinstance(value, str):
                     return content_type, value.encode("utf-8", "surrogatepass"), True
                 return content_type, message[reader.start :], True

@@ -329,7 +329,7 @@ class ReceivedMessage:
         """The message annotations, or None."""
         scan = MessageScan()
         payload = self.payload
-        scan.scan(payload, 0, len(payload), 3, True)
+        scan.scan_sections(payload, 0, len(payload), 3, True)
         if scan.annotations_start < 0:
             return None
         value = decode(payload, scan.annotations_start, scan.annotations_end)[0]

@@ -116,7 +116,7 @@ async def _save(pieces: AsyncIterator[bytes], write: Callable[[bytes], Awaitable
     before = b""
     async for piece in pieces:
         try:
-            data = reader.feed(piece)
+            data = reader.read_piece(piece)
         except DecodeError:
             if reader.head is not None:
                 raise
@@ -127,5 +127,5 @@ async def _save(pieces: AsyncIterator[bytes], write: Callable[[bytes], Awaitable
             before += piece
         for each in data:
             await write(each)
-    reader.finish()
+    reader.check_end()
     return reader.head or Message(kind=BodyKind.ABSENT)

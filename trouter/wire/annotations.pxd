@@ -17,7 +17,7 @@ cdef class RouterAnnotations:
     cdef public tuple trace
     cdef public bytes user
 
-    cdef object _take(self, Py_ssize_t key, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef object _set_entry(self, Py_ssize_t key, bytes data, Py_ssize_t start, Py_ssize_t end)
 
 cpdef RouterAnnotations parse_annotations(bytes data, Py_ssize_t start, Py_ssize_t end, bint honour)
 @cython.locals(offset=Py_ssize_t, constructor=Py_ssize_t, count=Py_ssize_t, run=Py_ssize_t, value=Py_ssize_t,

@@ -60,7 +60,7 @@ class RouterAnnotations:
         self.user_count = 0
         self.had_router_keys = False
 
-    def _take(self, key: int, data: bytes, start: int, end: int) -> None:
+    def _set_entry(self, key: int, data: bytes, start: int, end: int) -> None:
         """Set the attribute for the router annotation whose value is ``data[start:end]``; InvalidAnnotation."""
         if key == _TO:
             self.to = _text(data, start, end, "to-override not a valid string type")
@@ -117,7 +117,7 @@ def _parse(found: RouterAnnotations, data: bytes, start: int, end: int, honour: 
                 found.user += data[run:offset]
             run = behind
             if honour and key != _DROPPED:
-                found._take(key, data, value, behind)
+                found._set_entry(key, data, value, behind)
             elif key == _TRACE:
                 _trace_start(data, value, behind)
         offset = behind

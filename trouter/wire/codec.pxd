@@ -14,21 +14,21 @@ cdef class Reader:
     cdef Py_ssize_t _nodes_left
 
     @cython.locals(code=Py_ssize_t)
-    cpdef object value(self, Py_ssize_t depth)
-    cdef _count(self, Py_ssize_t values)
-    cdef Py_ssize_t _code(self) except -1
+    cpdef object read_value(self, Py_ssize_t depth)
+    cdef _count_values(self, Py_ssize_t values)
+    cdef Py_ssize_t _read_code(self) except -1
     @cython.locals(offset=Py_ssize_t)
-    cdef Py_ssize_t _number(self, Py_ssize_t width) except -1
+    cdef Py_ssize_t _read_number(self, Py_ssize_t width) except -1
     @cython.locals(start=Py_ssize_t, width=Py_ssize_t)
-    cdef object _content(self, Py_ssize_t code, Py_ssize_t depth)
+    cdef object _read_content(self, Py_ssize_t code, Py_ssize_t depth)
     @cython.locals(size=Py_ssize_t, outer_end=Py_ssize_t, count=Py_ssize_t)
-    cdef object _compound(self, Py_ssize_t code, Py_ssize_t width, Py_ssize_t depth)
+    cdef object _read_compound(self, Py_ssize_t code, Py_ssize_t width, Py_ssize_t depth)
     @cython.locals(_=Py_ssize_t)
-    cdef list _list(self, Py_ssize_t count, Py_ssize_t depth)
+    cdef list _read_list(self, Py_ssize_t count, Py_ssize_t depth)
     @cython.locals(_=Py_ssize_t, start=Py_ssize_t)
-    cdef object _map(self, Py_ssize_t count, Py_ssize_t depth)
+    cdef object _read_map(self, Py_ssize_t count, Py_ssize_t depth)
     @cython.locals(_=Py_ssize_t, code=Py_ssize_t)
-    cdef object _array(self, Py_ssize_t count, Py_ssize_t depth)
+    cdef object _read_array(self, Py_ssize_t count, Py_ssize_t depth)
 
 @cython.locals(number=Py_ssize_t)
 cpdef Py_ssize_t be32(bytes data, Py_ssize_t offset) except? -1

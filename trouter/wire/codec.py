@@ -66,14 +66,14 @@ def decode(data: bytes, offset: int, end: int, nodes: int = MANY) -> tuple[Any, 
     It may consist of at most ``nodes`` values; each field, key and item counts as one.
     """
     reader = Reader(data, offset, end, nodes)
-    value = reader.value(0)
+    value = reader.read_value(0)
     return value, reader.offset
 
 
 def decode_all(data: bytes) -> Any:
     """Return the value that ``data`` encodes; DecodeError if it is incomplete or more follows."""
     reader = Reader(data, 0, len(data))
-    value = reader.value(0)
+    value = reader.read_value(0)
     if reader.offset != len(data):
         raise DecodeError(f"{len(data) - reader.offset} bytes after the value", reader.offset)
     return value
@@ -126,7 +126,7 @@ def _skip(data: bytes, offset: int, end: int, depth: int) -> int:
 
 
 class Reader:
-    """A cursor over ``data[offset:end]``; ``value`` reads the next value and moves ``offset`` behind it."""
+    """A cursor over ``data[offset:end]``; ``read_value`` reads the next value and moves ``offset`` behind it."""
 
     def __init__(self, data: bytes, offset: int, end: int, nodes: int = MANY) -> None:
         if not 0 <= offset <= end <= len(data):
@@ -138,30 +138,30 @@ class Reader:
         self._nodes = nodes
         self._nodes_left = nodes
 
-    def value(self, depth: int) -> Any:
+    def read_value(self, depth: int) -> Any:
         """Return the next value, which is nested in ``depth`` others; DecodeError."""
-        self._count(1)
-        code = self._code()
+        self._count_values(1)
+        code = self._read_code()
         if code:
-            return self._content(code, depth)
+            return self._read_content(code, depth)
         if depth >= _MAX_NESTING:
             raise DecodeError(f"nested more than {_MAX_NESTING} deep", self.offset)
-        descriptor = self.value(depth + 1)
-        return Described(descriptor, self.value(depth + 1))
+        descriptor = self.read_value(depth + 1)
+        return Described(descriptor, self.read_value(depth + 1))
 
-    def _count(self, values: int) -> None:
+    def _count_values(self, values: int) -> None:
         self._nodes_left -= values
         if self._nodes_left < 0:
             raise DecodeError(f"more than {self._nodes} values", self.offset)
 
-    def _code(self) -> int:
+    def _read_code(self) -> int:
         if self.offset >= self.end:
             raise DecodeError("value is cut short", self.offset)
         code = self.data[self.offset]
         self.offset += 1
         return code
 
-    def _number(self, width: int) -> int:
+    def _read_number(self, width: int) -> int:
         """Return a length or count of ``width`` bytes, 1 or 4."""
         offset = self.offset
         if width > self.end - offset:
@@ -171,7 +171,7 @@ class Reader:
             return self.data[offset]
         return be32(self.data, offset)
 
-    def _content(self, code: int, depth: int) -> Any:
+    def _read_content(self, code: int, depth: int) -> Any:
         """Return the value behind the constructor ``code``."""
         width = _SHAPES[code]
         if width == _UNKNOWN:
@@ -180,8 +180,8 @@ class Reader:
             return [] if code == _LIST0 else _CONSTANTS[code]
         if width > _PREFIXED:
             if code >= 0xC0:
-                return self._compound(code, width - _PREFIXED, depth)
-            width = self._number(width - _PREFIXED)
+                return self._read_compound(code, width - _PREFIXED, depth)
+            width = self._read_number(width - _PREFIXED)
         start = self.offset
         if width > self.end - start:
             raise DecodeError(f"{width} bytes claimed, {self.end - start} left", start)
@@ -194,42 +194,42 @@ class Reader:
             error.offset = start
             raise
 
-    def _compound(self, code: int, width: int, depth: int) -> Any:
+    def _read_compound(self, code: int, width: int, depth: int) -> Any:
         """Return a list, map or array, which must use exactly the bytes of its size."""
         if depth >= _MAX_NESTING:
             raise DecodeError(f"nested more than {_MAX_NESTING} deep", self.offset)
-        size = self._number(width)
+        size = self._read_number(width)
         outer_end = self.end
         if size > outer_end - self.offset:
             raise DecodeError(f"{size} bytes claimed, {outer_end - self.offset} left", self.offset)
         self.end = self.offset + size
-        count = self._number(width)
+        count = self._read_number(width)
         value: Any
         if code >= 0xE0:
-            value = self._array(count, depth + 1)
+            value = self._read_array(count, depth + 1)
         else:
             if count > self.end - self.offset:
                 raise DecodeError(f"{count} items claimed in {self.end - self.offset} bytes", self.offset)
-            value = self._map(count, depth + 1) if code & 0x0F else self._list(count, depth + 1)
+            value = self._read_map(count, depth + 1) if code & 0x0F else self._read_list(count, depth + 1)
         if self.offset != self.end:
             raise DecodeError(f"{self.end - self.offset} bytes behind the last item", self.offset)
         self.end = outer_end
         return value
 
-    def _list(self, count: int, depth: int) -> list[Any]:
+    def _read_list(self, count: int, depth: int) -> list[Any]:
         items = []
         for _ in range(count):
-            items.append(self.value(depth))  # noqa: PERF401 - a comprehension would not be one loop in C
+            items.append(self.read_value(depth))  # noqa: PERF401 - a comprehension would not be one loop in C
         return items
 
-    def _map(self, count: int, depth: int) -> Any:
+    def _read_map(self, count: int, depth: int) -> Any:
         if count & 1:
             raise DecodeError("Odd Number of Elements in a Map", self.offset)
         start = self.offset
         pairs = []
         for _ in range(count >> 1):
-            key = self.value(depth)
-            pairs.append((key, self.value(depth)))
+            key = self.read_value(depth)
+            pairs.append((key, self.read_value(depth)))
         mapping = {}
         if count <= 2 * MAX_CHOSEN_HASHES or _hashes_well(pairs):
             try:
@@ -245,15 +245,15 @@ class Reader:
             raise DecodeError("map has the same key twice", start)
         return PairMap(pairs)
 
-    def _array(self, count: int, depth: int) -> Array:
+    def _read_array(self, count: int, depth: int) -> Array:
         descriptors: list[Any] = []
-        code = self._code()
+        code = self._read_code()
         while code == 0:
             depth += 1
             if depth > _MAX_NESTING:
                 raise DecodeError(f"nested more than {_MAX_NESTING} deep", self.offset)
-            descriptors.append(self.value(depth))
-            code = self._code()
+            descriptors.append(self.read_value(depth))
+            code = self._read_code()
         if _SHAPES[code] == _UNKNOWN:
             raise DecodeError(f"unknown format code {code:#04x}", self.offset - 1)
         if _SHAPES[code] == 0:
@@ -262,10 +262,10 @@ class Reader:
                 raise DecodeError(f"more than {MAX_ZERO_WIDTH_ITEMS} array items without bytes", self.offset)
         elif count > self.end - self.offset:
             raise DecodeError(f"{count} items claimed in {self.end - self.offset} bytes", self.offset)
-        self._count(count)
+        self._count_values(count)
         items = []
         for _ in range(count):
-            items.append(self._content(code, depth))  # noqa: PERF401
+            items.append(self._read_content(code, depth))  # noqa: PERF401
         return Array(ENCODING_OF[code].type, items, descriptors)
 
 

@@ -15,10 +15,10 @@ cdef class FrameReader:
     cdef bytearray _carry
     cdef Py_ssize_t _wanted
 
-    cpdef feed(self, bytes data)
-    cpdef Py_ssize_t pending(self)
-    cpdef bytes peek(self, Py_ssize_t count)
-    cpdef bytes take(self, Py_ssize_t count)
+    cpdef add_bytes(self, bytes data)
+    cpdef Py_ssize_t count_pending_bytes(self)
+    cpdef bytes peek_bytes(self, Py_ssize_t count)
+    cpdef bytes take_bytes(self, Py_ssize_t count)
     @cython.locals(offset=Py_ssize_t, left=Py_ssize_t, size=Py_ssize_t)
     cpdef int next_frame(self) except -1
     @cython.locals(missing=Py_ssize_t, taken=Py_ssize_t, size=Py_ssize_t)

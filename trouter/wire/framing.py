@@ -25,7 +25,7 @@ class FramingError(DecodeError):
 
 
 class FrameReader:
-    """A reader of frames from pieces of a stream: ``feed`` bytes, then call ``next_frame`` until it returns 0.
+    """A reader of frames from pieces of a stream: ``add_bytes``, then call ``next_frame`` until it returns 0.
 
     After 1 the frame's body is ``data[start:end]``, with its ``channel`` and ``frame_type``. ``max_frame_bytes`` bounds
     every frame and so the memory held here.
@@ -56,21 +56,21 @@ class FrameReader:
         self._carry = bytearray()
         self._wanted = 0
 
-    def feed(self, data: bytes) -> None:
+    def add_bytes(self, data: bytes) -> None:
         """Add the next bytes of the stream behind those not read yet."""
         left = len(self._input) - self._offset
         self._input = data if left == 0 else self._input[self._offset :] + data
         self._offset = 0
 
-    def pending(self) -> int:
+    def count_pending_bytes(self) -> int:
         """Return the number of bytes received and not yet returned in frames."""
         return len(self._carry) + len(self._input) - self._offset
 
-    def peek(self, count: int) -> bytes:
+    def peek_bytes(self, count: int) -> bytes:
         """Return up to ``count`` bytes from the stream's front without taking them. Only between frames."""
         return self._input[self._offset : self._offset + count]
 
-    def take(self, count: int) -> bytes:
+    def take_bytes(self, count: int) -> bytes:
         """Return and remove ``count`` bytes from the stream's front; b"" while there are fewer. Only between frames."""
         if len(self._input) - self._offset < count:
             return b""

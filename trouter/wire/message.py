@@ -47,9 +47,10 @@ _MAX_DESCRIPTOR_VALUES: Final = 16
 
 
 class SectionReader:
-    """A cursor over the sections of ``data``, which are not trusted: ``next`` moves it, ``value`` reads a content.
+    """A cursor over the sections of ``data``, which are not trusted.
 
-    The sections must be in the order of the standard. A section that is not read is skipped by its size.
+    ``next_section`` moves it, ``read_value`` reads a content. The sections must be in the order of the standard. A
+    section that is not read is skipped by its size.
     """
 
     __slots__ = ("_behind", "_content", "_data", "_end", "_max_values", "code", "start")
@@ -65,7 +66,7 @@ class SectionReader:
         self._content = 0
         self._behind = 0  # -1 if the current section is not read
 
-    def next(self) -> int:
+    def next_section(self) -> int:
         """Move to the next section and return its code, 0 behind the last one; DecodeError."""
         data = self._data
         if self._behind < 0:
@@ -89,14 +90,14 @@ class SectionReader:
         self._behind = -1
         return code
 
-    def value(self) -> Any:
+    def read_value(self) -> Any:
         """Return the content of the current section, once; DecodeError."""
         reader = codec.Reader(self._data, self._content, self._end, self._max_values)
-        value = reader.value(1)  # nested in the section
+        value = reader.read_value(1)  # nested in the section
         self._behind = reader.offset
         return value
 
-    def end(self) -> int:
+    def find_end(self) -> int:
         """Return the offset behind the current section; DecodeError if it is cut short."""
         if self._behind < 0:
             self._behind = codec.skip(self._data, self._content, self._end)
@@ -197,14 +198,14 @@ class Message:
 
     def encode(self) -> bytes:
         """Return the encoded message; EncodeError if AMQP has no encoding for a value."""
-        encoded = b"".join((*self._head(), *self._body(), *_annotations(FOOTER, self.footer)))
+        encoded = b"".join((*self._head_sections(), *self._body_sections(), *_annotations(FOOTER, self.footer)))
         return encoded or _BARE_HEADER  # a message has at least one section
 
     def encode_head(self) -> bytes:
         """Return the encoded sections before the body; EncodeError."""
-        return b"".join(self._head())
+        return b"".join(self._head_sections())
 
-    def _head(self) -> list[bytes]:
+    def _head_sections(self) -> list[bytes]:
         parts = []
         if self.header != _NO_HEADER:
             parts.append(composite.encode(self.header))
@@ -216,7 +217,7 @@ class Message:
             parts.append(section(APPLICATION_PROPERTIES, self.application_properties))
         return parts
 
-    def _body(self) -> list[bytes]:
+    def _body_sections(self) -> list[bytes]:
         if self.kind is BodyKind.DATA:
             if not isinstance(self.body, bytes | bytearray | memoryview):
                 raise EncodeError(f"a data body is bytes, not {type(self.body).__name__}")
@@ -234,16 +235,16 @@ class Message:
             raise DecodeError("an empty message: it has no section at all", 0)
         found: dict[int, Any] = {}
         reader = SectionReader(data)
-        while code := reader.next():
-            content = _check_content(code, reader.value(), reader.start)
+        while code := reader.next_section():
+            content = _check_content(code, reader.read_value(), reader.start)
             if code in _REPEATABLE:
                 found.setdefault(code, []).append(content)
             else:
                 found[code] = content
-        return cls._of(found)
+        return cls._from_sections(found)
 
     @classmethod
-    def _of(cls, found: dict[int, Any]) -> Message:
+    def _from_sections(cls, found: dict[int, Any]) -> Message:
         kind = next((kind for kind in BodyKind if kind.value in found), BodyKind.ABSENT)
         body: Any = found.get(kind.value)
         return cls(

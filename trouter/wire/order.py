@@ -29,9 +29,9 @@ class SectionOrder:
     __slots__ = ("_cut", "_last", "_left", "_values")
 
     def __init__(self) -> None:
-        self.begin()
+        self.begin_message()
 
-    def begin(self) -> None:
+    def begin_message(self) -> None:
         """Start with a new message."""
         #: Octets of the current value still to come, and values of the current section after it.
         self._left = 0
@@ -39,13 +39,13 @@ class SectionOrder:
         self._last = _FIRST - 1
         self._cut = b""
 
-    def whole(self, data: bytes, start: int, end: int) -> None:
+    def check_message(self, data: bytes, start: int, end: int) -> None:
         """Check a complete message; InvalidMessage."""
         if not self._is_plain(data, start, end):
-            self.begin()
-            self.feed(data, start, end, True)
+            self.begin_message()
+            self.check_bytes(data, start, end, True)
 
-    def feed(self, data: bytes, start: int, end: int, complete: bool) -> None:
+    def check_bytes(self, data: bytes, start: int, end: int, complete: bool) -> None:
         """Check the next bytes of the message, ``complete`` with the last; InvalidMessage."""
         if self._cut:
             data = self._cut + data[start:end]
@@ -63,7 +63,11 @@ class SectionOrder:
                     self._left = 0
             if offset >= end:
                 break
-            behind = self._value(data, offset, end) if self._values > 0 else self._descriptor(data, offset, end)
+            behind = (
+                self._read_value_head(data, offset, end)
+                if self._values > 0
+                else self._read_descriptor(data, offset, end)
+            )
             if behind < 0:
                 if end - offset > _MAX_HEAD_BYTES:
                     raise InvalidMessage("this is no section", offset)
@@ -97,7 +101,7 @@ class SectionOrder:
                 return False
         return offset == end
 
-    def _descriptor(self, data: bytes, offset: int, end: int) -> int:
+    def _read_descriptor(self, data: bytes, offset: int, end: int) -> int:
         """Read a section's descriptor; return the offset behind it, -1 if it is incomplete; InvalidMessage."""
         if data[offset] != 0:
             raise InvalidMessage("this is no section", offset)
@@ -126,11 +130,11 @@ class SectionOrder:
             code = SECTIONS_BY_SYMBOL.get(data[name:behind], 0)
         else:
             raise InvalidMessage("this is no section", offset)
-        self._follow(code, offset)
+        self._check_order(code, offset)
         self._values = 1
         return behind
 
-    def _follow(self, code: int, offset: int) -> None:
+    def _check_order(self, code: int, offset: int) -> None:
         """Check that section ``code`` may follow the last one; InvalidMessage."""
         last = self._last
         again = code == last and (code == _DATA or code == _SEQUENCE)
@@ -138,7 +142,7 @@ class SectionOrder:
             raise InvalidMessage(f"section {code:#04x} is out of order", offset)
         self._last = code
 
-    def _value(self, data: bytes, offset: int, end: int) -> int:
+    def _read_value_head(self, data: bytes, offset: int, end: int) -> int:
         """Read the head of a value and set what of it follows; return the offset behind, -1 if it is incomplete."""
         constructor = data[offset]
         if constructor == 0:  # described: a descriptor and a value in its place

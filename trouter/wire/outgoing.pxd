@@ -16,12 +16,12 @@ cdef class TransferWriter:
     cdef bytearray _again
 
     @cython.locals(head=bytearray)
-    cpdef first(self, bytearray out, Py_ssize_t delivery_id, Py_ssize_t number, bint settled, bint more, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef write_first_frame(self, bytearray out, Py_ssize_t delivery_id, Py_ssize_t number, bint settled, bint more, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(head=bytearray)
-    cpdef again(self, bytearray out, bint more, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef write_next_frame(self, bytearray out, bint more, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(size=Py_ssize_t, body=bytes)
-    cpdef general(self, bytearray out, Py_ssize_t delivery_id, bytes tag, Py_ssize_t message_format, bint settled, bint more, bytes state, bytes data, Py_ssize_t start, Py_ssize_t end)
-    cpdef aborted(self, bytearray out)
+    cpdef write_general_frame(self, bytearray out, Py_ssize_t delivery_id, bytes tag, Py_ssize_t message_format, bint settled, bint more, bytes state, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef write_abort(self, bytearray out)
 
 
 cpdef write_disposition(bytearray out, int channel, bint role, Py_ssize_t first, Py_ssize_t last, bint settled, bytes state)

@@ -38,7 +38,7 @@ class TransferWriter:
         self._first = bytearray(head + b"\x18\x06" + link + b"\x70\0\0\0\0" + b"\xa0\x08" + bytes(8) + b"\x43\x42\x42")
         self._again = bytearray(head + b"\x0b\x06" + link + b"\x40\x40\x40\x40\x42")
 
-    def first(
+    def write_first_frame(
         self,
         out: bytearray,
         delivery_id: int,
@@ -57,13 +57,13 @@ class TransferWriter:
         head[_MORE] = 0x41 if more else 0x42
         octets.append_framed(out, head, data, start, end)
 
-    def again(self, out: bytearray, more: bool, data: bytes, start: int, end: int) -> None:
+    def write_next_frame(self, out: bytearray, more: bool, data: bytes, start: int, end: int) -> None:
         """Write one more frame of a delivery that is begun."""
         head = self._again
         head[_MORE_AGAIN] = 0x41 if more else 0x42
         octets.append_framed(out, head, data, start, end)
 
-    def general(
+    def write_general_frame(
         self,
         out: bytearray,
         delivery_id: int,
@@ -96,7 +96,7 @@ class TransferWriter:
         out += body
         octets.append_slice(out, data, start, end)
 
-    def aborted(self, out: bytearray) -> None:
+    def write_abort(self, out: bytearray) -> None:
         """Write the frame that aborts a begun delivery (2.6.14)."""
         out += _FRAME_LIST8.pack(28, 2, 0, self._channel, 0, 0x53, 0x14, 0xC0, 15, 10)
         out += _UINT.pack(0x70, self._handle)

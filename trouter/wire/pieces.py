@@ -44,7 +44,7 @@ class BodyWriter:
             self._before += data_section(size)
         self._empty = True
 
-    def piece(self, data: bytes | bytearray | memoryview) -> bytes:
+    def encode_piece(self, data: bytes | bytearray | memoryview) -> bytes:
         """Return the encoding of the next bytes of the body; ValueError if there are more than ``size``."""
         before, self._before = self._before, b""
         if self._left is None:
@@ -56,11 +56,11 @@ class BodyWriter:
         self._empty = False
         return b"".join((before, data))
 
-    def finish(self) -> bytes:
+    def encode_end(self) -> bytes:
         """Return the last bytes to send; ValueError if bytes of the body are missing."""
         if self._left:
             raise ValueError(f"the stream is {self._left} bytes shorter than its size")
-        return self.piece(b"") if self._empty else b""
+        return self.encode_piece(b"") if self._empty else b""
 
 
 class BodyReader:
@@ -75,7 +75,7 @@ class BodyReader:
         self._section = bytearray()
         self._past_body = False
 
-    def feed(self, piece: bytes) -> list[bytes]:
+    def read_piece(self, piece: bytes) -> list[bytes]:
         """Return the body's bytes in ``piece``; DecodeError."""
         found: list[bytes] = []
         offset = 0
@@ -89,7 +89,7 @@ class BodyReader:
                 offset = self._read_section(piece, offset)
         return found
 
-    def finish(self) -> None:
+    def check_end(self) -> None:
         """Check that the message is complete and has a body; DecodeError."""
         if self._left > 0 or self._section:
             raise DecodeError("the message is cut short")
@@ -172,8 +172,8 @@ def _is_data(section: bytearray | bytes, end: int) -> bool:
 def _is_footer(section: bytes) -> bool:
     """Return whether the whole ``section`` is a footer; DecodeError if it is none of a message."""
     reader = SectionReader(section)
-    found = reader.next() == FOOTER
-    reader.value()
+    found = reader.next_section() == FOOTER
+    reader.read_value()
     return found
 
 

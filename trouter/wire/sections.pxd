@@ -23,17 +23,17 @@ cdef class MessageScan:
     cdef readonly Py_ssize_t user_id_start
     cdef readonly Py_ssize_t user_id_end
 
-    cdef object _clear(self, Py_ssize_t start)
+    cdef object _reset_offsets(self, Py_ssize_t start)
     @cython.locals(offset=Py_ssize_t, expected=Py_ssize_t, last=Py_ssize_t, code=Py_ssize_t, behind=Py_ssize_t)
-    cpdef int scan(self, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete) except -1
-    cpdef object to_text(self, bytes data)
-    cpdef object user_id(self, bytes data)
+    cpdef int scan_sections(self, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete) except -1
+    cpdef object read_to(self, bytes data)
+    cpdef object read_user_id(self, bytes data)
     @cython.locals(octets=cython.p_uchar, code=Py_ssize_t)
-    cdef Py_ssize_t _section(self, bytes data, Py_ssize_t offset, Py_ssize_t end) except? -3
+    cdef Py_ssize_t _read_section_code(self, bytes data, Py_ssize_t offset, Py_ssize_t end) except? -3
     @cython.locals(left=Py_ssize_t, constructor=Py_ssize_t, code=Py_ssize_t, name=Py_ssize_t, size=Py_ssize_t)
-    cdef Py_ssize_t _rare_section(self, bytes data, Py_ssize_t offset, Py_ssize_t end) except? -3
+    cdef Py_ssize_t _read_rare_section_code(self, bytes data, Py_ssize_t offset, Py_ssize_t end) except? -3
     @cython.locals(octets=cython.p_uchar, offset=Py_ssize_t, constructor=Py_ssize_t, is_list=bint, size=Py_ssize_t)
-    cdef Py_ssize_t _extent(self, bytes data, Py_ssize_t end, Py_ssize_t code) except? -3
+    cdef Py_ssize_t _measure_section(self, bytes data, Py_ssize_t end, Py_ssize_t code) except? -3
     @cython.locals(offset=Py_ssize_t)
     cdef object _read_header(self, bytes data, Py_ssize_t end)
     @cython.locals(octets=cython.p_uchar, start=Py_ssize_t, behind=Py_ssize_t)

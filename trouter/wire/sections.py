@@ -60,7 +60,7 @@ class AnnotationsTooLarge(InvalidMessage):
 class MessageScan:
     """What routing needs of one message; one object serves many messages, one after the other.
 
-    ``scan`` sets offsets into its data, -1 for what is absent or beyond the depth: ``annotations_start`` and
+    ``scan_sections`` sets offsets into its data, -1 for what is absent or beyond the depth: ``annotations_start`` and
     ``annotations_end`` of the message-annotations section, descriptor included; ``insert_at`` where that section is or
     would be; ``properties_start`` and ``properties_end`` of the properties, descriptor included; ``user_id_start``,
     ``user_id_end``, ``to_start`` and ``to_end`` of the contents of these two; and ``priority`` from the header.
@@ -86,9 +86,9 @@ class MessageScan:
     def __init__(self, *, reads_to: bool = True) -> None:
         """Make a scan; without ``reads_to`` it leaves ``to`` absent."""
         self.reads_to = reads_to
-        self._clear(0)
+        self._reset_offsets(0)
 
-    def _clear(self, start: int) -> None:
+    def _reset_offsets(self, start: int) -> None:
         self.priority = -1
         self.annotations_start = self.annotations_end = -1
         self.insert_at = start
@@ -97,13 +97,13 @@ class MessageScan:
         self.user_id_start = self.user_id_end = -1
         self._content = self._items = self._count = 0
 
-    def scan(self, data: bytes, start: int, end: int, depth: int, complete: bool) -> int:
+    def scan_sections(self, data: bytes, start: int, end: int, depth: int, complete: bool) -> int:
         """Return FOUND once ``data[start:end]`` has every section up to ``depth``, else NEED_MORE; InvalidMessage.
 
         ``complete`` says that no more bytes will come. Each scan starts from the beginning; its cost is proportional
         to the number of sections.
         """
-        self._clear(start)
+        self._reset_offsets(start)
         if start < 0 or end > len(data):
             raise InvalidMessage("range outside the data", start)
         if start >= end and complete:
@@ -114,14 +114,14 @@ class MessageScan:
         while expected <= last:
             if offset >= end:
                 return FOUND if complete else NEED_MORE
-            code = self._section(data, offset, end)
+            code = self._read_section_code(data, offset, end)
             if code > last or code == _OTHER:
                 return FOUND
             behind = _CUT
             if code != _CUT:
                 if code < expected:
                     raise InvalidMessage(f"section {code:#04x} is out of order", offset)
-                behind = self._extent(data, end, code)
+                behind = self._measure_section(data, end, code)
             if behind == _CUT:
                 if complete:
                     raise InvalidMessage("message is cut short", offset)
@@ -142,7 +142,7 @@ class MessageScan:
             expected = code + 1
         return FOUND
 
-    def to_text(self, data: bytes) -> str | None:
+    def read_to(self, data: bytes) -> str | None:
         """Return the ``to`` of the properties, None if absent; InvalidMessage if it is not UTF-8."""
         if self.to_start < 0:
             return None
@@ -151,11 +151,11 @@ class MessageScan:
         except UnicodeDecodeError:
             raise InvalidMessage("properties: to is not UTF-8", self.to_start) from None
 
-    def user_id(self, data: bytes) -> bytes | None:
+    def read_user_id(self, data: bytes) -> bytes | None:
         """Return the user-id of the properties, None if absent."""
         return None if self.user_id_start < 0 else data[self.user_id_start : self.user_id_end]
 
-    def _section(self, data: bytes, offset: int, end: int) -> int:
+    def _read_section_code(self, data: bytes, offset: int, end: int) -> int:
         """Return the code of the section at ``offset``, or _OTHER or _CUT; set ``_content`` to the start of its
         content.
         """
@@ -166,10 +166,10 @@ class MessageScan:
             self._content = offset + 3
             code = octets[offset + 2]
             return code if _HEADER <= code <= _FOOTER else _OTHER
-        return self._rare_section(data, offset, end)
+        return self._read_rare_section_code(data, offset, end)
 
-    def _rare_section(self, data: bytes, offset: int, end: int) -> int:
-        """Return as ``_section`` does, for a descriptor that is cut short, wide, or a symbol."""
+    def _read_rare_section_code(self, data: bytes, offset: int, end: int) -> int:
+        """Return as ``_read_section_code`` does, for a descriptor that is cut short, wide, or a symbol."""
         left = end - offset
         if left == 1:
             return _CUT
@@ -198,7 +198,7 @@ class MessageScan:
         self._content = name + size
         return _SYMBOLS.get(data[name : self._content], _OTHER)
 
-    def _extent(self, data: bytes, end: int, code: int) -> int:
+    def _measure_section(self, data: bytes, end: int, code: int) -> int:
         """Return the offset behind the list or map at ``_content``, or _CUT; set ``_items`` and ``_count``;
         InvalidMessage.
         """

@@ -19,21 +19,21 @@ cdef class FieldReader:
     cdef str _name
 
     @cython.locals(offset=Py_ssize_t, size=Py_ssize_t, code=int)
-    cdef _open(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef _open_list(self, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(offset=Py_ssize_t, code=int)
-    cdef int _next(self) except? -1
+    cdef int _next_code(self) except? -1
     @cython.locals(offset=Py_ssize_t)
-    cdef Py_ssize_t _room(self, Py_ssize_t count) except -1
-    cdef object _bad(self, str expected)
+    cdef Py_ssize_t _pass_bytes(self, Py_ssize_t count) except -1
+    cdef object _wrong_type(self, str expected)
     @cython.locals(code=int)
-    cdef Py_ssize_t _uint(self) except? -1
+    cdef Py_ssize_t _read_uint(self) except? -1
     @cython.locals(code=int, octet=int)
-    cdef int _flag(self) except? -1
+    cdef int _read_flag(self) except? -1
     @cython.locals(code=int)
-    cdef int _ubyte(self) except? -1
+    cdef int _read_ubyte(self) except? -1
     @cython.locals(start=Py_ssize_t)
-    cdef Py_ssize_t _value(self) except? -1
-    cdef _close(self)
+    cdef Py_ssize_t _pass_value(self) except? -1
+    cdef _close_list(self)
 
 
 cdef class StateReader(FieldReader):
@@ -43,9 +43,9 @@ cdef class StateReader(FieldReader):
     cdef bytes _seen
 
     @cython.locals(data=bytes, offset=Py_ssize_t, start=Py_ssize_t)
-    cdef _state(self)
+    cdef _read_state(self)
     @cython.locals(state=bytes)
-    cdef _look_inside(self)
+    cdef _check_state(self)
 
 
 cdef class TransferReader(StateReader):
@@ -64,7 +64,7 @@ cdef class TransferReader(StateReader):
 
     cpdef bint has_tag(self)
     cpdef bint has_long_tag(self)
-    cpdef bytes delivery_tag(self)
+    cpdef bytes copy_delivery_tag(self)
     @cython.locals(code=int, size=Py_ssize_t)
     cdef _read_tag(self)
     cpdef parse(self, bytes data, Py_ssize_t start, Py_ssize_t end)

@@ -68,7 +68,7 @@ class FieldReader:
         self._index = 0
         self._name = ""
 
-    def _open(self, data: bytes, start: int, end: int) -> None:
+    def _open_list(self, data: bytes, start: int, end: int) -> None:
         """Move to the first field of the list behind the descriptor at ``start``; DecodeError."""
         self._data = data
         self._end = end
@@ -95,7 +95,7 @@ class FieldReader:
         if self._list_end > end or self._list_end < self._offset:
             raise DecodeError(f"{self._name}: the field list claims more bytes than the frame holds", offset)
 
-    def _next(self) -> int:
+    def _next_code(self) -> int:
         """Return the format code of the next field, the cursor behind it; -1 past the last field or for a null."""
         if self._index >= self._count:
             return _ABSENT
@@ -107,7 +107,7 @@ class FieldReader:
         code = self._data[offset]
         return _ABSENT if code == 0x40 else code
 
-    def _room(self, count: int) -> int:
+    def _pass_bytes(self, count: int) -> int:
         """Return the offset of the next ``count`` bytes and move the cursor past them; DecodeError."""
         offset = self._offset
         if count > self._list_end - offset:
@@ -115,23 +115,23 @@ class FieldReader:
         self._offset = offset + count
         return offset
 
-    def _bad(self, expected: str) -> DecodeError:
+    def _wrong_type(self, expected: str) -> DecodeError:
         return DecodeError(f"{self._name}: field {self._index} is not {expected}", self._offset)
 
-    def _uint(self) -> int:
-        code = self._next()
+    def _read_uint(self) -> int:
+        code = self._next_code()
         if code == _ABSENT:
             return _ABSENT
         if code == 0x52:
-            return self._data[self._room(1)]
+            return self._data[self._pass_bytes(1)]
         if code == 0x43:
             return 0
         if code == 0x70:
-            return be32(self._data, self._room(4))
-        raise self._bad("a uint")
+            return be32(self._data, self._pass_bytes(4))
+        raise self._wrong_type("a uint")
 
-    def _flag(self) -> int:
-        code = self._next()
+    def _read_flag(self) -> int:
+        code = self._next_code()
         if code == _ABSENT:
             return _ABSENT
         if code == 0x42:
@@ -139,31 +139,31 @@ class FieldReader:
         if code == 0x41:
             return 1
         if code == 0x56:
-            octet = self._data[self._room(1)]
+            octet = self._data[self._pass_bytes(1)]
             if octet < 2:
                 return octet
-        raise self._bad("a boolean")
+        raise self._wrong_type("a boolean")
 
-    def _ubyte(self) -> int:
-        code = self._next()
+    def _read_ubyte(self) -> int:
+        code = self._next_code()
         if code == _ABSENT:
             return _ABSENT
         if code == 0x50:
-            return self._data[self._room(1)]
-        raise self._bad("a ubyte")
+            return self._data[self._pass_bytes(1)]
+        raise self._wrong_type("a ubyte")
 
-    def _value(self) -> int:
+    def _pass_value(self) -> int:
         """Return the offset of the next field (of any type), the cursor behind it; -1 for a null."""
-        if self._next() == _ABSENT:
+        if self._next_code() == _ABSENT:
             return _ABSENT
         start = self._offset - 1
         self._offset = skip(self._data, start, self._list_end)
         return start
 
-    def _close(self) -> None:
+    def _close_list(self) -> None:
         """Check that only nulls follow the known fields and that they fill the list; DecodeError."""
         while self._index < self._count:
-            if self._next() != _ABSENT:
+            if self._next_code() != _ABSENT:
                 raise DecodeError(f"{self._name}: too many fields", self._offset)
         if self._offset != self._list_end:
             raise DecodeError(f"{self._name}: {self._list_end - self._offset} bytes after the last field", self._offset)
@@ -194,7 +194,7 @@ class StateReader(FieldReader):
         #: The last state found valid: a receiver that rejects many messages gives the same reason for all.
         self._seen = b""
 
-    def _state(self) -> None:
+    def _read_state(self) -> None:
         """Set ``state`` and ``state_code``: 0 for none, -1 for a descriptor that is no small number; DecodeError."""
         data = self._data
         offset = self._offset
@@ -211,13 +211,13 @@ class StateReader(FieldReader):
                 self._offset = offset + 4
                 self.state_code = data[offset + 2]
                 return
-        start = self._value()
+        start = self._pass_value()
         if start == _ABSENT:
             self.state = None
             self.state_code = 0
             return
         if data[start] != 0:
-            raise self._bad("a delivery state")
+            raise self._wrong_type("a delivery state")
         self.state = data[start : self._offset]
         descriptor = decode(data, start + 1, self._offset)[0]
         if isinstance(descriptor, str):
@@ -227,9 +227,9 @@ class StateReader(FieldReader):
         else:
             self.state_code = _ABSENT
         if self.undecodable != _KEPT and self.state != self._seen:
-            self._look_inside()
+            self._check_state()
 
-    def _look_inside(self) -> None:
+    def _check_state(self) -> None:
         """Check that the state can be decoded; DecodeError unless ``undecodable`` allows to cut it."""
         state = self.state or b""
         try:
@@ -301,37 +301,37 @@ class TransferReader(StateReader):
         """Return whether the delivery-tag has more than the 32 bytes that the standard allows (part 2, 2.8.7)."""
         return self._tag_start >= 0 and self._tag_end - self._tag_start > 32
 
-    def delivery_tag(self) -> bytes | None:
+    def copy_delivery_tag(self) -> bytes | None:
         """Return the delivery-tag of the frame parsed last; None if absent."""
         return self._data[self._tag_start : self._tag_end] if self._tag_start >= 0 else None
 
     def _read_tag(self) -> None:
-        code = self._next()
+        code = self._next_code()
         if code == _ABSENT:
             self._tag_start = _ABSENT
             return
         if code == 0xA0:
-            size = self._data[self._room(1)]
+            size = self._data[self._pass_bytes(1)]
         elif code == 0xB0:
-            size = be32(self._data, self._room(4))
+            size = be32(self._data, self._pass_bytes(4))
         else:
-            raise self._bad("a binary")
-        self._tag_start = self._room(size)
+            raise self._wrong_type("a binary")
+        self._tag_start = self._pass_bytes(size)
         self._tag_end = self._tag_start + size
 
     def parse(self, data: bytes, start: int, end: int) -> None:
         """Set every attribute from the transfer whose descriptor is at ``start``; DecodeError."""
         if self._parse_usual(data, start, end):
             return
-        self._open(data, start, end)
-        self.handle = self._uint()
+        self._open_list(data, start, end)
+        self.handle = self._read_uint()
         if self.handle == _ABSENT:
             raise DecodeError("transfer: handle is missing", start)
-        self.delivery_id = self._uint()
+        self.delivery_id = self._read_uint()
         self._read_tag()
-        self.message_format = self._uint()
-        self.settled = self._flag()
-        self.more = self._flag() == 1
+        self.message_format = self._read_uint()
+        self.settled = self._read_flag()
+        self.more = self._read_flag() == 1
         if self._index == self._count:
             # the common short form: nothing after `more`
             self.state = None
@@ -339,12 +339,12 @@ class TransferReader(StateReader):
             self.rcv_settle_mode = _ABSENT
             self.resume = self.aborted = self.batchable = False
         else:
-            self.rcv_settle_mode = self._ubyte()
-            self._state()
-            self.resume = self._flag() == 1
-            self.aborted = self._flag() == 1
-            self.batchable = self._flag() == 1
-        self._close()
+            self.rcv_settle_mode = self._read_ubyte()
+            self._read_state()
+            self.resume = self._read_flag() == 1
+            self.aborted = self._read_flag() == 1
+            self.batchable = self._read_flag() == 1
+        self._close_list()
         self.payload = self._list_end
 
     def _parse_usual(self, data: bytes, start: int, end: int) -> bool:
@@ -424,18 +424,18 @@ class DispositionReader(StateReader):
 
     def parse(self, data: bytes, start: int, end: int) -> None:
         """Set every attribute (``last`` equals ``first`` if absent); DecodeError."""
-        self._open(data, start, end)
-        self.role = self._flag()
-        self.first = self._uint()
+        self._open_list(data, start, end)
+        self.role = self._read_flag()
+        self.first = self._read_uint()
         if self.role == _ABSENT or self.first == _ABSENT:
             raise DecodeError("disposition: role or first is missing", start)
-        self.last = self._uint()
+        self.last = self._read_uint()
         if self.last == _ABSENT:
             self.last = self.first
-        self.settled = self._flag() == 1
-        self._state()
-        self._flag()
-        self._close()
+        self.settled = self._read_flag() == 1
+        self._read_state()
+        self._read_flag()
+        self._close_list()
 
 
 class FlowReader(FieldReader):
@@ -470,18 +470,18 @@ class FlowReader(FieldReader):
 
     def parse(self, data: bytes, start: int, end: int) -> None:
         """Set every attribute; DecodeError, also if a mandatory window field is missing."""
-        self._open(data, start, end)
-        self.next_incoming_id = self._uint()
-        self.incoming_window = self._uint()
-        self.next_outgoing_id = self._uint()
-        self.outgoing_window = self._uint()
+        self._open_list(data, start, end)
+        self.next_incoming_id = self._read_uint()
+        self.incoming_window = self._read_uint()
+        self.next_outgoing_id = self._read_uint()
+        self.outgoing_window = self._read_uint()
         if self.incoming_window == _ABSENT or self.next_outgoing_id == _ABSENT or self.outgoing_window == _ABSENT:
             raise DecodeError("flow: incoming-window, next-outgoing-id or outgoing-window is missing", start)
-        self.handle = self._uint()
-        self.delivery_count = self._uint()
-        self.link_credit = self._uint()
-        self.available = self._uint()
-        self.drain = self._flag() == 1
-        self.echo = self._flag() == 1
-        self._value()
-        self._close()
+        self.handle = self._read_uint()
+        self.delivery_count = self._read_uint()
+        self.link_credit = self._read_uint()
+        self.available = self._read_uint()
+        self.drain = self._read_flag() == 1
+        self.echo = self._read_flag() == 1
+        self._pass_value()
+        self._close_list()

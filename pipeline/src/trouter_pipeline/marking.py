@@ -20,9 +20,9 @@ def redelivered(data: bytes, outcome: Modified) -> bytes:
         return data
     reader = SectionReader(data)
     fields, behind = Header(), 0
-    if reader.next() == HEADER:
-        fields = composite.from_values(Header, reader.value())
-        behind = reader.end()
+    if reader.next_section() == HEADER:
+        fields = composite.from_values(Header, reader.read_value())
+        behind = reader.find_end()
     fields.delivery_count += 1
     return composite.encode(fields) + data[behind:]
 
@@ -32,12 +32,12 @@ def marked(data: bytes, annotations: Mapping[Any, Any]) -> bytes:
     reader = SectionReader(data)
     start = end = 0
     before: Any = {}
-    while 0 < reader.next() <= MESSAGE_ANNOTATIONS:
+    while 0 < reader.next_section() <= MESSAGE_ANNOTATIONS:
         if reader.code == MESSAGE_ANNOTATIONS:
-            before = reader.value()
+            before = reader.read_value()
         else:
-            start = reader.end()
-        end = reader.end()
+            start = reader.find_end()
+        end = reader.find_end()
     entries: dict[bytes, tuple[Any, Any]] = {}
     for key, value in [*before.items(), *annotations.items()]:
         key = Symbol(key) if type(key) is str else key

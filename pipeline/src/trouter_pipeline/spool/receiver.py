@@ -191,7 +191,7 @@ class _Receiving:
             if self._inlet is None:
                 scope.cancel()
             else:
-                self._inlet.stir()
+                self._inlet.wake_waiting()
 
     async def run(self) -> None:
         """Run rounds until ``ending``; raise a lasting failure, or the last one after ``attempts`` vain rounds."""
@@ -263,7 +263,7 @@ class _Receiving:
                 close_timeout=_CLOSE_TIMEOUT_S,
             ) as inlet,
         ):
-            intake.stir = inlet.stir
+            intake.stir = inlet.wake_waiting
             self._inlet = inlet
             self.progress.links += 1
             self.progress.server = label
