@@ -42,7 +42,7 @@ async def test_a_peer_that_answers_and_is_no_router_is_given_up(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connector, "HELLO_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(Backbone, "_update_link", lambda *_: None)  # the router sends no hello
+    monkeypatch.setattr(Backbone, "update_trunk", lambda *_: None)  # the router sends no hello
     _, own = await dialling(nursery)
     with trio.fail_after(HANG_S):
         while not own.message.endswith(connector.NO_ANSWER["inter-router"]):
@@ -69,7 +69,7 @@ async def test_a_redirect_sends_no_connector_elsewhere(nursery: trio.Nursery) ->
 async def test_success_comes_with_the_open_of_the_peer_and_not_with_its_first_hello(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Backbone, "_update_link", lambda *_: None)  # the router sends no hello
+    monkeypatch.setattr(Backbone, "update_trunk", lambda *_: None)  # the router sends no hello
     _, own = await dialling(nursery)
     await until(own, "SUCCESS")
     assert "Connection Opened: dir=out" in own.message

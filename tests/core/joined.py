@@ -112,7 +112,7 @@ class Joined:
         self.costs = dict(links)
         for name in sorted({name for pair in links for name in pair}):
             router = self.routers[name] = JoinedRouter(self, name, (*rules, *(more_rules or {}).get(name, ())))
-            router.core.network.on_local = partial(self._tell, name)
+            router.core.network.local_listeners.add(partial(self._tell, name))
         for number, ((one, other), cost) in enumerate(links.items(), 1001):
             for name, neighbour in ((one, other), (other, one)):
                 self.sides[name, neighbour] = Side(self.routers[name], number, cost, capacity, streams, limits)

@@ -84,7 +84,7 @@ def tracking(edge: MemoryClient, credit: int = 32) -> MemoryReceiver:
 def test_a_message_for_an_edge_router_keeps_all_router_annotations_on_its_downlink() -> None:
     above = router()
     advertised: list[tuple[str, int, bool]] = []
-    above.core.network.on_local = lambda *what: advertised.append(what)
+    above.core.network.local_listeners.add(lambda *what: advertised.append(what))
     edge = edge_of(above)
     down = downlink(edge)
     assert advertised == [("HE1", 3, True)]

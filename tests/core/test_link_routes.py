@@ -926,7 +926,7 @@ def test_link_routes_of_other_routers_are_known_by_their_keys() -> None:
 def test_other_routers_are_notified_of_the_first_container_and_of_the_loss_of_the_last() -> None:
     router = MemoryRouter()
     reported: list[tuple[str, int, bool]] = []
-    router.core.network.on_local = lambda *what: reported.append(what)
+    router.core.network.local_listeners.add(lambda *what: reported.append(what))
     routes(router, *both("lr.one"), LinkRoute("a.*.b.#", "in", container_id="B"), LinkRoute("c/#", "out"))
     assert reported == []
     first = router.connect(container_id="B", role="route-container")

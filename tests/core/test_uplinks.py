@@ -47,9 +47,7 @@ class Edge:
         sessions = [self.above.server.add_session() for _ in range(2)]
         for session in sessions:
             session.begin()
-        uplink = Uplink(self.router.core, self.above.as_container(), sessions, capacity)
-        uplink.on_trouble, uplink.on_broken = self.troubles.append, self.broken.append
-        uplink.on_usable = self.count_usable
+        uplink = Uplink(self.router.core, self.above.as_container(), sessions, capacity, self)
         self.above.answers = False
         uplink.begin()
         self.router.pump()
@@ -63,8 +61,14 @@ class Edge:
         self.router.pump()
         return uplink
 
-    def count_usable(self) -> None:
+    def note_usable(self) -> None:
         self.usable += 1
+
+    def note_trouble(self, why: str) -> None:
+        self.troubles.append(why)
+
+    def note_broken(self, why: str) -> None:
+        self.broken.append(why)
 
     def links(self, address: str) -> list[Any]:
         """Return the links of an address that are on the uplink now, at the test's end."""

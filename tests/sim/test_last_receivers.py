@@ -100,7 +100,7 @@ async def test_the_clock_of_the_backbone_wakes_for_news(mock_clock: MockClock) -
         nursery.start_soon(queue.run, Hub(core))
         await wait_all_tasks_blocked()
         mock_clock.jump(0.5)
-        core.network.on_local("M0a", 1, True)
+        core.network.advertise("M0a", 1)
         changed_at_s.append(backbone.news_at_s)
         mock_clock.jump(NEWS_AFTER_S + 0.001)
         await wait_all_tasks_blocked()

@@ -106,8 +106,8 @@ class RouterProcess:
         self.services = assembly.services
         self.control = assembly.control
         self.stopped_by: signal.Signals | None = None
-        self._ready = ready or _do_nothing
-        self._bound = bound or _do_nothing
+        self._ready = ready
+        self._bound = bound
         self._supervisor = Supervisor()
 
     @property
@@ -119,7 +119,8 @@ class RouterProcess:
         """Run until a signal stops the router; ListenError if the configuration cannot be served, PrivilegeError."""
         change = await self.control.prepare_start()
         try:
-            self._bound()
+            if self._bound is not None:
+                self._bound()
         except BaseException:
             change.drop()
             raise
@@ -181,7 +182,8 @@ class RouterProcess:
         self._assembly.telemetry.begin()  # the configuration says whether records are wanted
         self.control.record_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
-        self._ready()
+        if self._ready is not None:
+            self._ready()
 
     def _look_after(self, nursery: trio.Nursery) -> None:
         """Start the poller, the timers and the periodic work."""
@@ -242,7 +244,3 @@ async def _answer_rings(bell: Bell, act: Callable[[], Awaitable[None]]) -> None:
             await act()
         except Exception:  # noqa: BLE001 - a bug of ours must not end the router
             main_log.exception("internal error, a signal had no effect")
-
-
-def _do_nothing() -> None:
-    """Return None: the default of an optional callback."""

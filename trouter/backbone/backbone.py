@@ -100,10 +100,8 @@ class Backbone:
         #: When changes of our addresses are to be advertised; inf while there are none.
         self.news_at_s = _NO_NEWS
         self._wake = wake
-        network = router.network
-        network.on_control = self._receive_control
-        network.on_local = self._advertise_local
-        network.on_trunk = self._update_link
+        self._network.add_trunk_listener(self)
+        self._network.local_listeners.add(self._advertise_local)
 
     # --- connections
 
@@ -122,7 +120,7 @@ class Backbone:
         self._network.remove_trunk(trunk)
         self._unlink(trunk)
 
-    def _update_link(self, trunk: Trunk) -> None:
+    def update_trunk(self, trunk: Trunk) -> None:
         """Add or remove a connection in the mesh, as its links have changed."""
         if self._network.trunk(trunk.number) is not trunk:
             return
@@ -162,14 +160,15 @@ class Backbone:
         self.mesh.check_silence(self._now())
         self._work()
 
-    def _receive_control(self, trunk: Trunk, data: bytes) -> None:
+    def receive_control(self, trunk: Trunk, message: bytes) -> None:
+        """Process a control message of a neighbour."""
         self.taken += 1
         heard = self._unheard.pop(trunk.number, None)
         if heard is not None:
             heard()
         if self._is_traced:
-            _trace_received(data)
-        way = self.mesh.take(data, trunk.number, self._now())
+            _trace_received(message)
+        way = self.mesh.take(message, trunk.number, self._now())
         for hop in way.hops:
             self._send_to(hop, way.data)
         self._work()

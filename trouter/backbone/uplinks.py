@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
 import trio
@@ -48,6 +47,27 @@ class Complaints:
     def forget(self) -> None:
         """Begin anew: the next complaint is logged."""
         self.last, self._count, self._next = "", 0, 1
+
+
+class UplinkConnection:
+    """A connection to an interior router, as the owner of the uplink on it."""
+
+    def __init__(self, uplinks: Uplinks, owner: ConnectionView) -> None:
+        self._uplinks = uplinks
+        self._owner = owner
+
+    def note_usable(self) -> None:
+        """See ``UplinkOwner``."""
+        self._uplinks.establish(self._owner)
+
+    def note_trouble(self, why: str) -> None:
+        """Report a problem with which the connection stays in use."""
+        log.error("[C%d] %s", self._owner.number, why)
+        self._owner.note_in_use()
+
+    def note_broken(self, why: str) -> None:
+        """See ``UplinkOwner``."""
+        self._uplinks.give_up(self._owner, why)
 
 
 class Uplinks:
@@ -101,19 +121,21 @@ class Uplinks:
         for owner in list(self._open):
             try:
                 sessions = owner.begin_own_sessions(SESSIONS)
-                uplink = Uplink(self._hub.router, owner.as_container(), sessions, owner.link_capacity)
-                uplink.on_broken = partial(self._break, owner)
-                uplink.on_usable = partial(self._establish, owner)
-                uplink.on_trouble = partial(self._have_trouble, owner)
-                self._active = uplink
-                uplink.begin()
+                self._active = Uplink(
+                    self._hub.router,
+                    owner.as_container(),
+                    sessions,
+                    owner.link_capacity,
+                    UplinkConnection(self, owner),
+                )
+                self._active.begin()
             except (Misuse, AttachRefused) as error:
                 self._active = None
-                self._break(owner, f"an uplink needs {SESSIONS} sessions with links: {error}")
+                self.give_up(owner, f"an uplink needs {SESSIONS} sessions with links: {error}")
                 continue
             return
 
-    def _establish(self, owner: ConnectionView) -> None:
+    def establish(self, owner: ConnectionView) -> None:
         """Note that the interior router has taken all needed links of the active connection."""
         self._complaints.forget()
         if not self._established:
@@ -121,12 +143,7 @@ class Uplinks:
             log.info("Edge connection (id=%d) to interior established", owner.number)
         owner.note_in_use()
 
-    def _have_trouble(self, owner: ConnectionView, why: str) -> None:
-        """Report a problem with which the connection stays in use."""
-        log.error("[C%d] %s", owner.number, why)
-        owner.note_in_use()
-
-    def _break(self, owner: ConnectionView, why: str) -> None:
+    def give_up(self, owner: ConnectionView, why: str) -> None:
         """Close a connection that cannot serve as uplink, so that the connector dials again."""
         if times := self._complaints.count(why):
             repeated = f" ({times} times)" if times > 1 else ""

@@ -69,12 +69,12 @@ def start(arguments: argparse.Namespace) -> int:
     if arguments.test_hooks:
         print("qdrouterd: there are no test hooks", file=sys.stderr)
     if not arguments.daemon:
-        return _route(configuration, pid_path, arguments.user, _nothing)
+        return _route(configuration, pid_path, arguments.user, None)
     report = _become_daemon()
     return _route(configuration, pid_path, arguments.user, lambda: _let_go(report))
 
 
-def _route(configuration: Path, pid_path: Path | None, user: str | None, ready: Callable[[], None]) -> int:
+def _route(configuration: Path, pid_path: Path | None, user: str | None, ready: Callable[[], None] | None) -> int:
     """Write the pid file, change the user and run the router in this process; return the exit status."""
     pid_file: PidFile | None = None
     try:
@@ -83,7 +83,7 @@ def _route(configuration: Path, pid_path: Path | None, user: str | None, ready: 
             pid_file = PidFile(pid_path, account)
         if account is not None:
             switch_user(account)
-        return run.route(configuration, ready, pid_file.remove if pid_file else _nothing)
+        return run.route(configuration, ready, pid_file.remove if pid_file else None)
     except (DaemonError, PrivilegeError) as error:
         print(f"qdrouterd: {error}", file=sys.stderr)
         return 1
@@ -172,7 +172,3 @@ class PidFile:
                 os.truncate(self._path, 0)
         except OSError:
             return
-
-
-def _nothing() -> None:
-    """Do nothing: no process waits for a report."""

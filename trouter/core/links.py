@@ -31,7 +31,7 @@ IncomingEndpoint = Ingress | RoutedIngress | Gatherer
 Endpoint = IncomingEndpoint | Egress
 
 _E = TypeVar("_E", bound=Egress)
-_MakeEgress = Callable[[OutgoingLink, Pulse, int, bool, bool], _E]
+MakeEgress = Callable[[OutgoingLink, Pulse, int, bool, bool], _E]
 
 
 class LinkHome(Protocol):
@@ -107,7 +107,7 @@ def make_egress(home: LinkHome, link: OutgoingLink, options: LinkOptions) -> Egr
     return make_egress_by(Egress, home, link, options)
 
 
-def make_egress_by(make: _MakeEgress[_E], home: LinkHome, link: OutgoingLink, options: LinkOptions) -> _E:
+def make_egress_by(make: MakeEgress[_E], home: LinkHome, link: OutgoingLink, options: LinkOptions) -> _E:
     """Return an endpoint of another class, which ``make`` makes of link, shared state, capacity, plain, presettles."""
     terms = options.terms
     egress = make(link, home.pulse, _capacity(terms), terms.strip_out, options.presettles)
@@ -147,9 +147,11 @@ def make_routed_ingress(home: LinkHome, link: IncomingLink, options: LinkOptions
     return ingress
 
 
-def make_routed_egress(home: LinkHome, link: OutgoingLink, options: LinkOptions) -> RoutedEgress:
-    """Return the outgoing end of a link route's link."""
-    egress = RoutedEgress(link, home.pulse, options.presettles, is_trunk=options.terms.is_router)
+def make_routed_egress(
+    home: LinkHome, link: OutgoingLink, options: LinkOptions, emptied: Callable[[], None]
+) -> RoutedEgress:
+    """Return the outgoing end of a link route's link; see ``RoutedEgress`` for ``emptied``."""
+    egress = RoutedEgress(link, home.pulse, options.presettles, options.terms.is_router, emptied)
     _complete_egress(home, egress, options)
     return egress
 

@@ -46,10 +46,8 @@ cdef class Network:
     cdef public dict pools
     cdef object _ways
     cdef dict _beyond
-    cdef public object on_local
-    cdef public object on_route
-    cdef public object on_forgotten
-    cdef public object on_control
-    cdef public object on_trunk
+    cdef public object local_listeners
+    cdef list _route_listeners
+    cdef list _trunk_listeners
 
     cpdef frozenset beyond(self, str origin)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from typing import Final, Protocol
 
@@ -11,6 +11,7 @@ from trouter.engine.ports import LinkSink
 
 from .addresses import DEFAULT_AREA, EDGE, MOBILE, ROUTER
 from .egress import Egress, StreamLinks
+from .listeners import Listeners
 from .message import Outstanding
 from .messagelog import MessageLog
 from .ports import InEndpoint
@@ -79,6 +80,26 @@ class RemoteTable(Protocol):
 
     def release_remote(self, key: str) -> None:
         """Remove the address if it has no user left."""
+
+
+class RouteListener(Protocol):
+    """What follows the link routes of other routers; see ``Routes``."""
+
+    def update_remote(self, key: str, router: str, present: bool) -> None:
+        """Add or remove the link route of another router."""
+
+    def forget_remote(self, router: str) -> None:
+        """Remove all link routes of another router, which is forgotten."""
+
+
+class TrunkListener(Protocol):
+    """What follows the connections to neighbours."""
+
+    def receive_control(self, trunk: Trunk, message: bytes) -> None:
+        """Process a complete control message."""
+
+    def update_trunk(self, trunk: Trunk) -> None:
+        """Note that a trunk may have become ready, or no longer is."""
 
 
 class Trunk:
@@ -227,14 +248,12 @@ class Network:
     __slots__ = (
         "_beyond",
         "_freed",
+        "_route_listeners",
+        "_trunk_listeners",
         "_trunks",
         "_ways",
         "generation",
-        "on_control",
-        "on_forgotten",
-        "on_local",
-        "on_route",
-        "on_trunk",
+        "local_listeners",
         "pools",
         "radius",
         "routers",
@@ -257,15 +276,29 @@ class Network:
         self._ways: Ways | None = None
         self._beyond: dict[str, frozenset[str]] = {}
         #: Called with (key, hint, present) when a key gains its first or loses its last consumer here.
-        self.on_local: Callable[[str, int, bool], None] = _ignore_event
-        #: Called with (key, router id, present) for link routes of other routers.
-        self.on_route: Callable[[str, str, bool], None] = _ignore_event
-        #: Called with the id of a router that is forgotten.
-        self.on_forgotten: Callable[[str], None] = _ignore_event
-        #: Called with each complete control message and its trunk.
-        self.on_control: Callable[[Trunk, bytes], None] = _ignore_event
-        #: Called when a trunk may have become ready, or no longer is.
-        self.on_trunk: Callable[[Trunk], None] = _ignore_event
+        self.local_listeners: Listeners[str, int, bool] = Listeners()
+        self._route_listeners: list[RouteListener] = []
+        self._trunk_listeners: list[TrunkListener] = []
+
+    # --- listeners
+
+    def add_route_listener(self, listener: RouteListener) -> None:
+        """Notify ``listener`` of the link routes of other routers from now on."""
+        self._route_listeners.append(listener)
+
+    def add_trunk_listener(self, listener: TrunkListener) -> None:
+        """Notify ``listener`` of control messages and of the states of trunks from now on."""
+        self._trunk_listeners.append(listener)
+
+    def receive_control(self, trunk: Trunk, message: bytes) -> None:
+        """Pass on a complete control message that came on ``trunk``."""
+        for listener in self._trunk_listeners:
+            listener.receive_control(trunk, message)
+
+    def update_trunk(self, trunk: Trunk) -> None:
+        """Notify that ``trunk`` may have become ready, or no longer is."""
+        for listener in self._trunk_listeners:
+            listener.update_trunk(trunk)
 
     # --- connections
 
@@ -392,7 +425,8 @@ class Network:
             return
         heappush(self._freed, router.index)
         self._lead(router, None)
-        self.on_forgotten(router_id)
+        for listener in self._route_listeners:
+            listener.forget_remote(router_id)
         for entry in list(router.addresses.values()):
             entry.pinned = entry.pinned and entry.key != ROUTER + router_id
             self._unmap(router, entry.key)
@@ -402,18 +436,22 @@ class Network:
         router = self.obtain(router_id)
         for key in deleted:
             if key[:1] in LINK_ROUTE_LETTERS:
-                self.on_route(key, router_id, False)
+                self._update_route(key, router_id, present=False)
             else:
                 self._unmap(router, key)
         for key, hint in added.items():
             if key[:1] in LINK_ROUTE_LETTERS:
-                self.on_route(key, router_id, True)
+                self._update_route(key, router_id, present=True)
             elif key[:1] in (MOBILE, EDGE) and 1 < len(key) <= MAX_KEY and key not in router.addresses:
                 entry = self.table.obtain_remote(key, TREATMENT_OF_HINT.get(hint))
                 router.addresses[key] = entry
                 entry.remote_listeners += 1
                 if router.trunk is not None:
                     entry.add_remote(router)
+
+    def _update_route(self, key: str, router_id: str, *, present: bool) -> None:
+        for listener in self._route_listeners:
+            listener.update_remote(key, router_id, present)
 
     def _unmap(self, router: RemoteRouter, key: str) -> None:
         entry = router.addresses.pop(key, None)
@@ -430,16 +468,12 @@ class Network:
 
     def advertise(self, key: str, hint: int) -> None:
         """Notify that ``key`` has its first consumer here."""
-        self.on_local(key, hint, True)
+        self.local_listeners.notify(key, hint, True)
 
     def withdraw(self, key: str) -> None:
         """Notify that ``key`` has lost its last consumer here."""
-        self.on_local(key, 0, False)
+        self.local_listeners.notify(key, 0, False)
 
 
 #: Origins for which the routers beyond are cached.
 _MAX_ORIGINS = 10_000
-
-
-def _ignore_event(*_: object) -> None:
-    """Ignore the event: the router is standalone."""

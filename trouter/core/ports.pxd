@@ -20,7 +20,7 @@ cdef class Pulse:
     cdef public Py_ssize_t overdrawn
     cdef public list overdrawing
     cdef public dict owing
-    cdef public object on_owing
+    cdef public object owed_listeners
     cdef public Outcomes outcomes
     cdef public Latency latency
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from trouter.engine.link import IncomingLink
@@ -14,6 +13,7 @@ from trouter.engine.ports import LinkSink
 from trouter.wire.sections import MessageScan
 
 from .counters import AddressCounters, Counters, Outcomes
+from .listeners import Listeners
 from .message import Arrival, Fanout, IncomingDelivery, Message, OutgoingDelivery
 from .outcomes import ACCEPTED, BARE
 from .times import Times, TimesByAddress
@@ -132,8 +132,8 @@ class Pulse:
         "latency",
         "network",
         "next_tag",
+        "owed_listeners",
         "now_s",
-        "on_owing",
         "outcomes",
         "overdrawing",
         "overdrawn",
@@ -156,9 +156,9 @@ class Pulse:
         self.anonymous_scan = MessageScan(reads_to=True)
         self.now_s = 0.0
         self.next_tag = 0
-        #: Ingresses whose senders are owed a little credit, and the callback for the first of them.
+        #: Ingresses whose senders are owed a little credit, and what is called for the first of them.
         self.owing: dict[Creditor, None] = {}
-        self.on_owing: Callable[[], None] = _ignore
+        self.owed_listeners: Listeners[[]] = Listeners()
         #: Deliveries that were accepted without credit, and the links that began it since the last scan.
         self.overdrawn = 0
         self.overdrawing: list[IncomingLink] = []
@@ -172,7 +172,7 @@ class Pulse:
         """Note that a sender is owed credit, to be granted if no delivery comes for a moment."""
         self.owing[ingress] = None
         if len(self.owing) == 1:
-            self.on_owing()
+            self.owed_listeners.notify()
 
     @property
     def totals(self) -> Counters:
@@ -251,7 +251,3 @@ def notify_sender(
             partner.copies.remove(out)
     if fanout.outcomes_open == 0 and (counted or fanout.copies_open == 0):
         source.answer(partner, fanout.code, BARE[fanout.code], fanout.copies_open == 0)
-
-
-def _ignore() -> None:
-    """Do nothing: without a clock, the next ``return_owed`` grants the credit owed."""

@@ -66,7 +66,8 @@ cdef class RoutedIngress(InEndpoint):
 cdef class RoutedEgress(Egress):
     cdef public RoutedIngress ingress
     cdef public bint is_trunk
-    cdef public object on_empty
+    cdef public bint closing
+    cdef object _emptied
 
     @cython.locals(waiting=Backlog)
     cpdef Py_ssize_t count_without_credit(self)

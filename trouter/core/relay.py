@@ -266,15 +266,19 @@ class RoutedIngress(InEndpoint):
 class RoutedEgress(Egress):
     """The outgoing end of a routed link; ``ingress`` is the other end, as in ``RoutedIngress``."""
 
-    __slots__ = ("ingress", "is_trunk", "on_empty")
+    __slots__ = ("_emptied", "closing", "ingress", "is_trunk")
 
-    def __init__(self, link: OutgoingLink, pulse: Pulse, presettles: bool, is_trunk: bool) -> None:
+    def __init__(
+        self, link: OutgoingLink, pulse: Pulse, presettles: bool, is_trunk: bool, emptied: Callable[[], None]
+    ) -> None:
+        """``emptied`` is called once no delivery waits, while the link is ``closing``."""
         super().__init__(link, pulse, 0, True, presettles)
         self.ingress: RoutedIngress | None = None
         #: It leads to a neighbouring router.
         self.is_trunk = is_trunk
-        #: Called once, when no delivery waits here.
-        self.on_empty: Callable[[], None] | None = None
+        #: The link is to end, once no delivery waits here.
+        self.closing = False
+        self._emptied = emptied
 
     def count_without_credit(self) -> int:
         """Return the number of deliveries that have not used a credit of the receiver yet."""
@@ -292,6 +296,6 @@ class RoutedEgress(Egress):
         if self.ingress is not None:
             self.ingress.follow_receiver()
             self.note_credit()
-        elif self.on_empty is not None and self.waiting.count == 0:
-            on_empty, self.on_empty = self.on_empty, None
-            on_empty()
+        elif self.closing and self.waiting.count == 0:
+            self.closing = False
+            self._emptied()

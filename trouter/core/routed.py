@@ -115,7 +115,7 @@ class RoutedLink:
         if isinstance(link, IncomingLink):
             return make_routed_ingress(self._router, link, options)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
-        return make_routed_egress(self._router, link, options)
+        return make_routed_egress(self._router, link, options, self._pass_detach_on)
 
     def _name(self, name: str) -> str:
         """Return the name of our link: unique for a client's link, unchanged for another router's (1.7)."""
@@ -210,7 +210,7 @@ class RoutedLink:
         link.context = self
         self._router.farewells.add(self, self._router.pulse.now_s)
         if isinstance(other.sink, RoutedEgress) and other.sink.backlog > 0:
-            other.sink.on_empty = self._pass_detach_on
+            other.sink.closing = True
         else:
             self._pass_detach_on()
 
@@ -264,8 +264,8 @@ class RoutedLink:
     def _cut_short(self) -> None:
         """Stop waiting for the other end; detach it now if its deliveries held that back."""
         _, other = self._ends()
-        if isinstance(other.sink, RoutedEgress) and other.sink.on_empty is not None:
-            other.sink.on_empty = None
+        if isinstance(other.sink, RoutedEgress) and other.sink.closing:
+            other.sink.closing = False
             self._router.end(other, self._word)
 
     def other(self, link: Link) -> Link | None:

@@ -57,9 +57,9 @@ class Router:
         self._inside = InsideSender(self.pulse, router_id)
         #: The edge routers connected to this one.
         self.edges = Edges(self)
+        self.table.user_listeners.add(self.edges.notify_followers)
         #: The uplink of an edge router, while it has one.
         self.uplink: Uplink | None = None
-        self.set_uplink(None, None)
         #: Every link by its identity, ascending.
         self.links: dict[int, Endpoint] = {}
         self._last_identity = 0
@@ -70,12 +70,11 @@ class Router:
         self.observer = observer or RouterObserver()
         self.containers = Containers()
         self.routes = Routes(self.table, self._reach, on_route)
-        self.routes.join(self.network)
         self.auto_links = AutoLinks(self)
         self.exchanges = Exchanges(self.table, self.pulse, self.totals)
         #: Routed links with one end detached and the other not yet.
         self.farewells = Farewells()
-        self.table.on_whole_id = self._move_senders
+        self.table.id_listeners.add(self._move_senders)
         for rule in rules:
             self.table.add_rule(rule)
 
@@ -199,11 +198,14 @@ class Router:
 
     def set_uplink(self, uplink: Uplink | None, way: Egress | None) -> None:
         """Use this uplink of an edge router, and the link ``way`` for all that is elsewhere; None for none."""
-        self.uplink = uplink
+        former, self.uplink = self.uplink, uplink
         self.pulse.uplink = way
-        self.table.on_users = self.edges.notify_followers if uplink is None else uplink.update_links
-        if self.table.mode == "edge":
-            self.network.on_local = _ignore_event if uplink is None else uplink.advertise_local
+        if former is not None:
+            self.table.user_listeners.remove(former.update_links)
+            self.network.local_listeners.remove(former.advertise_local)
+        if uplink is not None:
+            self.table.user_listeners.add(uplink.update_links)
+            self.network.local_listeners.add(uplink.advertise_local)
 
     # --- containers
 
@@ -278,7 +280,7 @@ class Router:
         trunk = endpoint.trunk
         if isinstance(trunk, Trunk):
             trunk.remove(endpoint)
-            self.network.on_trunk(trunk)
+            self.network.update_trunk(trunk)
 
     def _move_senders(self, whole: AddressEntry) -> None:
         """Give the new address of a router the senders that wait for it: where its id ends was not known before."""
@@ -417,10 +419,6 @@ def _find_way_up(router: Router, address: str, tenant: Tenant | None) -> Address
         return None
     up = router.pulse.uplink.entry
     return up if isinstance(up, AddressEntry) else None
-
-
-def _ignore_event(*_: object) -> None:
-    """Ignore the event: an edge router without an uplink has no router to notify."""
 
 
 #: The sink of links without an owner.

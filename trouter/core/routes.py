@@ -14,7 +14,7 @@ from trouter.wire.performatives import Coordinator, Source, Target
 
 from .containers import Container
 from .entry import AddressEntry
-from .network import MAX_KEY, Network
+from .network import MAX_KEY
 from .patterns import MANY, WILDCARDS, PatternError, PatternTree, normalise_pattern, pattern_tokens, prefix_pattern
 from .table import AddressTable
 
@@ -111,8 +111,8 @@ class Scoped:
 class Routes:
     """The link routes of one router.
 
-    ``advertise`` and ``withdraw`` are called with the key of each pattern that gets its first container here, or loses
-    its last; ``changed`` with a route, its container and whether it has it now. ``reach`` finds other routers.
+    Other routers are notified of each pattern that gets its first container here, or loses its last. ``changed`` is
+    called with a route, its container and whether it has it now. ``reach`` finds other routers.
     """
 
     def __init__(
@@ -125,13 +125,13 @@ class Routes:
         self._trees: dict[str, PatternTree[RoutePattern]] = {IN: PatternTree(), OUT: PatternTree()}
         self._patterns: dict[Identity, RoutePattern] = {}
         self._scoped: dict[int, Scoped] = {}
-        self.advertise: Callable[[str], None] = _ignore_event
-        self.withdraw: Callable[[str], None] = _ignore_event
+        self._network = table.network
         self._changed = changed
         #: Termini that outlive their links are routed too.
         self.resumable = True
         self._reach = reach
-        table.is_routed = self._takes_senders
+        table.add_claim(self._takes_senders)
+        self._network.add_route_listener(self)
 
     def __len__(self) -> int:
         return len(self._patterns)
@@ -244,12 +244,12 @@ class Routes:
 
     # --- other routers
 
-    def join(self, network: Network) -> None:
-        """Advertise the local routes to other routers, and receive theirs."""
-        self.advertise = lambda key: network.advertise(key, LINK_BALANCED_HINT)
-        self.withdraw = network.withdraw
-        network.on_route = lambda key, router, has: (self.add_remote if has else self.delete_remote)(key, router)
-        network.on_forgotten = self.forget_remote
+    def update_remote(self, key: str, router: str, present: bool) -> None:
+        """See ``RouteListener``."""
+        if present:
+            self.add_remote(key, router)
+        else:
+            self.delete_remote(key, router)
 
     def add_remote(self, key: str, router: str) -> None:
         """Add a route of another router; ignore keys of other kinds."""
@@ -298,14 +298,14 @@ class Routes:
     def _begin(self, pattern: RoutePattern, hop: Hop) -> None:
         pattern.hops.insert(0, hop)
         if len(pattern.hops) == 1:
-            self.advertise(pattern.key)
+            self._network.advertise(pattern.key, LINK_BALANCED_HINT)
         if self._changed is not None:
             self._changed(hop.route, hop.container, True)
 
     def _end(self, pattern: RoutePattern, hop: Hop) -> None:
         pattern.hops.remove(hop)
         if not pattern.hops:
-            self.withdraw(pattern.key)
+            self._network.withdraw(pattern.key)
         if self._changed is not None:
             self._changed(hop.route, hop.container, False)
 
@@ -336,10 +336,6 @@ def is_key(text: str) -> bool:
 
 #: The route to another router, which changes no address.
 AS_IT_IS: Final = LinkRoute("#", IN)
-
-
-def _ignore_event(_: str) -> None:
-    """Ignore the event: there are no neighbours to notify."""
 
 
 def dynamic_address(properties: object) -> str | None:

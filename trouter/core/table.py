@@ -21,6 +21,7 @@ from .addresses import (
     phase_named,
 )
 from .entry import AddressEntry
+from .listeners import Listeners
 from .network import Network
 from .patterns import PatternTree, prefix_pattern
 from .spaces import Spaces
@@ -36,6 +37,9 @@ MAX_SLASHES: Final = 64
 #: Spellings of an address that are cached for its entry, and the longest one, in bytes.
 _SPELLINGS: Final = 4
 _REMEMBERED_BYTES: Final = 256
+
+#: Returns whether links to an address, in a tenant's space, are routed to a container as a whole.
+Claim = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +94,25 @@ class AddressTable:
         self.known_first: dict[bytes, AddressEntry] = {}
         #: The same for each tenant, while the tenant is remembered.
         self._known_of: WeakKeyDictionary[Tenant, dict[bytes, AddressEntry]] = WeakKeyDictionary()
-        self.tenants = Tenants()
-        self.tenants.on_idle = self._forget_spellings_of
+        self.tenants = Tenants(self._forget_spellings_of)
         #: Tenants may not use the addresses that all tenants share (secureDefaults).
         self.tenants_confined = True
         #: The entries in each tenant's space.
         self.spaces = Spaces(self.entries)
-        #: Returns whether links to an address, in a tenant's space, are routed to a container as a whole.
-        self.is_routed: Callable[[str, str], bool] = _never
+        self._claims: list[Claim] = []
         #: Mobile addresses that auto links name, with the number of these.
         self.named: dict[str, int] = {}
         self.network = Network(self)
         #: Called with each mobile address that gained or lost a user.
-        self.on_users: Callable[[AddressEntry], None] = _ignore
-        #: Called with the new address of a router whose id has slashes.
-        self.on_whole_id: Callable[[AddressEntry], None] = _ignore
+        self.user_listeners: Listeners[AddressEntry] = Listeners()
+        #: Called with the new address of each router whose id has slashes.
+        self.id_listeners: Listeners[AddressEntry] = Listeners()
+
+    def add_claim(self, claim: Claim) -> None:
+        """Let ``claim`` say from now on which addresses it takes out of the table."""
+        self._claims.append(claim)
+
+    # --- rules
 
     def add_rule(self, rule: AddressRule) -> None:
         """Configure a pattern; DuplicatePatternError, PatternError. Existing entries keep their treatment."""
@@ -236,7 +244,7 @@ class AddressTable:
             if address.letter in (ROUTER, EDGE) and "/" in key:
                 self._slashes = max(self._slashes, min(key.count("/"), MAX_SLASHES))
                 self.forget_spellings()
-                self.on_whole_id(entry)
+                self.id_listeners.notify(entry)
         return entry
 
     def obtain_remote(self, key: str, treatment: str | None) -> AddressEntry:
@@ -273,7 +281,7 @@ class AddressTable:
 
     def users_changed(self, entry: AddressEntry) -> None:
         """See ``AddressListener``."""
-        self.on_users(entry)
+        self.user_listeners.notify(entry)
 
     def _pair_fallback(self, address: Address, entry: AddressEntry) -> None:
         if entry.fallback is None:
@@ -291,7 +299,7 @@ class AddressTable:
         if tenant is not None and not self.is_open_to(tenant, address):
             return None
         space = "" if tenant is None else tenant.space
-        if address.letter == MOBILE and self.is_routed(address.text, space) and not self.is_served(address):
+        if address.letter == MOBILE and self._is_claimed(address.text, space) and not self.is_served(address):
             return None
         known = self.known_first if phase == 0 and tenant is None else self.known_to(tenant)
         rule = self.rule_for(address)
@@ -312,6 +320,9 @@ class AddressTable:
             known[text] = entry
             entry.known_as.append((known, text))
         return entry
+
+    def _is_claimed(self, text: str, space: str) -> bool:
+        return any(claim(text, space) for claim in self._claims)
 
     def _answer(self, rest: str) -> AddressEntry | None:
         """Return the entry of a tenant's dynamic address, as ``answer_of`` names it on other routers."""
@@ -381,12 +392,3 @@ def _forget_spellings(known: dict[bytes, AddressEntry]) -> None:
     for entry in set(known.values()):
         entry.known_as = [(where, text) for where, text in entry.known_as if where is not known]
     known.clear()
-
-
-def _ignore(_: AddressEntry) -> None:
-    """Ignore the event."""
-
-
-def _never(_: str, __: str) -> bool:
-    """Return False: the table has no link routes."""
-    return False

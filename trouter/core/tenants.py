@@ -59,11 +59,11 @@ class Tenant:
 class Tenants:
     """All tenants that have connections, and those that had some recently."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_idle: Callable[[Tenant], None] | None = None) -> None:
+        """``on_idle`` is called when the last connection of a tenant has ended."""
         self._by_name: dict[str, Tenant] = {}
         self._idle: dict[str, Tenant] = {}
-        #: Called when the last connection of a tenant has ended.
-        self.on_idle: Callable[[Tenant], None] = _ignore
+        self._on_idle = on_idle
 
     def enter(self, name: str, number: int) -> Tenant:
         """Return the tenant ``name`` for a new connection with this number; the name must be valid."""
@@ -77,7 +77,8 @@ class Tenants:
         tenant.connections.discard(number)
         if not tenant.connections:
             self._idle[tenant.name] = tenant
-            self.on_idle(tenant)
+            if self._on_idle is not None:
+                self._on_idle(tenant)
             while len(self._idle) > MAX_IDLE:
                 del self._by_name[next(iter(self._idle))]
                 del self._idle[next(iter(self._idle))]
@@ -91,7 +92,3 @@ class Tenants:
     def get(self, name: str) -> Tenant | None:
         """Return the tenant of that name; None if it is not remembered."""
         return self._by_name.get(name)
-
-
-def _ignore(_: Tenant) -> None:
-    """Ignore the event."""

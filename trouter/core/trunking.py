@@ -118,7 +118,7 @@ def _make_endpoint(router: RouterPort, link: Link, trunk: Trunk, kind: str, capa
     options = LinkOptions(terms=terms, trunk=trunk, prompt=trunk.came >= PRIORITIES)
     if isinstance(link, IncomingLink):
         if is_control:
-            process = every(partial(router.network.on_control, trunk))
+            process = every(partial(router.network.receive_control, trunk))
             trunk.control_in = make_receiver(router, link, options, process, MAX_CONTROL_BYTES)
         else:
             trunk.add_data_in(make_ingress(router, link, options))
@@ -140,7 +140,7 @@ def _begin(router: RouterPort, link: Link, trunk: Trunk) -> None:
         sink.account.open()
     elif sink.link.credit > 0:
         sink.on_credit(link)
-    router.network.on_trunk(trunk)
+    router.network.update_trunk(trunk)
 
 
 __all__ = ["CONTROL", "DATA", "PRIORITIES", "answer", "attach_own", "begin_links", "capability_of"]

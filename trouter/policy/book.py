@@ -336,7 +336,8 @@ class Share:
         #: Bytes counted for its sessions.
         self.kept = 0
         self._book = book
-        self._received = _nothing
+        #: Returns the bytes received on the connection; None before its open and after its end.
+        self._received: Callable[[], int] | None = None
         self._received_bytes = 0
         #: Bytes and messages received since the beginning.
         self._all_bytes = 0
@@ -432,7 +433,7 @@ class Share:
             self.detached(each)
         self.keep(-self.kept)
         self.rules, self.meters = (), ()
-        self.links, self._paid, self._seen, self._received = _EMPTY, _EMPTY, _EMPTY, _nothing
+        self.links, self._paid, self._seen, self._received = _EMPTY, _EMPTY, _EMPTY, None
 
     # --- credit
 
@@ -510,7 +511,7 @@ class Share:
 
     def note_bytes(self, now_s: float) -> None:
         """Count the bytes received since the last call."""
-        received = self._received()
+        received = 0 if self._received is None else self._received()
         came, self._received_bytes = received - self._received_bytes, received
         self._all_bytes += came
         for meter in self.meters:
@@ -532,8 +533,3 @@ class Share:
         if came and bucket.tokens(now_s) < 0 and not meter.rule.enforced:
             bucket.cancel_debt()
             self._book.alarm(meter, name, now_s)
-
-
-def _nothing() -> int:
-    """Return 0, the bytes received on a connection that is gone."""
-    return 0

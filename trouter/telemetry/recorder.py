@@ -33,14 +33,16 @@ class _Subject:
 
     __slots__ = ("singly", "together", "write")
 
-    def __init__(self) -> None:
+    def __init__(self, write: Writer) -> None:
         self.singly = 0
         self.together = 0
-        self.write: Writer = _nothing
+        self.write = write
 
-
-def _nothing(count: int) -> None:
-    """Write nothing: no event was held back."""
+    def hold_back(self, write: Writer) -> None:
+        """Count an event to be written with others, by the ``write`` of the first of them."""
+        if not self.together:
+            self.write = write
+        self.together += 1
 
 
 class Repeats:
@@ -60,7 +62,7 @@ class Repeats:
         known = self._subjects.get(subject)
         if known is None:
             if len(self._subjects) < MAX_SUBJECTS:
-                known = self._subjects[subject] = _Subject()
+                known = self._subjects[subject] = _Subject(write)
             else:
                 write(1)
                 return
@@ -68,9 +70,7 @@ class Repeats:
             known.singly += 1
             write(1)
             return
-        if not known.together:
-            known.write = write
-        known.together += 1
+        known.hold_back(write)
 
     def write(self) -> None:
         """Write what was held back, and begin anew; called about once a second."""

@@ -8,6 +8,7 @@ elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from trouter.core.addresses import FALLBACK_PHASE, MOBILE, temporary_token
@@ -16,7 +17,7 @@ from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.gather import Gatherer, every
 from trouter.core.ingress import Ingress
-from trouter.core.links import LinkOptions, attach_link, make_egress_by, make_ingress, make_receiver
+from trouter.core.links import LinkOptions, MakeEgress, attach_link, make_egress_by, make_ingress, make_receiver
 from trouter.core.lookups import Lookups, Query, made_up
 from trouter.core.network import LINK_ROUTE_LETTERS
 from trouter.core.notes import Note, read, write
@@ -51,19 +52,27 @@ _EXPIRY: Final = "link-detach"
 class ProxyEgress(Egress):
     """The link on which the messages to one address go up; it ends without local senders, after the last message."""
 
-    __slots__ = ("closing", "emptied")
+    __slots__ = ("_close", "closing")
 
-    def __init__(self, link: OutgoingLink, pulse: Pulse, capacity: int, plain: bool, presettles: bool) -> None:
+    def __init__(
+        self,
+        close: Callable[[ProxyEgress], None],
+        link: OutgoingLink,
+        pulse: Pulse,
+        capacity: int,
+        plain: bool,
+        presettles: bool,
+    ) -> None:
+        """``close`` is called once, when the link is to end and no delivery waits."""
         super().__init__(link, pulse, capacity, plain, presettles)
         self.closing = False
-        #: Called once, when the link is to end and no delivery waits.
-        self.emptied: Callable[[ProxyEgress], None] = _ignore
+        self._close = close
 
     def on_credit(self, link: LinkPort) -> None:
         """Send the deliveries that wait; end a link that is to close after the last."""
         super().on_credit(link)
         if self.closing and self.waiting.count == 0:
-            self.emptied(self)
+            self._close(self)
 
 
 class EdgeRouter(RouterPort, Protocol):
@@ -73,13 +82,33 @@ class EdgeRouter(RouterPort, Protocol):
         """Use this uplink from now on, with the link ``way`` for all that is elsewhere; None for neither."""
 
 
+class UplinkOwner(Protocol):
+    """The owner of the connection that an uplink is on."""
+
+    def note_usable(self) -> None:
+        """Note that the interior router has taken all needed links."""
+
+    def note_trouble(self, why: str) -> None:
+        """Note a problem with which the uplink stays in use."""
+
+    def note_broken(self, why: str) -> None:
+        """Note that the uplink is broken."""
+
+
 class Uplink:
     """The connection of an edge router to its interior router; ``number`` is its number in management.
 
     ``container`` is the same connection, for routed links.
     """
 
-    def __init__(self, router: EdgeRouter, container: Container, sessions: Sequence[Session], capacity: int) -> None:
+    def __init__(
+        self,
+        router: EdgeRouter,
+        container: Container,
+        sessions: Sequence[Session],
+        capacity: int,
+        owner: UplinkOwner,
+    ) -> None:
         self.number = container.number
         self.container = container
         self._router = router
@@ -87,11 +116,7 @@ class Uplink:
         self._terms = network_terms(self.number, capacity)
         self._ended = False
         self._needed = NeededLinks()
-        #: Called when the interior router has taken all needed links.
-        self.on_usable: Callable[[], None] = _ignore_success
-        #: Called with the reason why the uplink is broken, and with lesser problems.
-        self.on_broken: Callable[[str], None] = _ignore_event
-        self.on_trouble: Callable[[str], None] = _ignore_event
+        self._owner = owner
         #: An invalid tracking message came and was reported.
         self._disbelieved = False
         self._anonymous: Egress | None = None
@@ -99,7 +124,7 @@ class Uplink:
         self._tracking: Gatherer | None = None
         self._management: Egress | None = None
         self._responses: Gatherer | None = None
-        self._announcer = Announcer(router.table.router_id, self._request, self._complain)
+        self._announcer = Announcer(router.table.router_id, self._request, owner.note_trouble)
         self._lookups = Lookups(router)
         self._heartbeat: Egress | None = None
         self._beats = 0
@@ -167,7 +192,7 @@ class Uplink:
         return self._send_on(session, Target(service), has_source=False)
 
     def _send_on(
-        self, session: Session, target: Target, make: type[Egress] = Egress, *, has_source: bool = True
+        self, session: Session, target: Target, make: MakeEgress[Egress] = Egress, *, has_source: bool = True
     ) -> Egress:
         link = self._link(session, incoming=False)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
@@ -212,7 +237,7 @@ class Uplink:
         else:
             self._lookups.answered(link)
         if self._needed.note_answer(link):
-            self.on_usable()
+            self._owner.note_usable()
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
         """Handle the end of a link of ours: detached by the interior router, or lost with its session."""
@@ -221,7 +246,7 @@ class Uplink:
             return
         if reason is None or sink is self._anonymous:
             self.end()
-            self.on_broken("a session of the uplink is over" if reason is None else _why(reason, _ANONYMOUS))
+            self._owner.note_broken("a session of the uplink is over" if reason is None else _why(reason, _ANONYMOUS))
         elif sink is self._downlink:
             self._miss(link, _why(reason, _DOWNLINK), reason)
         elif sink is self._tracking:
@@ -232,17 +257,17 @@ class Uplink:
             self._heartbeat = None
         elif sink is self._management or sink is self._responses:
             self._management = None
-            self.on_trouble(_why(reason, "management"))
+            self._owner.note_trouble(_why(reason, "management"))
         else:
             address = self._forget(sink)
             if reason.error is not None:
-                self.on_trouble(_why(reason, address))
+                self._owner.note_trouble(_why(reason, address))
 
     def _miss(self, link: Link, why: str, reason: DetachReason) -> None:
         """Handle the end of a needed link; it is attached again later, unless another edge router has taken it."""
         stolen = reason.error is not None and reason.error.condition == STOLEN.condition
         if self._needed.refuse(link, why, again=not stolen):
-            self.on_trouble(why)
+            self._owner.note_trouble(why)
 
     def _forget(self, sink: LinkSink) -> str:
         """Forget the ended link of an address and return the address; the next user of it attaches a link again."""
@@ -267,7 +292,7 @@ class Uplink:
             self._keep_receiver(entry)
             self._keep_sender(entry)
         except AttachRefused:
-            self.on_trouble(f"no link is left for the address {entry.text}")
+            self._owner.note_trouble(f"no link is left for the address {entry.text}")
             return
         self._bind(entry)
         if fallback is not None:
@@ -290,9 +315,8 @@ class Uplink:
         egress = self._senders.get(entry)
         if wanted and egress is None:
             target = Target(entry.text, capabilities=self._capability(entry, outgoing=False))
-            made = self._send_on(self._sessions[0], target, ProxyEgress)
+            made = self._send_on(self._sessions[0], target, partial(ProxyEgress, self._close))
             assert isinstance(made, ProxyEgress)  # noqa: S101 - asked for
-            made.emptied = self._close
             self._senders[entry] = made
             self._used_for[made] = entry
         elif egress is not None and not wanted:
@@ -348,7 +372,7 @@ class Uplink:
         if not (isinstance(body, list) and [type(each) for each in body] == [str, bool]):
             if not self._disbelieved:
                 self._disbelieved = True
-                self.on_trouble("the interior router sent a tracking message that has no address and boolean")
+                self._owner.note_trouble("the interior router sent a tracking message that has no address and boolean")
             return
         key, takes = body
         entry = self._router.table.entries.get(key)
@@ -402,9 +426,6 @@ class Uplink:
         if self._management is not None:
             self._router.send_on(self._management, write(note))
 
-    def _complain(self, why: str) -> None:
-        self.on_trouble(why)
-
     def _take_response(self, message: bytes) -> None:
         try:
             self._announcer.read_response(read(message))
@@ -422,7 +443,7 @@ class Uplink:
             try:
                 self._attach_downlink() if name == _DOWNLINK else self._attach_tracking()
             except AttachRefused:
-                self.on_trouble(f"no link is left for the {name} link")
+                self._owner.note_trouble(f"no link is left for the {name} link")
         self._announcer.beat()
         if self._heartbeat is not None and self._heartbeat.link.ready():
             self._router.send_on(self._heartbeat, write(Note(Int(self._beats % _MAX_BEAT), headless=True)))
@@ -446,15 +467,3 @@ _DOWNLINK: Final = "downlink"
 _TRACKING: Final = "tracking"
 _FALLBACK: Final = ("qd.fallback",)
 _LAST_WAYPOINT: Final = 9
-
-
-def _ignore(_: ProxyEgress) -> None:
-    """Ignore the link: it is not to end."""
-
-
-def _ignore_event(_: str) -> None:
-    """Ignore the event."""
-
-
-def _ignore_success() -> None:
-    """Ignore that the uplink is usable."""

@@ -87,9 +87,10 @@ class Routing(Configured):
             return None
         self._count()
         own = self.row_of(entity)
+        observe = _OBSERVED.get(self.kind.short)
         return {
             **own,
-            **_OBSERVED.get(self.kind.short, _nothing)(own),
+            **({} if observe is None else observe(own)),
             **self._unserved(entity, own),
             "identity": str(self._numbers[key]),
         }
@@ -106,10 +107,6 @@ class Routing(Configured):
     def by_identity(self, identity: str) -> str | None:
         self._count()
         return super().by_identity(identity) or self._keys.get(number_of(identity))
-
-
-def _nothing(_: Mapping[str, Any]) -> dict[str, object]:
-    return {}
 
 
 def _address(row: Mapping[str, Any]) -> dict[str, object]:

@@ -60,13 +60,19 @@ class Intake(LinkSink):
         "stir",
     )
 
-    def __init__(self, frames: FrameWriter, max_message_bytes: int, group_bytes: int, group_count: int) -> None:
+    def __init__(
+        self,
+        frames: FrameWriter,
+        max_message_bytes: int,
+        group_bytes: int,
+        group_count: int,
+        stir: Callable[[], None],
+    ) -> None:
         self._frames = frames
         self._max_message_bytes = max_message_bytes
         self._group_bytes = group_bytes
         self._group_count = group_count
-        #: Called as described above; the owner sets it, until then it does nothing.
-        self.stir: Callable[[], object] = Batch
+        self.stir = stir
         #: The deliveries since the last `take`.
         self.batch = Batch()
         #: Deliveries of which more is to come: into a frame, and to be dropped.

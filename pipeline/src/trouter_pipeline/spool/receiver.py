@@ -190,8 +190,12 @@ class _Receiving:
             scope.deadline = trio.current_time() + self.settings.grace_s
             if self._inlet is None:
                 scope.cancel()
-            else:
-                self._inlet.wake_waiting()
+            self._stir()
+
+    def _stir(self) -> None:
+        """Wake the task that waits for the link, if there is one."""
+        if self._inlet is not None:
+            self._inlet.wake_waiting()
 
     async def run(self) -> None:
         """Run rounds until ``ending``; raise a lasting failure, or the last one after ``attempts`` vain rounds."""
@@ -243,7 +247,11 @@ class _Receiving:
         settings = self.settings
         name = settings.name or f"spool-{self.spool.uuid}"
         intake = Intake(
-            self.spool.frames, settings.max_message_bytes, settings.max_group_bytes, max(1, settings.credit // 2)
+            self.spool.frames,
+            settings.max_message_bytes,
+            settings.max_group_bytes,
+            max(1, settings.credit // 2),
+            self._stir,
         )
         async with (
             settings.servers.connect(
@@ -263,7 +271,6 @@ class _Receiving:
                 close_timeout=_CLOSE_TIMEOUT_S,
             ) as inlet,
         ):
-            intake.stir = inlet.wake_waiting
             self._inlet = inlet
             self.progress.links += 1
             self.progress.server = label
