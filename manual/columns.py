@@ -41,7 +41,7 @@ def _shown(kind: EntityType) -> Iterator[Attribute]:
 def _section(kind: EntityType) -> str:
     rows = "".join(
         f"| `{row.name}`{' +' if row.extra or kind.extra else ''} | {_type(row)} | {row.unit} "
-        f"| {f'`{row.head}`' if row.head else ''} | {row.doc} |\n"
+        f"| {f'`{row.head.text}`' if row.head else ''} | {row.doc} |\n"
         for row in _shown(kind)
     )
     return f"## {kind.short}\n\n{kind.doc}\n\n{HEAD}{rows}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -14,12 +15,13 @@ import pytest
 from manual import columns as manual
 from tests.core.test_columns import Room
 from tests.house.sources import ROOT
-from trouter.columns.column import Column, Head
+from trouter.columns.column import Column, Form, Head
 from trouter.columns.links import LINK
+from trouter.columns.router import ROUTER
 from trouter.columns.rows import Rows
 from trouter.config.entities.base import DECLARED
 from trouter.config.operational import operational
-from trouter.config.schema import EntityType, shown
+from trouter.config.schema import EntityType, Kind, all_attributes_of, integer, reported, shown, string
 from trouter.config.types import TYPES, type_named, types_of
 from trouter.management.kinds import query_columns
 from trouter.management.providers.base import Listed
@@ -110,9 +112,30 @@ def test_a_provider_of_one_line_answers_with_the_columns_of_a_type(lamp: EntityT
 
 
 def test_the_columns_of_a_type_are_in_stat_the_manual_and_the_console(lamp: EntityType) -> None:
-    assert [each.head for each in fields_of(LAMP_COLUMNS, ())] == ["lit"]
+    assert [each.head for each in fields_of(LAMP_COLUMNS)] == ["lit"]
     assert "| `bulbs` + | integer | bulbs | `lit` | Bulbs that burn. |\n" in manual.page([lamp])
     assert '  "lamp":\n    | "bulbs"\n    | "room"\n' in manual.console_types([lamp])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """The attributes of an entity that no router has."""
+
+    max_books: int = integer("Books that it bears.", 7, head=Head("most", needs=False))
+    label: str = string("What is written on it.", "")
+    books: None = reported(Kind.INTEGER, "Books on it.", head=Head("books", Form.COMMAS, counter=True))
+
+
+def test_the_head_of_a_configured_attribute_is_in_its_declaration() -> None:
+    most, books = fields_of(all_attributes_of(Shelf))
+    assert (most.head, most.needs, most.reads) == ("most", "", ("maxBooks",))
+    assert (books.head, books.needs, books.counter, books.show(1234)) == ("books", "books", True, "1,234")
+    assert attributes_of((most, books)) == ("maxBooks", "books")
+
+
+def test_a_column_that_is_requested_by_its_other_name_has_its_own_head() -> None:
+    (blocked,) = (each for each in fields_of(ROUTER) if each.head == "Links Blocked")
+    assert blocked.reads == ("linksBlocked",)
 
 
 def test_the_page_and_the_types_of_the_console_are_those_of_the_declarations() -> None:

@@ -36,6 +36,7 @@ class Form(Enum):
     BLOCKED = "seconds as hh:mm:ss, a dash for none"
     YES_NO = "yes or no"
     LISTED = "a list in brackets"
+    OR_NIL = "a text, `(nil)` for an empty one"
     DASH_FOR_NONE = "a text, a dash for none"
     NOT_ZERO = "a number, nothing for zero"
     SECONDS_OF_MS = "milliseconds as seconds"
@@ -56,6 +57,8 @@ class Head:
     counter: bool = False
     #: A value other than zero is worth a look.
     alarm: bool = False
+    #: Requested by the column's other name, the one that Qpid Dispatch has.
+    by_twin: bool = False
 
 
 @dataclass(frozen=True, slots=True)

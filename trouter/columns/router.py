@@ -63,6 +63,7 @@ ROUTER: Final[tuple[Column[Router, RouterFacts], ...]] = (
         unit="links",
         graph=True,
         twin="linksBlocked",
+        head=Head("Links Blocked", alarm=True, by_twin=True),
         series=Series("links_blocked", GAUGE, "Links that have had no credit for more than 10 seconds."),
     ),
     Column(

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cache, cached_property, partial
 from typing import Any, Final, TypedDict, Unpack
 
-from trouter.columns.column import COMMON, Column, EntityId
+from trouter.columns.column import COMMON, Column, EntityId, Head
 from trouter.config.nodes import squash
 from trouter.config.point import Point
 from trouter.config.problems import SourcePosition
@@ -146,9 +146,10 @@ class Attribute:
     twin: str = ""
     #: Its points of strictness, without their subject.
     points: tuple[Point, ...] = ()
-    #: The unit of its values, and the head of its column in `trouter stat`; empty for none.
+    #: The unit of its values; empty for none.
     unit: str = ""
-    head: str = ""
+    #: Its column in `trouter stat`; None for none.
+    head: Head | None = None
     #: The value that rows and the schema show if it is not given; None for the default.
     shown: Any = None
     #: The value that rows and the schema show as Qpid Dispatch does if it is not given; another one is in force.
@@ -219,7 +220,7 @@ class Terms(TypedDict, total=False):
     old_names: tuple[str, ...]
     twin: str
     unit: str
-    head: str
+    head: Head | None
     shown: Any
     unset: Any
     older_default: Any
@@ -302,7 +303,7 @@ def shown(columns: Iterable[Column[Any, Any]]) -> tuple[Attribute, ...]:
             graph=each.graph,
             twin=each.twin,
             unit=each.unit,
-            head="" if each.head is None else each.head.text,
+            head=each.head,
             extra=each.extra,
         )
         for each in columns

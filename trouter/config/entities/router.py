@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from trouter.columns.column import Head
 from trouter.columns.router import ROUTER
 from trouter.config import files, texts
 from trouter.config.entities.base import DISTRIBUTIONS, Entity, entity
@@ -34,6 +35,7 @@ class RouterEntity(Entity):
             default_doc="the mode and 15 random characters",
             parse=texts.router_id,
             reload=RESTART,
+            head=Head("Router Id", needs=False),
         ),
         Point(
             name="not-expanded",
@@ -49,6 +51,7 @@ class RouterEntity(Entity):
             "standalone",
             values=("standalone", "interior", "edge"),
             reload=RESTART,
+            head=Head("Mode", needs=False),
         ),
         Point(
             name="no-neighbours",
@@ -64,8 +67,10 @@ class RouterEntity(Entity):
         False,
         extra=True,
     )
-    area: str = string("The only area is 0.", "0", unset=None, inert="there is one area")
-    version: None = reported(Kind.STRING, "The version of trouter.")
+    area: str = string(
+        "The only area is 0.", "0", unset=None, inert="there is one area", head=Head("Area", needs=False)
+    )
+    version: None = reported(Kind.STRING, "The version of trouter.", head=Head("Version", needs=False))
     host_name: None = reported(Kind.STRING, "The host name of the machine.")
     hello_interval_seconds: int = integer(
         "The time between two hellos to a neighbour.", 1, low=1, old_names=("helloInterval",)
@@ -86,7 +91,11 @@ class RouterEntity(Entity):
         old_names=("remoteLsMaxAge",),
     )
     worker_threads: int = integer(
-        "The number of threads of Qpid Dispatch; management shows 1.", 4, low=1, inert="trouter runs in one thread"
+        "The number of threads of Qpid Dispatch; management shows 1.",
+        4,
+        low=1,
+        inert="trouter runs in one thread",
+        head=Head("Worker Threads"),
     )
     debug_dump_file: str | None = path(
         "The file into which the router writes its state on the signal USR1.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from trouter.columns.column import Head
 from trouter.config.entities.base import DISTRIBUTIONS, Numbered, entity
 from trouter.config.point import Point, with_points
 from trouter.config.problems import Severity
@@ -101,10 +102,14 @@ class LinkRouteEntity(Numbered):
         "Matches by tokens between `.` or `/`: `*` is one token, `#` any number of them.", text_only=True, update=False
     )
     add_external_prefix: str | None = string(
-        "The router puts this text before the address that it sends to the broker.", update=False
+        "The router puts this text before the address that it sends to the broker.",
+        update=False,
+        head=Head("add-ext-prefix", needs=False),
     )
     del_external_prefix: str | None = string(
-        "The router removes this text from the beginning of the address that it sends to the broker.", update=False
+        "The router removes this text from the beginning of the address that it sends to the broker.",
+        update=False,
+        head=Head("del-ext-prefix", needs=False),
     )
     container_id: str | None = string("The container id of the broker; not together with connection.", update=False)
     connection: str | None = with_points(
@@ -133,6 +138,7 @@ class LinkRouteEntity(Numbered):
         "linkBalanced",
         values=("linkBalanced",),
         update=False,
+        head=Head("distrib", needs=False),
     )
     direction: str = choice(
         "Direction of the links: `in` for clients that send, `out` for clients that receive.",
@@ -142,10 +148,14 @@ class LinkRouteEntity(Numbered):
         required=True,
         missing="No 'direction' attribute provided - it is mandatory",
         update=False,
+        head=Head("dir", needs=False),
     )
     oper_status: None = with_points(
         reported(
-            Kind.ENUM, "Operational state: `active` while the broker is connected.", values=("inactive", "active")
+            Kind.ENUM,
+            "Operational state: `active` while the broker is connected.",
+            values=("inactive", "active"),
+            head=Head("status", needs=False),
         ),
         Point(
             name="reported-attribute",
@@ -174,6 +184,7 @@ class AutoLinkEntity(Numbered):
         "The address of the link in this network.",
         old_names=("addr",),
         twin="addr",
+        head=Head("addr", needs=False),
         required=True,
         missing="address and direction fields are mandatory",
         update=False,
@@ -183,12 +194,18 @@ class AutoLinkEntity(Numbered):
         values=DIRECTIONS,
         old_names=("dir",),
         twin="dir",
+        head=Head("dir", needs=False),
         required=True,
         missing="address and direction fields are mandatory",
         update=False,
     )
     phase: int = integer(
-        "The phase of the address.", 0, default_doc="1 for `in`, 0 for `out` and for a fallback", high=9, update=False
+        "The phase of the address.",
+        0,
+        default_doc="1 for `in`, 0 for `out` and for a fallback",
+        high=9,
+        update=False,
+        head=Head("phs", needs=False),
     )
     container_id: str | None = string("The container id of the broker; not together with connection.", update=False)
     connection: str | None = with_points(
@@ -210,16 +227,18 @@ class AutoLinkEntity(Numbered):
         default_doc="the same",
         old_names=("externalAddr",),
         twin="externalAddr",
+        head=Head("extAddr", needs=False),
         update=False,
     )
     fallback: bool = boolean("The broker receives the messages that have no other consumer.", False, update=False)
-    link_ref: None = reported(Kind.STRING, "Identity of the link.")
+    link_ref: None = reported(Kind.STRING, "Identity of the link.", head=Head("link", needs=False))
     oper_status: None = reported(
         Kind.ENUM,
         "Operational state of the link.",
         values=("inactive", "attaching", "failed", "active", "quiescing", "idle"),
+        head=Head("status", needs=False),
     )
-    last_error: None = reported(Kind.STRING, "Last error of the link.")
+    last_error: None = reported(Kind.STRING, "Last error of the link.", head=Head("lastErr", needs=False, alarm=True))
 
 
 @entity(

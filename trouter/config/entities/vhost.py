@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trouter.columns.column import Form, Head
 from trouter.config import access, files, texts
 from trouter.config.entities.base import NOTHING, Entity, Single, entity
 from trouter.config.entities.group import LEVELS, MAX_CONNECTIONS, GroupSettings
@@ -21,13 +22,18 @@ from trouter.config.schema import NEXT, boolean, choice, counter, integer, mappi
 class PolicyEntity(Single):
     """The settings for all vhosts."""
 
-    max_connections: int = integer("Connections open at once, of all listeners.", MAX_CONNECTIONS)
+    max_connections: int = integer(
+        "Connections open at once, of all listeners.",
+        MAX_CONNECTIONS,
+        head=Head("Maximum Concurrent Connections", needs=False),
+    )
     max_message_size: int = with_points(
         integer(
             "The largest message in bytes on connections that have a vhost, if neither the group nor the vhost sets "
             "one; 0 means no limit.",
             0,
             high=2**63 - 1,
+            head=Head("Maximum Message Size"),
         ),
         Point(
             name="idle-message-size",
@@ -40,7 +46,9 @@ class PolicyEntity(Single):
         ),
     )
     enable_vhost_policy: bool = with_points(
-        boolean("Apply the rules of its vhost to every connection.", False),
+        boolean(
+            "Apply the rules of its vhost to every connection.", False, head=Head("Enable Vhost Policy", needs=False)
+        ),
         Point(
             name="vhost-policy",
             compatible="no, unless it is given: the rules of vhosts apply to no connection",
@@ -51,13 +59,16 @@ class PolicyEntity(Single):
         ),
     )
     enable_vhost_name_patterns: bool = boolean(
-        "Names of vhosts are patterns: `*` is one token, `#` any number of them.", False
+        "Names of vhosts are patterns: `*` is one token, `#` any number of them.",
+        False,
+        head=Head("Enable Vhost Name Patterns", needs=False),
     )
     policy_dir: str = with_points(
         path(
             "A directory; the vhosts in its files `*.json`, taken in the order of their names, are read too.",
             "",
             parse=files.directory,
+            head=Head("Policy Directory", Form.OR_NIL, needs=False),
         ),
         Point(
             name="writable-by-others",
@@ -68,7 +79,9 @@ class PolicyEntity(Single):
         ),
     )
     default_vhost: str = string(
-        "The vhost of connections that ask for a vhost that does not exist; empty: the router refuses them.", "$default"
+        "The vhost of connections that ask for a vhost that does not exist; empty: the router refuses them.",
+        "$default",
+        head=Head("Default Vhost", Form.OR_NIL, needs=False),
     )
     oversize_action: str = choice(
         "What the router ends after a message that is too large: the link, or the connection, as Qpid Dispatch does.",
@@ -110,13 +123,21 @@ class PolicyEntity(Single):
         high=86400,
         extra=True,
     )
-    connections_processed: None = counter("Connections accepted or refused.")
-    connections_denied: None = counter("Connections refused.")
-    connections_current: None = counter("Connections open now.")
-    links_denied: None = counter("Links refused.")
-    max_message_size_denied: None = counter("Messages refused because they were too large.")
+    connections_processed: None = counter(
+        "Connections accepted or refused.", head=Head("Connections Processed", needs=False, counter=True)
+    )
+    connections_denied: None = counter(
+        "Connections refused.", head=Head("Connections Denied", needs=False, counter=True, alarm=True)
+    )
+    connections_current: None = counter("Connections open now.", head=Head("Connections Current", needs=False))
+    links_denied: None = counter("Links refused.", head=Head("Links Denied", needs=False, counter=True, alarm=True))
+    max_message_size_denied: None = counter(
+        "Messages refused because they were too large.",
+        head=Head("Maximum Message Size Denied", counter=True, alarm=True),
+    )
     total_denials: None = counter(
-        "Denials in total: of connections over a limit, sessions, links, and messages too large."
+        "Denials in total: of connections over a limit, sessions, links, and messages too large.",
+        head=Head("Total Denials", needs=False, counter=True, alarm=True),
     )
     vhost_connections_denied: None = counter("Connections that the policy refused when they opened.", extra=True)
     messages_denied: None = counter("Messages on anonymous links, refused because of their address.", extra=True)
@@ -124,8 +145,8 @@ class PolicyEntity(Single):
     management_denied: None = counter("Requests refused by the agent.", extra=True)
 
 
-def limit(doc: str) -> Any:
-    return integer(doc, MAX_CONNECTIONS, high=MAX_CONNECTIONS, extra=False)
+def limit(doc: str, name: str) -> Any:
+    return integer(doc, MAX_CONNECTIONS, high=MAX_CONNECTIONS, extra=False, head=Head(name, needs=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,22 +158,29 @@ class _Vhost(Entity):
         old_names=("id",),
         required=True,
         update=False,
+        head=Head("hostname", needs=False),
     )
     aliases: tuple[str, ...] = string(
         "Other host names for it, separated by commas.", (), parse=access.aliases, entries=True
     )
-    max_connections: int = limit("Connections open at once.")
+    max_connections: int = limit("Connections open at once.", "maxConnections")
     max_message_size: int | None = integer(
-        "The largest message in bytes; 0 means no limit.", default_doc="the policy's", high=2**63 - 1
+        "The largest message in bytes; 0 means no limit.",
+        default_doc="the policy's",
+        high=2**63 - 1,
+        head=Head("maxMessageSize"),
     )
-    max_connections_per_user: int = limit("Connections of one user open at once.")
+    max_connections_per_user: int = limit("Connections of one user open at once.", "maxConnectionsPerUser")
     max_connections_per_host: int = integer(
         "Connections from one host open at once.",
         MAX_CONNECTIONS,
         high=MAX_CONNECTIONS,
         old_names=("maxConnectionsPerRemoteHost",),
+        head=Head("maxConnectionsPerHost", needs=False),
     )
-    allow_unknown_user: bool = boolean("A user that no group names belongs to the group `$default`.", False)
+    allow_unknown_user: bool = boolean(
+        "A user that no group names belongs to the group `$default`.", False, head=Head("allowUnknownUser", needs=False)
+    )
     apply_to: str = choice(
         "Which connections a change of these rules applies to: all, or those that open afterwards.",
         "all",

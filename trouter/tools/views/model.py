@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from trouter.columns.column import Column, Form
+from trouter.config.schema import Attribute
 from trouter.tools import formats
 from trouter.tools.words import PREFIX
 
@@ -73,6 +74,7 @@ _FORMATS: Final = {
     Form.BLOCKED: formats.blocked,
     Form.YES_NO: formats.yes_or_no,
     Form.LISTED: formats.listed,
+    Form.OR_NIL: formats.or_nil,
     Form.DASH_FOR_NONE: formats.dash_for_none,
     Form.NOT_ZERO: formats.not_zero,
     Form.SECONDS_OF_MS: formats.seconds_of_ms,
@@ -81,13 +83,13 @@ _FORMATS: Final = {
 
 
 def fields_of(
-    columns: Sequence[Column[Any, Any]], first: Sequence[str | Field], *, others: bool = True
+    columns: Iterable[Column[Any, Any] | Attribute], first: Sequence[str | Field] = (), *, others: bool = True
 ) -> tuple[Field, ...]:
-    """Return the fields of the columns with a head: ``first``, each a head or a field, then the ``others``."""
+    """Return the fields of the columns or attributes with a head: ``first``, heads or fields, then the ``others``."""
     found = {
         head.text: attribute(
             head.text,
-            column.name,
+            column.twin if head.by_twin else column.name,
             _FORMATS[head.form],
             needs=head.needs,
             detail=head.detail,

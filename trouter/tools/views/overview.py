@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trouter.columns.process import ALLOCATOR
-from trouter.columns.router import ROUTER
+from trouter.config.entities import PolicyEntity, RouterEntity
 from trouter.tools import formats
 
 from .model import Field, Listing, Request, Row, Rows, View, attribute, attributes_of, fields_of, simple
@@ -18,42 +18,22 @@ def _resident(row: Row) -> object:
 
 #: In the order of qdstat; other columns with a head follow.
 ROUTER_FIELDS = fields_of(
-    ROUTER,
+    RouterEntity.type.own,
     (
-        attribute("Version", "version"),
-        attribute("Mode", "mode"),
-        attribute("Router Id", "id"),
-        attribute("Worker Threads", "workerThreads", needs=True),
-        "Uptime",
+        "Version", "Mode", "Router Id", "Worker Threads", "Uptime",
         Field("VmSize", _resident, formats.size, needs="memoryUsage"),
-        attribute("Area", "area"),
+        "Area",
         "Link Routes", "Auto Links", "Links", "Nodes", "Addresses", "Connections", "Presettled Count",
         "Dropped Presettled Count", "Accepted Count", "Rejected Count", "Released Count", "Modified Count",
         "Deliveries Delayed > 1sec", "Deliveries Delayed > 10sec", "Deliveries Stuck > 10sec",
-        "Deliveries to Fallback",
-        attribute("Links Blocked", "linksBlocked", needs=True, alarm=True),
+        "Deliveries to Fallback", "Links Blocked",
         "Ingress Count", "Egress Count", "Transit Count",
         "Deliveries from Route Container", "Deliveries to Route Container",
     ),
 )  # fmt: skip
 
-POLICY_SETTINGS = (
-    attribute("Maximum Concurrent Connections", "maxConnections"),
-    attribute("Maximum Message Size", "maxMessageSize", needs=True),
-    attribute("Enable Vhost Policy", "enableVhostPolicy"),
-    attribute("Enable Vhost Name Patterns", "enableVhostNamePatterns"),
-    attribute("Policy Directory", "policyDir", formats.or_nil),
-    attribute("Default Vhost", "defaultVhost", formats.or_nil),
-)
-
-POLICY_STATUS = (
-    attribute("Connections Processed", "connectionsProcessed", counter=True),
-    attribute("Connections Denied", "connectionsDenied", counter=True, alarm=True),
-    attribute("Connections Current", "connectionsCurrent"),
-    attribute("Links Denied", "linksDenied", counter=True, alarm=True),
-    attribute("Maximum Message Size Denied", "maxMessageSizeDenied", needs=True, counter=True, alarm=True),
-    attribute("Total Denials", "totalDenials", counter=True, alarm=True),
-)
+POLICY_SETTINGS = fields_of(row for row in PolicyEntity.type.own if row.settable)
+POLICY_STATUS = fields_of(row for row in PolicyEntity.type.own if not row.settable)
 
 
 def _pool(row: Row) -> str:

@@ -4,39 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .lookup import is_address
-from .model import Field, Filter, Listing, Request, Row, Rows, View, attribute, simple
+from trouter.config.entities import AutoLinkEntity, LinkRouteEntity
 
-AUTO_LINK_FIELDS = (
-    attribute("addr", "address"),
-    attribute("dir", "direction"),
-    attribute("phs", "phase"),
-    attribute("extAddr", "externalAddress"),
-    attribute("link", "linkRef"),
-    attribute("status", "operStatus"),
-    attribute("lastErr", "lastError", alarm=True),
-)
+from .lookup import is_address
+from .model import Field, Filter, Listing, Request, Row, Rows, View, attributes_of, fields_of, simple
+
+AUTO_LINK_FIELDS = fields_of(AutoLinkEntity.type.own)
 
 
 def _prefix_or_pattern(row: Row) -> object:
     return row.get("prefix") or row.get("pattern")
 
 
-LINK_ROUTE_FIELDS = (
-    Field("address", _prefix_or_pattern),
-    attribute("dir", "direction"),
-    attribute("distrib", "distribution"),
-    attribute("status", "operStatus"),
-)
-LINK_ROUTE_PREFIXES = (
-    attribute("add-ext-prefix", "addExternalPrefix"),
-    attribute("del-ext-prefix", "delExternalPrefix"),
-)
+_PREFIXES = ("addExternalPrefix", "delExternalPrefix")
+#: In the order of qdstat, the prefixes last.
+LINK_ROUTE_FIELDS = fields_of(
+    LinkRouteEntity.type.own,
+    (
+        Field("address", _prefix_or_pattern, reads=("prefix", "pattern")),
+        "dir", "distrib", "status", "add-ext-prefix", "del-ext-prefix",
+    ),
+)  # fmt: skip
 
 
 def _link_routes(answers: Sequence[Rows]) -> list[Listing]:
-    prefixed = any(row.get("addExternalPrefix") or row.get("delExternalPrefix") for row in answers[0])
-    fields = LINK_ROUTE_FIELDS + LINK_ROUTE_PREFIXES if prefixed else LINK_ROUTE_FIELDS
+    prefixed = any(row.get(name) for row in answers[0] for name in _PREFIXES)
+    fields = [each for each in LINK_ROUTE_FIELDS if prefixed or not {*_PREFIXES}.intersection(each.reads)]
     return simple("Link Routes", fields, sort="address", empty="Link Routes\nNo Link Routes found")(answers)
 
 
@@ -44,13 +37,7 @@ AUTO_LINKS = View(
     "autolinks",
     ("--autolinks",),
     "show auto links",
-    (
-        Request(
-            "router.config.autoLink",
-            ("address", "direction", "phase", "externalAddress", "linkRef", "operStatus", "lastError"),
-            limited=True,
-        ),
-    ),
+    (Request("router.config.autoLink", attributes_of(AUTO_LINK_FIELDS), limited=True),),
     simple("AutoLinks", AUTO_LINK_FIELDS, sort="addr", empty="AutoLinks\nNo AutoLinks found"),
     filters={"address": Filter(lambda row, wanted, _: is_address(str(row.get("address")), wanted))},
 )
@@ -62,7 +49,7 @@ LINK_ROUTES = View(
     (
         Request(
             "router.config.linkRoute",
-            ("prefix", "direction", "distribution", "operStatus", "pattern", "addExternalPrefix", "delExternalPrefix"),
+            attributes_of(LINK_ROUTE_FIELDS, last=("pattern", *_PREFIXES)),
             limited=True,
         ),
     ),

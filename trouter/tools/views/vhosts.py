@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from trouter.columns.security import VHOST
+from trouter.config.entities import VhostEntity
 from trouter.tools import formats
 
 from .lookup import Lookup
@@ -24,12 +25,7 @@ def _is_vhost(row: Row, wanted: str, _: Lookup) -> bool:
 _FILTERS = {"vhost": Filter(_is_vhost)}
 
 VHOST_FIELDS = (
-    attribute("hostname", "hostname"),
-    attribute("maxConnections", "maxConnections"),
-    attribute("maxMessageSize", "maxMessageSize", needs=True),
-    attribute("maxConnectionsPerUser", "maxConnectionsPerUser"),
-    attribute("maxConnectionsPerHost", "maxConnectionsPerHost"),
-    attribute("allowUnknownUser", "allowUnknownUser"),
+    *fields_of(VhostEntity.type.own),
     Field("groups", lambda row: len(_mapping(row.get("groups")))),
 )
 
@@ -112,7 +108,7 @@ def _group_schema(schema: object) -> Rows:
     return [_mapping(_mapping(types.get("vhostUserGroupSettings")).get("attributes"))]
 
 
-STATS_FIELDS = fields_of(VHOST, ())
+STATS_FIELDS = fields_of(VHOST)
 USER_FIELDS = (
     attribute("vhost", "vhost"),
     attribute("user", "user"),
