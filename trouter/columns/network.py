@@ -92,7 +92,7 @@ NODE: Final[tuple[Column[None, NodeFacts], ...]] = (
         "Cost of the path to the router.",
         lambda _, node: node.cost,
         optional=True,
-        head=Head("cost", Form.NOT_ZERO, needs=False, detail=True),
+        head=Head("cost", Form.NONE_FOR_ZERO, needs=False, detail=True),
     ),
     Column(
         "lastTopoChange",

@@ -76,16 +76,6 @@ def yes_or_no(value: object) -> str:
     return "yes" if value else "no"
 
 
-def dash_for_none(value: object) -> str:
-    """Return a text; a dash for none or an empty one."""
-    return plain(value or "-")
-
-
-def not_zero(value: object) -> str:
-    """Return a number; nothing for zero."""
-    return plain(value or None)
-
-
 def seconds_of_ms(value: object) -> str:
     """Return milliseconds as the text of seconds; nothing for what is no number."""
     found = number(value)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from trouter.columns.column import Column, Form
+from trouter.columns.column import Column, Form, Head
 from trouter.config.schema import Attribute
 from trouter.tools import formats
 from trouter.tools.words import PREFIX
@@ -75,32 +75,38 @@ _FORMATS: Final = {
     Form.YES_NO: formats.yes_or_no,
     Form.LISTED: formats.listed,
     Form.OR_NIL: formats.or_nil,
-    Form.DASH_FOR_NONE: formats.dash_for_none,
-    Form.NOT_ZERO: formats.not_zero,
     Form.SECONDS_OF_MS: formats.seconds_of_ms,
     Form.DATE_OF_MS: formats.date_of_ms,
 }
+
+
+#: The value in place of none, an empty text or zero, of the forms that have one.
+_INSTEAD: Final = {Form.DASH_FOR_NONE: "-", Form.NONE_FOR_ZERO: None}
 
 
 def fields_of(
     columns: Iterable[Column[Any, Any] | Attribute], first: Sequence[str | Field] = (), *, others: bool = True
 ) -> tuple[Field, ...]:
     """Return the fields of the columns or attributes with a head: ``first``, heads or fields, then the ``others``."""
-    found = {
-        head.text: attribute(
-            head.text,
-            column.twin if head.by_twin else column.name,
-            _FORMATS[head.form],
-            needs=head.needs,
-            detail=head.detail,
-            counter=head.counter,
-            alarm=head.alarm,
-        )
-        for column in columns
-        if (head := column.head) is not None
-    }
+    found = {head.text: _field_of(column, head) for column in columns if (head := column.head) is not None}
     placed = [each if isinstance(each, Field) else found.pop(each) for each in first]
     return (*placed, *found.values()) if others else tuple(placed)
+
+
+def _field_of(column: Column[Any, Any] | Attribute, head: Head) -> Field:
+    found = attribute(
+        head.text,
+        column.twin if head.by_twin else column.name,
+        _FORMATS.get(head.form, formats.plain),
+        needs=head.needs,
+        detail=head.detail,
+        counter=head.counter,
+        alarm=head.alarm,
+    )
+    if head.form not in _INSTEAD:
+        return found
+    instead = _INSTEAD[head.form]
+    return replace(found, value=lambda row: found.value(row) or instead)
 
 
 def attributes_of(fields: Iterable[Field], last: Iterable[str] = ()) -> tuple[str, ...]:
