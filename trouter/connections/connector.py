@@ -29,6 +29,7 @@ from .failover import FailoverList, allowed_hosts
 from .lifetime import DialledLifetime, Lifetime
 from .listen import ConnectionNumbers
 from .peer import Peer
+from .serving import serve
 from .shared import PeerSettings, Services
 
 DIAL_TIMEOUT_S: Final = 20.0
@@ -169,7 +170,7 @@ class Connector:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._follow_open, peer, lifetime)
-                await peer.run()
+                await serve(peer)
                 nursery.cancel_scope.cancel()
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)

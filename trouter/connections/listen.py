@@ -22,6 +22,7 @@ from trouter.wire.performatives import Error
 
 from .lifetime import Lifetime
 from .peer import Peer
+from .serving import serve
 from .settings import listener_settings
 from .shared import Services
 
@@ -150,7 +151,7 @@ class Listener(AcceptingListener):
                 handshakes.watch(newcomer, peer)
                 del newcomer  # the peer forgets it at its open
                 self.peers.add(peer)
-                await peer.run()
+                await serve(peer)
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:

@@ -1,19 +1,15 @@
-"""One connection, accepted or dialled: the seven objects that it consists of, its nursery, its events, and its end.
+"""One connection, accepted or dialled: the seven objects that it consists of, what it is for the other rooms, its end.
 
 These are, besides the engine's: ``Peer``, its lifetime and its login (``auth/login.py`` or ``dialled``), which it is
 made with, the record, the stream over the socket, and, once the peer's open is admitted, the membership and the
 sessions with their links. Each is complete when it is made. None of them refers to the peer, so that everything is
-freed as soon as the peer has ended.
-
-The poller reads and routes (``stream``). The task of ``run`` handles the rare events, and nothing more is read until it
-has. Its nursery holds the tasks of sessions that wait for answers. Whatever ends the peer ends all tasks.
+freed as soon as the peer has ended. ``serving`` has the task that handles the connection's events.
 """
 
 from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -23,19 +19,12 @@ import trio
 from trouter.columns.connections import CONNECTION, Moment
 from trouter.columns.rows import Rows
 from trouter.core.containers import Container, DetachReason
-from trouter.core.links import Endpoint
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTE_CONTAINER
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
-    ConnectionOpened,
-    Event,
-    LinkAttached,
-    LinkDetached,
-    SessionBegun,
-    SessionEnded,
 )
 from trouter.engine.link_base import Link
 from trouter.engine.session import Session
@@ -50,7 +39,7 @@ from trouter.wire.performatives import Error, Open
 from .lifetime import DialledLifetime, Lifetime
 from .membership import Membership
 from .opening import OpenAdmission, OpenRefused, first_open, limit_by_group
-from .peer_login import LoginFailed, PeerLogin
+from .peer_login import PeerLogin
 from .shared import PeerSettings, Services
 from .states import PeerState, PeerStep
 from .stream import Stream
@@ -64,11 +53,11 @@ core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
 class Peer:
-    """Serves one connection until it ends; for the other rooms it is a ``net.view.ConnectionView``."""
+    """One connection; for the other rooms it is a ``net.view.ConnectionView``."""
 
     __slots__ = (
-        "_hub", "_security", "_services", "_settings", "_timer", "engine", "facts", "lifetime", "login", "membership",
-        "record", "stream",
+        "_timer", "engine", "facts", "lifetime", "login", "membership", "record", "security", "services", "settings",
+        "stream",
     )  # fmt: skip
 
     def __init__(
@@ -82,10 +71,9 @@ class Peer:
         login: PeerLogin,
     ) -> None:
         self.facts = facts
-        self._security = security
-        self._settings = settings
-        self._services = services
-        self._hub = services.hub
+        self.security = security
+        self.settings = settings
+        self.services = services
         self.lifetime = lifetime
         self.login = login
         own_open = first_open(settings, facts.connection_id)
@@ -106,121 +94,11 @@ class Peer:
         #: The timer of heartbeats and idle time-out; None without both, and until the peer is admitted.
         self._timer: Timer | None = None
 
-    # --- the task
+    # --- its beginning and its end, called by ``serving``
 
-    async def run(self) -> None:
-        """Serve until the connection ends; then settle its links and deliveries."""
-        lifetime, stream, engine = self.lifetime, self.stream, self.engine
-        try:
-            async with trio.open_nursery() as nursery:
-                self._hub.flush()  # the first octets of an outgoing connection
-                began_s = trio.current_time() if self._security.began_s is None else self._security.began_s
-                timeout_s = self._settings.handshake_timeout_s
-                with lifetime.scope as serving:
-                    serving.deadline = began_s + timeout_s
-                    await self._receive_early(nursery)
-                    await self._serve(nursery)
-                if serving.cancelled_caught and lifetime.opened and trio.current_time() >= self.login.expires_at_s:
-                    self._expire()
-                ordered = lifetime.opened or stream.gone or lifetime.is_ending or engine.finished
-                if serving.cancelled_caught and not ordered:
-                    lifetime.log_failure(f"timed out: no open within {timeout_s:g} s")
-                elif not stream.gone:
-                    engine.close(lifetime.farewell)
-                    self._hub.flush()
-                if self.membership is not None:
-                    await self.membership.lose_links_in_turns(self)
-                if not stream.gone:
-                    await stream.linger()
-                nursery.cancel_scope.cancel()
-        finally:
-            self._release()
-
-    async def _receive_early(self, nursery: trio.Nursery) -> None:
-        """Process the bytes that were read before the peer was made."""
-        self._hub.update_clock()
-        if self.stream.receive_early(self._security.early):
-            self._hub.flush()
-            await self._handle_events(nursery)
-            await self.stream.wait_for_room()
-
-    async def _serve(self, nursery: trio.Nursery) -> None:
-        """Let the poller read, and handle the events of a read before the next one."""
-        while not (self.engine.finished or self.stream.gone):
-            await self.stream.wait_for_events()
-            await self._handle_events(nursery)
-            await self.stream.wait_for_room()
-
-    def _release(self) -> None:
-        """Undo what made the connection, in the inverse order; not async, so that no cancellation can skip it."""
-        services, number = self._services, self.number
-        self.stream.stop()
-        if self._timer is not None:
-            services.timers.cancel(self._timer)
-        services.connections.remove(number)
-        if self.membership is not None:
-            self.membership.unregister(self)
-        self.login.close()
-        self._hub.flush()
-        self.record.close(self, self.lifetime.farewell)
-        self.engine.forget()
-        self.stream.close()
-        self.lifetime.forget()
-        if self.lifetime.opened:
-            core_log.info("%s Connection Closed", self.lifetime.label)
-
-    # --- events
-
-    async def _handle_events(self, nursery: trio.Nursery) -> None:
-        engine = self.engine
-        while engine.events:
-            events = engine.events[:]
-            engine.events.clear()
-            for event in events:
-                if not self.lifetime.is_ending:  # else everything is ignored
-                    await self._handle(event, nursery)
-            self._hub.flush()
-            if engine.has_more:
-                await trio.lowlevel.checkpoint()
-                await self.stream.wait_for_room()
-                engine.receive_data(b"")
-
-    async def _handle(self, event: Event, nursery: trio.Nursery) -> None:
-        membership = self.membership
-        if isinstance(event, ConnectionOpened):
-            self._open(event.open)
-        elif isinstance(event, ConnectionClosed):
-            self._close(event)
-        elif membership is None:
-            await self._log_in(event)
-        elif isinstance(event, LinkAttached):
-            await membership.sessions.answer_link_event(event, nursery)
-        elif isinstance(event, LinkDetached):
-            self._note_detach(event, membership)
-            if not self.lifetime.is_ending:
-                await membership.sessions.answer_link_event(event, nursery)
-        elif isinstance(event, SessionBegun):
-            membership.sessions.answer_begin(event.session, ours=event.begin.remote_channel is not None)
-        elif isinstance(event, SessionEnded):
-            membership.sessions.note_session_end(event)
-
-    async def _log_in(self, event: Event) -> None:
-        """Answer an event of the login; then the peer's input goes on."""
-        try:
-            with self.stream.noticing_absence():
-                goes_on = await self.login.take_step(event)
-        except LoginFailed as failed:
-            self.stream.lose(str(failed))
-            return
-        if goes_on:
-            self._hub.update_clock()
-            if self.login.outgoing:
-                self.engine.open()
-            self.engine.receive_data(b"")
-
-    def _open(self, remote: Open) -> None:
+    def open(self, remote: Open) -> None:
         """Admit the peer if the policy allows it, and register the connection with the router's parts."""
-        settings, services, login, engine = self._settings, self._services, self.login, self.engine
+        settings, services, login, engine = self.settings, self.services, self.login, self.engine
         login.note_open()
         try:
             self.membership = membership = self._admit(remote)
@@ -244,18 +122,19 @@ class Peer:
         self.record.open(self, remote)
         membership.offer_uplink(self)
         if settings.role in (ROUTE_CONTAINER, "inter-router"):
-            self._hub.router.container_came(self.as_container())
+            self.services.hub.router.container_came(self.as_container())
 
     def _admit(self, remote: Open) -> Membership:
         """Return the part in the router of a connection whose peer sent ``remote`` and may open; OpenRefused."""
-        settings, login = self._settings, self.login
-        tenant, policy = self._admission(remote).admit(self)
+        settings, login = self.settings, self.login
+        judge = OpenAdmission(self.facts, settings, self.services, login, remote.hostname)
+        tenant, policy = judge.admit(self)
         components = settings.logged_components
         log = MessageLog(components, partial(_log_message, self.lifetime.label)) if components else None
         return Membership(
             self.facts,
             settings,
-            self._services,
+            self.services,
             self.engine,
             self.lifetime,
             remote,
@@ -266,10 +145,8 @@ class Peer:
             outgoing=login.outgoing,
         )
 
-    def _admission(self, remote: Open) -> OpenAdmission:
-        return OpenAdmission(self.facts, self._settings, self._services, self.login, remote.hostname)
-
-    def _close(self, event: ConnectionClosed) -> None:
+    def note_close(self, event: ConnectionClosed) -> None:
+        """Note and answer the close of the peer, or of the engine because of its fault."""
         if event.fault is not None:
             self.record.note_end("local", event.fault.condition)
             self.lifetime.log_failure(str(event.fault))
@@ -277,19 +154,6 @@ class Peer:
             self.record.note_end("peer", "" if event.error is None else event.error.condition)
             self.lifetime.note_close(event.error)
         self.engine.close()
-
-    def _note_detach(self, event: LinkDetached, membership: Membership) -> None:
-        """End a dialled connection if the peer detached the control link: without it the connection is useless."""
-        trunk = membership.trunk
-        if self.outgoing and trunk is not None and trunk.is_control(event.link.sink):
-            why = "for no reason" if event.error is None else f"{event.error.condition} {event.error.description or ''}"
-            self.lifetime.give_up(
-                f"the peer refuses links between routers ({why.rstrip()}): is its listener's role inter-router?"
-            )
-
-    def _expire(self) -> None:
-        if not self.engine.finished:
-            self.lifetime.expire()
 
     def _tick(self, now_s: float) -> float:
         """Send a heartbeat if one is due, and end the connection if it exceeded its idle time-out."""
@@ -299,11 +163,29 @@ class Peer:
             return now_s + engine.tick_period_s
         for event in engine.events:
             if isinstance(event, ConnectionClosed):
-                self._close(event)
+                self.note_close(event)
         engine.events.clear()
-        self._hub.flush()
+        self.services.hub.flush()
         self.lifetime.scope.cancel()
         return NEVER
+
+    def release(self) -> None:
+        """Undo what made the connection, in the inverse order; not async, so that no cancellation can skip it."""
+        services, number = self.services, self.number
+        self.stream.stop()
+        if self._timer is not None:
+            services.timers.cancel(self._timer)
+        services.connections.remove(number)
+        if self.membership is not None:
+            self.membership.unregister(self)
+        self.login.close()
+        self.services.hub.flush()
+        self.record.close(self, self.lifetime.farewell)
+        self.engine.forget()
+        self.stream.close()
+        self.lifetime.forget()
+        if self.lifetime.opened:
+            core_log.info("%s Connection Closed", self.lifetime.label)
 
     # --- facts for the other rooms, see ConnectionView
 
@@ -329,7 +211,7 @@ class Peer:
 
     @property
     def role(self) -> str:
-        return self._settings.role
+        return self.settings.role
 
     @property
     def outgoing(self) -> bool:
@@ -345,7 +227,7 @@ class Peer:
 
     @property
     def certificates(self) -> PeerCertificates:
-        return self._security.certificates
+        return self.security.certificates
 
     @property
     def tenant(self) -> Tenant | None:
@@ -361,7 +243,7 @@ class Peer:
 
     @property
     def link_capacity(self) -> int:
-        return self._settings.link_capacity
+        return self.settings.link_capacity
 
     @property
     def trace(self) -> bool:
@@ -370,12 +252,6 @@ class Peer:
     @trace.setter
     def trace(self, wanted: bool) -> None:
         self.record.decide_frames(wanted, midway=self.lifetime.opened)
-
-    def links(self) -> Iterator[int]:
-        for session in self.engine.sessions():
-            for link in session.all_links():
-                if isinstance(link.sink, Endpoint):
-                    yield link.sink.identity
 
     def about(self) -> dict[str, Any]:
         remote, membership = self.engine.remote_open, self.membership
@@ -391,7 +267,7 @@ class Peer:
         }
 
     def row(self, now_s: float) -> dict[str, object]:
-        return _ROWS.row(Moment(self, now_s, self._services.connections.last_delivery_s(self.number, now_s)))
+        return _ROWS.row(Moment(self, now_s, self.services.connections.last_delivery_s(self.number, now_s)))
 
     def received_bytes(self) -> int:
         return self.record.bytes_in
@@ -399,7 +275,7 @@ class Peer:
     # --- orders of the other rooms, see ConnectionView
 
     def force_close(self, error: Error) -> None:
-        self._services.connections.remove(self.number)
+        self.services.connections.remove(self.number)
         self.lifetime.end(error, PeerStep.DELETE)
 
     def turn_out(self, error: Error) -> None:
@@ -414,11 +290,13 @@ class Peer:
         if membership is None or remote is None or self.lifetime.is_ending or self.engine.finished:
             return  # it is ending
         tenant = "" if membership.tenant is None else membership.tenant.name
-        if not self._admission(remote).stays(tenant, vhost):
+        if not OpenAdmission(self.facts, self.settings, self.services, self.login, remote.hostname).stays(
+            tenant, vhost
+        ):
             self.lifetime.end(TENANT_CHANGED)
             return
         membership.sessions.apply_policy()
-        self._hub.flush()
+        self.services.hub.flush()
 
     def follow_log(self) -> None:
         self.record.follow_log(midway=self.lifetime.opened)
@@ -433,7 +311,7 @@ class Peer:
 
     def as_container(self) -> Container:
         assert self.membership is not None  # noqa: S101 - only open connections are asked
-        return self.membership.sessions.as_container(self._settings.given_name)
+        return self.membership.sessions.as_container(self.settings.given_name)
 
     def begin_own_sessions(self, count: int) -> list[Session]:
         assert self.membership is not None  # noqa: S101 - only open connections are asked

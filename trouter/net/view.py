@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -98,9 +97,6 @@ class ConnectionView(Protocol):
     @property
     def closing(self) -> bool:
         """True if an operator or the process ended it."""
-
-    def links(self) -> Iterator[int]:
-        """Yield the identities of its links."""
 
     def about(self) -> dict[str, Any]:
         """Return the fields common to all records about the connection."""

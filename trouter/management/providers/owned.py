@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from trouter.core.links import Endpoint
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
 from trouter.management.ports import Control
@@ -66,8 +67,11 @@ class OwnLinks(Owned):
     """The links of the tenant's connections, by number."""
 
     def keys(self) -> Sequence[int]:
-        identities = (identity for each in self._connections().values() for identity in each.links())
-        return sorted(identity for identity in identities if identity in self._router.links)
+        sessions = (session for each in self._connections().values() for session in each.engine.sessions())
+        sinks = (link.sink for session in sessions for link in session.all_links())
+        return sorted(
+            sink.identity for sink in sinks if isinstance(sink, Endpoint) and sink.identity in self._router.links
+        )
 
     def is_own(self, key: int) -> bool:
         endpoint = self._router.links.get(key)

@@ -1,0 +1,134 @@
+"""The task of one connection: its nursery, its events, and its end.
+
+The poller reads and routes (``stream``). The task handles the rare events, and nothing more is read until it has. Its
+nursery holds the tasks of sessions that wait for answers. Whatever ends the connection ends all tasks.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from trouter.engine.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    LinkAttached,
+    LinkDetached,
+    SessionBegun,
+    SessionEnded,
+)
+
+from .membership import Membership
+from .peer import Peer
+from .peer_login import LoginFailed
+
+
+async def serve(peer: Peer) -> None:
+    """Serve a connection until it ends; then settle its links and deliveries."""
+    lifetime, stream, engine, hub = peer.lifetime, peer.stream, peer.engine, peer.services.hub
+    try:
+        async with trio.open_nursery() as nursery:
+            hub.flush()  # the first octets of an outgoing connection
+            began_s = trio.current_time() if peer.security.began_s is None else peer.security.began_s
+            timeout_s = peer.settings.handshake_timeout_s
+            with lifetime.scope as serving:
+                serving.deadline = began_s + timeout_s
+                await _receive_early(peer, nursery)
+                await _receive(peer, nursery)
+            if serving.cancelled_caught and lifetime.opened and trio.current_time() >= peer.login.expires_at_s:
+                _expire(peer)
+            ordered = lifetime.opened or stream.gone or lifetime.is_ending or engine.finished
+            if serving.cancelled_caught and not ordered:
+                lifetime.log_failure(f"timed out: no open within {timeout_s:g} s")
+            elif not stream.gone:
+                engine.close(lifetime.farewell)
+                hub.flush()
+            if peer.membership is not None:
+                await peer.membership.lose_links_in_turns(peer)
+            if not stream.gone:
+                await stream.linger()
+            nursery.cancel_scope.cancel()
+    finally:
+        peer.release()
+
+
+def _expire(peer: Peer) -> None:
+    if not peer.engine.finished:
+        peer.lifetime.expire()
+
+
+async def _receive_early(peer: Peer, nursery: trio.Nursery) -> None:
+    """Process the bytes that were read before the peer was made."""
+    peer.services.hub.update_clock()
+    if peer.stream.receive_early(peer.security.early):
+        peer.services.hub.flush()
+        await _handle_events(peer, nursery)
+        await peer.stream.wait_for_room()
+
+
+async def _receive(peer: Peer, nursery: trio.Nursery) -> None:
+    """Let the poller read, and handle the events of a read before the next one."""
+    while not (peer.engine.finished or peer.stream.gone):
+        await peer.stream.wait_for_events()
+        await _handle_events(peer, nursery)
+        await peer.stream.wait_for_room()
+
+
+async def _handle_events(peer: Peer, nursery: trio.Nursery) -> None:
+    engine = peer.engine
+    while engine.events:
+        events = engine.events[:]
+        engine.events.clear()
+        for event in events:
+            if not peer.lifetime.is_ending:  # else everything is ignored
+                await _handle(peer, event, nursery)
+        peer.services.hub.flush()
+        if engine.has_more:
+            await trio.lowlevel.checkpoint()
+            await peer.stream.wait_for_room()
+            engine.receive_data(b"")
+
+
+async def _handle(peer: Peer, event: Event, nursery: trio.Nursery) -> None:
+    membership = peer.membership
+    if isinstance(event, ConnectionOpened):
+        peer.open(event.open)
+    elif isinstance(event, ConnectionClosed):
+        peer.note_close(event)
+    elif membership is None:
+        await _log_in(peer, event)
+    elif isinstance(event, LinkAttached):
+        await membership.sessions.answer_link_event(event, nursery)
+    elif isinstance(event, LinkDetached):
+        _note_detach(peer, event, membership)
+        if not peer.lifetime.is_ending:
+            await membership.sessions.answer_link_event(event, nursery)
+    elif isinstance(event, SessionBegun):
+        membership.sessions.answer_begin(event.session, ours=event.begin.remote_channel is not None)
+    elif isinstance(event, SessionEnded):
+        membership.sessions.note_session_end(event)
+
+
+async def _log_in(peer: Peer, event: Event) -> None:
+    """Answer an event of the login; then the peer's input goes on."""
+    try:
+        with peer.stream.noticing_absence():
+            goes_on = await peer.login.take_step(event)
+    except LoginFailed as failed:
+        peer.stream.lose(str(failed))
+        return
+    if goes_on:
+        peer.services.hub.update_clock()
+        if peer.login.outgoing:
+            peer.engine.open()
+        peer.engine.receive_data(b"")
+
+
+def _note_detach(peer: Peer, event: LinkDetached, membership: Membership) -> None:
+    """End a dialled connection if the peer detached the control link: without it the connection is useless."""
+    trunk = membership.trunk
+    if peer.outgoing and trunk is not None and trunk.is_control(event.link.sink):
+        why = "for no reason" if event.error is None else f"{event.error.condition} {event.error.description or ''}"
+        peer.lifetime.give_up(
+            f"the peer refuses links between routers ({why.rstrip()}): is its listener's role inter-router?"
+        )
