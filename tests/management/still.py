@@ -35,6 +35,10 @@ class StillControl:
         self.allowed = Rights("admin")
         self.refusals: list[tuple[int, str]] = []
 
+    @property
+    def running(self) -> StillControl:
+        return self
+
     async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
         if self.gate is not None:
             self.waiting += 1

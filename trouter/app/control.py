@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import trio
 
-from trouter import logs
-from trouter.admission.decisions import Decisions
-from trouter.admission.guard import Lockouts
-from trouter.admission.memory_shares import shares
-from trouter.backbone.topology import Topology
 from trouter.backbone.uplinks import Uplinks
-from trouter.columns.security import DenialFacts, VhostFacts
 from trouter.config import (
     AutoLinkEntity,
     BindingEntity,
@@ -50,19 +44,17 @@ from trouter.config.problems import Severity
 from trouter.connections.connectors import Connectors
 from trouter.connections.listen import Listener
 from trouter.connections.listeners import Listeners, Standing
-from trouter.connections.registry import Connections
-from trouter.management.ports import ReloadReport, Rights
+from trouter.management.ports import ReloadReport
 from trouter.net.parts import Change
 from trouter.net.sockets import ListenError
-from trouter.policy.explain import explained
 from trouter.telemetry.change_records import ChangeRecords
-from trouter.telemetry.recorder import Denials
 from trouter.wire.performatives import Error
 
 from .consumers import Consumers
 from .pending import Unfit
 from .preparing import BAD_REQUEST, ConfiguredParts, Occasion, Preparation
 from .reload_report import log_reload, report_of
+from .running import Running
 from .service import Service
 from .uplink_findings import uplink_findings
 
@@ -81,10 +73,8 @@ class Control:
         parts: ConfiguredParts,
         make_listener: Callable[[Control, ListenerEntity, list[socket.socket]], Standing],
         records: ChangeRecords,
-        decisions: Decisions,
         consumers: Consumers,
-        denials: Denials,
-        topology: Topology | None = None,
+        running: Running,
         uplinks: Uplinks | None = None,
     ) -> None:
         """``read`` returns the configuration for a reload, from the source of the present one; None if it has none.
@@ -92,18 +82,15 @@ class Control:
         ``make_listener`` returns a listener on sockets that are bound, which may show this object.
         """
         self.service = Service()
+        self.running = running
         self.stopping = False
         self._configuration = configuration
         self._read = read
         self._parts = parts
         self._make_listener = make_listener
         self._change_records = records
-        self._decisions = decisions
         self._consumers = consumers
-        self._topology = topology
         self._uplinks = uplinks
-        self._lockouts = Lockouts(parts.guard.lockout)
-        self._denials = denials
         self._one_at_a_time = trio.Lock()
         #: Cache of the findings about the configuration; None until they are first evaluated for it.
         self._findings: tuple[Problem, ...] | None = None
@@ -128,60 +115,6 @@ class Control:
     def configuration(self) -> Configuration:
         """The configuration in force."""
         return self._configuration
-
-    def connections(self) -> Connections:
-        """Return the open connections, by number."""
-        return self._parts.connections
-
-    def memory(self, by: str) -> list[dict[str, object]]:
-        """Return rows of memory use in bytes: of the process, or of connections ``by`` connection, user or vhost."""
-        if by == "process":
-            return [{**self._parts.guard.memory.totals()}]
-        return shares(by, self._parts.connections.values())
-
-    def vhost_statistics(self) -> Iterator[tuple[str, VhostFacts]]:
-        """Yield each vhost with its counts, by its name."""
-        return self._parts.policy.shown_vhosts()
-
-    def rights(self, connection: int) -> Rights:
-        """Return the rights in management of the user of a connection; connection 0 is the router itself."""
-        return self._parts.policy.rights(connection)
-
-    def may_send(self, connection: int, address: str) -> bool:
-        """Return whether the user of a connection may send to an address; connection 0 is the router itself."""
-        return self._parts.policy.may_send(connection, address)
-
-    def uncovered(self, connection: int, pattern: str, direction: str) -> str | None:
-        """Return an address that a link route would take and the connection's user may not use; None if none."""
-        return self._parts.policy.uncovered(connection, pattern, direction)
-
-    def denied(self, connection: int, what: str) -> None:
-        """Record the denial of a management request, ``what``, of a connection's user."""
-        self._parts.policy.deny_management(connection, what)
-
-    def topology(self) -> Topology | None:
-        """Return the topology of the network; None if the router belongs to none."""
-        return self._topology
-
-    def lockouts(self) -> Lockouts:
-        """Return the users and hosts whose failed logins are remembered."""
-        return self._lockouts
-
-    def decisions(self) -> Decisions:
-        """Return the decisions in force about users, hosts and tenants."""
-        return self._decisions
-
-    def router_counts(self) -> Mapping[str, int]:
-        """Return counters of the process, by field of ``columns.router.RouterFacts``."""
-        return {"logins_denied": self._denials.logins_denied, "log_lines_lost": logs.book.lost}
-
-    def denials(self) -> Iterator[tuple[int, DenialFacts]]:
-        """Yield the latest denials, by number, the newest last."""
-        return self._denials.rows()
-
-    def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
-        """Return the decision of the policy in force on the connection in ``question``, with its reasons."""
-        return explained(self._parts.policy.compiled, question)
 
     def record_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Record a change of an entity that is not part of the configuration."""

@@ -133,7 +133,7 @@ class RouterSite:
         """Return the present figures of the router."""
         budget = self._services.budget
         quota_alarms, quota_alarms_raised = self._services.policy.quota_alarms()
-        engines = [each.engine for each in self._control.connections().values()]
+        engines = [each.engine for each in self._control.running.connections().values()]
         return Figures(
             totals=self._totals(),
             version=trouter.__version__,

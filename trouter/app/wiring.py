@@ -46,6 +46,7 @@ from .dump import StateDump
 from .exchanges import ConfiguredExchanges
 from .preparing import ConfiguredParts
 from .routes import ConfiguredRoutes
+from .running import Running
 
 if TYPE_CHECKING:
     from trouter.connections.connector import Connector
@@ -141,10 +142,8 @@ def assemble(
         parts,
         makers.listener,
         records,
-        decisions,
         consumers,
-        recorder.denials,
-        topology,
+        Running(parts, decisions, recorder.denials, topology),
         services.uplinks,
     )
     return Assembly(

@@ -220,7 +220,7 @@ class Agent:
             log.debug("Agent request dropped, no receiver listens on its reply-to: %s", request.summary(LOGGED))
             return False
         if not self._may_answer_at(entry, desk, request):
-            desk.node.control.denied(request.origin, f"reply-to {request.reply_to}")
+            desk.node.control.running.denied(request.origin, f"reply-to {request.reply_to}")
             return False
         return True
 
@@ -230,7 +230,7 @@ class Agent:
         closed = forwarder.standing or bool(forwarder.subscriptions)
         if not closed and all(each.connection_number == origin for each in forwarder.consumers):
             return True
-        return desk.node.control.may_send(origin, request.reply_to)
+        return desk.node.control.running.may_send(origin, request.reply_to)
 
     async def _handle(self, desk: Desk, request: Request) -> None:
         log.debug("Agent request %s", request.summary(LOGGED))
@@ -243,7 +243,7 @@ class Agent:
             with self._profile.working():
                 return await perform(node, request)
         except Forbidden as refused:
-            node.control.denied(request.origin, request.summary(LOGGED))
+            node.control.running.denied(request.origin, request.summary(LOGGED))
             return self._refuse(request, refused.status, refused.description)
         except ChangeRefused as refused:
             return self._refuse(request, refused.status, refused.description)

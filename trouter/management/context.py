@@ -31,7 +31,7 @@ class Node:
 
     def rights(self, request: Request) -> Rights:
         """Return the requester's current rights."""
-        return self.control.rights(request.origin)
+        return self.control.running.rights(request.origin)
 
 
 Operation = Callable[[Node, Request], Awaitable[Answer]]

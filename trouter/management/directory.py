@@ -65,11 +65,11 @@ _MAKERS: Final[dict[str, Maker]] = {
     "allocator": lambda kind, of: Listed(kind, Rows(ALLOCATOR, None), partial(process.pools, of.router, of.control)),
     "router.node": lambda kind, of: Listed(kind, Rows(NODE, None), partial(process.nodes, of.control)),
     "topologyChange": lambda kind, of: Listed(kind, Rows(CHANGE, None), partial(process.changes, of.control)),
-    "authLockout": lambda kind, of: process.Lifted(kind, Rows(LOCKOUT, None), of.control.lockouts),
-    "decision": lambda kind, of: process.Lifted(kind, Rows(DECISION, None), of.control.decisions),
+    "authLockout": lambda kind, of: process.Lifted(kind, Rows(LOCKOUT, None), of.control.running.lockouts),
+    "decision": lambda kind, of: process.Lifted(kind, Rows(DECISION, None), of.control.running.decisions),
     "finding": lambda kind, of: Listed(kind, Rows(FINDING, POINTS), partial(process.findings, of.control)),
-    "denial": lambda kind, of: Listed(kind, Rows(DENIAL, None), of.control.denials),
-    "vhostStats": lambda kind, of: Listed(kind, Rows(VHOST, None), of.control.vhost_statistics),
+    "denial": lambda kind, of: Listed(kind, Rows(DENIAL, None), of.control.running.denials),
+    "vhostStats": lambda kind, of: Listed(kind, Rows(VHOST, None), of.control.running.vhost_statistics),
 }
 
 

@@ -27,7 +27,7 @@ LiveUpdate = Callable[[Node, Mapping[str, Any], Found, Mapping[str, Any]], Await
 
 async def _update_connection(node: Node, attributes: Mapping[str, Any], found: Found, row: Mapping[str, Any]) -> Answer:
     """Close a connection, or trace its frames."""
-    connection = node.control.connections().get(found.key)
+    connection = node.control.running.connections().get(found.key)
     if connection is None:
         raise bad_request(f"No entity with identity={found.key}")
     for name, value in attributes.items():

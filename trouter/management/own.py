@@ -244,7 +244,7 @@ async def _explain_policy(node: Node, request: Request, **texts: str) -> Answer:
         raise bad_request("EXPLAIN-POLICY needs at least one of the properties 'vhost', 'user' and 'host'")
     if {"source", "target"} <= set(question):
         raise bad_request("EXPLAIN-POLICY explains one address: the property 'source' or 'target', not both")
-    return answer(dict(node.control.explain_policy(question)))
+    return answer(dict(node.control.running.explain_policy(question)))
 
 
 @verb(
@@ -260,10 +260,10 @@ async def _get_memory(node: Node, _: Request, by: str) -> Answer:
     if by == "address":
         return answer([asdict(each) for each in waiting_messages(node.router)])
     if by in MEMORY_BY:
-        return answer([dict(row) for row in node.control.memory(by)])
+        return answer([dict(row) for row in node.control.running.memory(by)])
     if by:
         raise bad_request(f"GET-MEMORY groups by {_GROUPINGS}, not by {shown(by)}")
-    held = owners(node.router, [each.engine for each in node.control.connections().values()])
+    held = owners(node.router, [each.engine for each in node.control.running.connections().values()])
     return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in held])
 
 

@@ -72,33 +72,14 @@ class Holdups(Protocol):
         """Remove the entity; return whether it existed."""
 
 
-class Control(Protocol):
-    """Changes to a running router. Each is done completely when the call returns, or not at all."""
-
-    @property
-    def configuration(self) -> Configuration:
-        """Return the configuration in force."""
-
-    async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
-        """Create an entity and put it into service; ChangeRefused."""
-
-    async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
-        """Change attributes of an entity, None for the default; ChangeRefused."""
-
-    async def delete(self, entity: Entity) -> None:
-        """Take an entity out of service; ChangeRefused."""
-
-    async def reload(self) -> ReloadReport:
-        """Apply the configuration file again; ChangeRefused with every problem in its description."""
+class RunningRouter(Protocol):
+    """What management shows of a running router besides its configuration, and the rights of its users."""
 
     def connections(self) -> Mapping[int, ConnectionView]:
         """Return the connections by number, ascending."""
 
     def memory(self, by: str) -> Sequence[Mapping[str, object]]:
         """Return the memory in bytes: of the ``process``, or by ``connection``, ``user`` or ``vhost``."""
-
-    def status(self, entity: Entity) -> Mapping[str, object]:
-        """Return the observed attributes of an entity in service, such as a connector's connectionStatus."""
 
     def vhost_statistics(self) -> Iterable[tuple[str, VhostFacts]]:
         """Yield each vhost with its counts, by its name."""
@@ -127,9 +108,6 @@ class Control(Protocol):
     def decisions(self) -> Holdups:
         """Return the decisions in force about users, hosts and tenants."""
 
-    def findings(self) -> Sequence[Problem]:
-        """Return the findings about the configuration in force, the most severe first."""
-
     def router_counts(self) -> Mapping[str, int]:
         """Return the counts of the process, by field of ``columns.router.RouterFacts``."""
 
@@ -141,6 +119,36 @@ class Control(Protocol):
 
         The keys of ``question`` are names of arguments of EXPLAIN-POLICY.
         """
+
+
+class Control(Protocol):
+    """Changes to a running router. Each is done completely when the call returns, or not at all."""
+
+    @property
+    def running(self) -> RunningRouter:
+        """Return the router that runs with the configuration in force."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """Return the configuration in force."""
+
+    async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
+        """Create an entity and put it into service; ChangeRefused."""
+
+    async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
+        """Change attributes of an entity, None for the default; ChangeRefused."""
+
+    async def delete(self, entity: Entity) -> None:
+        """Take an entity out of service; ChangeRefused."""
+
+    async def reload(self) -> ReloadReport:
+        """Apply the configuration file again; ChangeRefused with every problem in its description."""
+
+    def status(self, entity: Entity) -> Mapping[str, object]:
+        """Return the observed attributes of an entity in service, such as a connector's connectionStatus."""
+
+    def findings(self) -> Sequence[Problem]:
+        """Return the findings about the configuration in force, the most severe first."""
 
     def record_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Record a change of an entity that no configuration creates; ``values`` are the new attribute values."""

@@ -30,7 +30,7 @@ def create_scoped(node: Node, request: Request, kind: EntityType, name: str, att
     route = _route_of(kind, name, attributes)
     if not is_operator(node.rights(request)):
         _check_addresses(node, request, route)
-    connection = node.control.connections().get(request.origin)
+    connection = node.control.running.connections().get(request.origin)
     if connection is None:
         raise bad_request("Parent connection no longer exists")
     router = node.router
@@ -62,7 +62,7 @@ def delete_scoped(node: Node, found: Found) -> None:
 def _check_addresses(node: Node, request: Request, route: LinkRoute) -> None:
     """Raise Forbidden if the route would take an address that the requester may not use itself; Refusal."""
     try:
-        beside = node.control.uncovered(request.origin, route.pattern, route.direction)
+        beside = node.control.running.uncovered(request.origin, route.pattern, route.direction)
     except PatternError as error:
         raise bad_request(f"Pattern invalid - {error}") from None
     if beside is not None:

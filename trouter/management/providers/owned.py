@@ -49,7 +49,7 @@ class Owned(Provider):
 
     def _connections(self) -> Mapping[int, ConnectionView]:
         """Return the tenant's open connections by number, ascending."""
-        known = self._control.connections()
+        known = self._control.running.connections()
         return {number: known[number] for number in sorted(self._tenant.connections) if number in known}
 
 
@@ -60,7 +60,7 @@ class OwnConnections(Owned):
         return list(self._connections())
 
     def is_own(self, key: int) -> bool:
-        return key in self._tenant.connections and key in self._control.connections()
+        return key in self._tenant.connections and key in self._control.running.connections()
 
 
 class OwnLinks(Owned):

@@ -58,16 +58,16 @@ class RouterItself(Provider):
 
     def _facts(self) -> RouterFacts:
         configuration = self._control.configuration
-        topology = self._control.topology()
+        topology = self._control.running.topology()
         return RouterFacts(
-            connections=len(self._control.connections()),
+            connections=len(self._control.running.connections()),
             link_routes=len(configuration.link_routes),
             auto_links=len(configuration.auto_links),
             uptime_s=self._now() - self._started_at_s,
             memory_bytes=virtual_bytes(),
             duplicate_ids=None if topology is None else list(topology.duplicate_ids),
             mesh_faults=None if topology is None else dict(topology.faults),
-            **self._control.router_counts(),
+            **self._control.running.router_counts(),
         )
 
     def plain_row(self, key: str) -> Row | None:
@@ -117,7 +117,7 @@ def log_counts(book: LogBook) -> Iterator[tuple[str, ModuleCounts]]:
 
 def pools(router: Router, control: Control) -> Iterator[tuple[str, Pool]]:
     """Yield the router's objects by kind, under the names of Qpid Dispatch's pools; a pool may be empty."""
-    engines = [each.engine for each in control.connections().values()]
+    engines = [each.engine for each in control.running.connections().values()]
     held = {name: (size_bytes, count) for name, size_bytes, count in owners(router, engines)}
     for name in NAMES:
         yield name, Pool(name, *held.get(name, (0, 0)), *limits(name))
@@ -130,13 +130,13 @@ def findings(control: Control) -> Iterator[tuple[int, Problem]]:
 
 def nodes(control: Control) -> Iterable[tuple[str, NodeFacts]]:
     """Return the routers of the network; none for a standalone or edge router."""
-    topology = control.topology()
+    topology = control.running.topology()
     return () if topology is None else topology.nodes()
 
 
 def changes(control: Control) -> Iterable[tuple[int, object]]:
     """Return the last changes of the network by number, the oldest first."""
-    topology = control.topology()
+    topology = control.running.topology()
     return () if topology is None else topology.changes()
 
 

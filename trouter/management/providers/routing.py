@@ -86,18 +86,18 @@ class OpenConnections(Provider):
         self._now = now
 
     def keys(self) -> Sequence[int]:
-        return list(self._control.connections())
+        return list(self._control.running.connections())
 
     def row(self, key: int) -> Row | None:
-        connection = self._control.connections().get(key)
+        connection = self._control.running.connections().get(key)
         return None if connection is None else connection.row(self._now())
 
     def by_identity(self, identity: str) -> int | None:
         number = number_of(identity)
-        return number if number in self._control.connections() else None
+        return number if number in self._control.running.connections() else None
 
     def by_name(self, name: str) -> Sequence[int]:
-        return [number for number, connection in self._control.connections().items() if connection.name == name]
+        return [number for number, connection in self._control.running.connections().items() if connection.name == name]
 
 
 def number_of(identity: str) -> int:

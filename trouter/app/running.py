@@ -1,0 +1,85 @@
+"""The running router as management shows it: its connections, its counts, and what its policy allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from trouter import logs
+from trouter.admission.decisions import Decisions
+from trouter.admission.guard import Lockouts
+from trouter.admission.memory_shares import shares
+from trouter.backbone.topology import Topology
+from trouter.columns.security import DenialFacts, VhostFacts
+from trouter.connections.registry import Connections
+from trouter.management.ports import Rights
+from trouter.policy.explain import explained
+from trouter.telemetry.recorder import Denials
+
+from .preparing import ConfiguredParts
+
+
+class Running:
+    """What management reads of the running router; see ``management.ports.RunningRouter``."""
+
+    def __init__(
+        self, parts: ConfiguredParts, decisions: Decisions, denials: Denials, topology: Topology | None = None
+    ) -> None:
+        self._parts = parts
+        self._decisions = decisions
+        self._denials = denials
+        self._topology = topology
+        self._lockouts = Lockouts(parts.guard.lockout)
+
+    def connections(self) -> Connections:
+        """Return the open connections, by number."""
+        return self._parts.connections
+
+    def memory(self, by: str) -> list[dict[str, object]]:
+        """Return rows of memory use in bytes: of the process, or of connections ``by`` connection, user or vhost."""
+        if by == "process":
+            return [{**self._parts.guard.memory.totals()}]
+        return shares(by, self._parts.connections.values())
+
+    def vhost_statistics(self) -> Iterator[tuple[str, VhostFacts]]:
+        """Yield each vhost with its counts, by its name."""
+        return self._parts.policy.shown_vhosts()
+
+    def rights(self, connection: int) -> Rights:
+        """Return the rights in management of the user of a connection; connection 0 is the router itself."""
+        return self._parts.policy.rights(connection)
+
+    def may_send(self, connection: int, address: str) -> bool:
+        """Return whether the user of a connection may send to an address; connection 0 is the router itself."""
+        return self._parts.policy.may_send(connection, address)
+
+    def uncovered(self, connection: int, pattern: str, direction: str) -> str | None:
+        """Return an address that a link route would take and the connection's user may not use; None if none."""
+        return self._parts.policy.uncovered(connection, pattern, direction)
+
+    def denied(self, connection: int, what: str) -> None:
+        """Record the denial of a management request, ``what``, of a connection's user."""
+        self._parts.policy.deny_management(connection, what)
+
+    def topology(self) -> Topology | None:
+        """Return the topology of the network; None if the router belongs to none."""
+        return self._topology
+
+    def lockouts(self) -> Lockouts:
+        """Return the users and hosts whose failed logins are remembered."""
+        return self._lockouts
+
+    def decisions(self) -> Decisions:
+        """Return the decisions in force about users, hosts and tenants."""
+        return self._decisions
+
+    def router_counts(self) -> Mapping[str, int]:
+        """Return counters of the process, by field of ``columns.router.RouterFacts``."""
+        return {"logins_denied": self._denials.logins_denied, "log_lines_lost": logs.book.lost}
+
+    def denials(self) -> Iterator[tuple[int, DenialFacts]]:
+        """Yield the latest denials, by number, the newest last."""
+        return self._denials.rows()
+
+    def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
+        """Return the decision of the policy in force on the connection in ``question``, with its reasons."""
+        return explained(self._parts.policy.compiled, question)
