@@ -1,4 +1,4 @@
-"""A class of the router's inner rooms is small enough to be known, and the core's modules stand on few others.
+"""A class is small enough to be known, and the core's modules stand on few others.
 
 These limits stand in place of one on the length of modules, which cut classes into files by inheritance. A class's
 depth counts the classes of this project above ``object`` on its longest line, itself included. Its methods are its own
@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from .sources import PACKAGE, PACKAGES, ROOT, module_of
 
-ROOMS = ("engine", "core", "mesh", "client")
 MAX_DEPTH = 3
 MAX_METHODS = 35
 #: Modules of the core on the longest chain in which each imports the next.
@@ -92,16 +91,12 @@ def methods_of(name: str) -> frozenset[str]:
     return frozenset() if shape is None else shape.methods.union(*map(methods_of, shape.bases))
 
 
-def inner_classes() -> list[str]:
-    return [name for name in shapes() if name.split(".")[1] in ROOMS]
-
-
 def test_no_class_stands_on_a_tower_of_others() -> None:
-    assert {name for name in inner_classes() if depth_of(name) > MAX_DEPTH} == set()
+    assert {name for name in shapes() if depth_of(name) > MAX_DEPTH} == set()
 
 
 def test_no_class_has_more_methods_than_a_reader_remembers() -> None:
-    found = {name: count for name in inner_classes() if (count := len(methods_of(name))) > MAX_METHODS}
+    found = {name: count for name in shapes() if (count := len(methods_of(name))) > MAX_METHODS}
     assert found.keys() == TOO_MANY_METHODS.keys(), found
 
 

@@ -190,9 +190,9 @@ class ConfReader(Reader):
     def rest_of_line(self, key: str, by_line: bool) -> Scalar:
         """Return the text up to the end of the line, a `#`, or the next attribute of a shared line; NoValue."""
         start = self.offset
-        stop = comment = self.comment_or_end()
+        stop = comment = _comment_or_end(self.text, self.offset, self.line_end())
         if not by_line:
-            stop = self.shared_end(start, stop, _NEXT_ATTRIBUTE, ",;")
+            stop = _shared_end(self.text, start, stop, _NEXT_ATTRIBUTE, ",;")
         text = self.text[start:stop].strip()
         self.offset = stop
         if not text:
@@ -204,7 +204,9 @@ class ConfReader(Reader):
     def bare(self, key: str, by_line: bool) -> Scalar:
         """Return a map's bare value, up to the end of the line, a `#`, the map's brace, or a comma and a name."""
         start = self.offset
-        self.offset = stop = self.shared_end(start, self.comment_or_end(), _NEXT_ENTRY, ",")
+        self.offset = stop = _shared_end(
+            self.text, start, _comment_or_end(self.text, self.offset, self.line_end()), _NEXT_ENTRY, ","
+        )
         if not by_line:
             self.check_unambiguous(key, start, stop)
         text = self.text[start:stop].strip()
@@ -228,27 +230,6 @@ class ConfReader(Reader):
         )
         raise NoValue
 
-    def comment_or_end(self) -> int:
-        """Return the offset at which the text of this line ends."""
-        end = self.line_end()
-        comment = self.text.find("#", self.offset, end)
-        return end if comment < 0 else comment
-
-    def shared_end(self, start: int, stop: int, next_entry: re.Pattern[str], separators: str) -> int:
-        """Return the end of a bare value that shares its line: a brace that closes the map, or the next name."""
-        depth = 0
-        for at in range(start, stop):
-            char = self.text[at]
-            if char == "{":
-                depth += 1
-            elif char == "}":
-                if not depth:
-                    return at
-                depth -= 1
-            elif char in separators and not depth and next_entry.match(self.text, at + 1, stop):
-                return at
-        return stop
-
     def check_unambiguous(self, key: str, start: int, stop: int) -> None:
         """Report `a, word:b` in a one-line map, as `word` may be a name or not: a wrong guess could change a policy."""
         for comma in re.finditer(",", self.text[start:stop]):
@@ -257,3 +238,25 @@ class ConfReader(Reader):
                 cure = "put a blank after the colon of a name, or the value in quotes"
                 self.wrong("a name or a part of the value before it?", cure, at=maybe.start(1), end=stop, key=key)
                 raise NoValue
+
+
+def _comment_or_end(text: str, start: int, end: int) -> int:
+    """Return the offset of the comment on a line, or the ``end`` of the line."""
+    comment = text.find("#", start, end)
+    return end if comment < 0 else comment
+
+
+def _shared_end(text: str, start: int, stop: int, next_entry: re.Pattern[str], separators: str) -> int:
+    """Return the end of a bare value that shares its line: a brace that closes the map, or the next name."""
+    depth = 0
+    for at in range(start, stop):
+        char = text[at]
+        if char == "{":
+            depth += 1
+        elif char == "}":
+            if not depth:
+                return at
+            depth -= 1
+        elif char in separators and not depth and next_entry.match(text, at + 1, stop):
+            return at
+    return stop

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from trouter.engine.events import ConnectionClosed, Event, LinkAttached, LinkDetached, SessionEnded
@@ -37,11 +39,14 @@ class ClientFleet(Fleet):
         self._loop(lambda: self._links_due == 0)
 
     def _link_addresses(self, number: int) -> tuple[str, ...]:
-        """Return the address of each link on connection ``number``."""
-        return self.load.addresses_of(number)
+        """Return the address of each link on connection ``number``; one without sessions counts as one link."""
+        return ("",) if self.load.bare else self.load.addresses_of(number)
 
     def _opened(self, wire: Wire) -> None:
-        wire.connection.add_session().begin()
+        if self.load.bare:
+            self._links_due -= 1
+        else:
+            wire.connection.add_session().begin()
 
     def _begun(self, wire: Wire, session: Session) -> None:
         number: int = wire.context  # type: ignore[assignment]  # set right after dialling
@@ -110,12 +115,16 @@ class SendFleet(ClientFleet):
 
 
 class ReceiveFleet(ClientFleet):
-    """Receives ``count`` messages, or for ``seconds``, or until told to stop and messages cease."""
+    """Receives ``count`` messages, or for ``seconds``, or until told to stop and messages cease.
+
+    The role hold is the same with no messages: connections that are kept until told to stop.
+    """
 
     role = "receive"
 
-    def __init__(self, load: Load, control: Control | None = None) -> None:
+    def __init__(self, load: Load, control: Control | None = None, role: str = role) -> None:
         super().__init__(load, control)
+        self.role = role
         self._receiver = Receiver(self.tally, load.credit)
         self._receiver.stalled = load.stalled
 
@@ -197,21 +206,6 @@ class SinkFleet(Fleet):
         self._listener.close()
 
 
-class HoldFleet(ReceiveFleet):
-    """Opens connections, each with a session and a receiver unless ``bare``, and keeps them until told to stop."""
-
-    role = "hold"
-
-    def _link_addresses(self, number: int) -> tuple[str, ...]:
-        return ("",) if self.load.bare else super()._link_addresses(number)
-
-    def _opened(self, wire: Wire) -> None:
-        if self.load.bare:
-            self._links_due -= 1
-        else:
-            super()._opened(wire)
-
-
 class HandshakeFleet(Fleet):
     """Opens and closes ``count`` connections, a few at a time; each counts as a message."""
 
@@ -252,6 +246,8 @@ class HandshakeFleet(Fleet):
         self._next()
 
 
-FLEETS: Final[dict[str, type[Fleet]]] = {
-    fleet.role: fleet for fleet in (SendFleet, ReceiveFleet, SinkFleet, HoldFleet, HandshakeFleet)
+#: The fleet of each role, made of a load and what controls it.
+FLEETS: Final[dict[str, Callable[..., Fleet]]] = {
+    **{fleet.role: fleet for fleet in (SendFleet, ReceiveFleet, SinkFleet, HandshakeFleet)},
+    "hold": partial(ReceiveFleet, role="hold"),
 }

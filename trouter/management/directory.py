@@ -59,8 +59,8 @@ _MAKERS: Final[dict[str, Maker]] = {
     SCOPED: lambda kind, of: ConnectionLinkRoutes(kind, of.router),
     "connection": lambda kind, of: routing.OpenConnections(kind, of.control, of.now),
     "management": lambda kind, _: process.ManagementNode(kind),
-    "logStats": lambda kind, of: process.LogStatistics(
-        kind, Rows(LOG_STATS, None), partial(process.log_counts, of.book)
+    "logStats": lambda kind, of: Listed(
+        kind, Rows(LOG_STATS, None), partial(process.log_counts, of.book), has_names=True
     ),
     "allocator": lambda kind, of: Listed(kind, Rows(ALLOCATOR, None), partial(process.pools, of.router, of.control)),
     "router.node": lambda kind, of: Listed(kind, Rows(NODE, None), partial(process.nodes, of.control)),

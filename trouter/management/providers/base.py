@@ -101,12 +101,26 @@ class Fixed(Provider):
 
 
 class Listed(Fixed):
-    """The objects that a function lists, each with the last part of its identity; ``rows`` has their columns."""
+    """The objects that a function lists, each with the last part of its identity; ``rows`` has their columns.
 
-    def __init__(self, kind: EntityType, rows: Rows, objects: Callable[[], Iterable[tuple[object, object]]]) -> None:
+    If ``has_names``, the name of an object is this last part, else it is the identity.
+    """
+
+    def __init__(
+        self,
+        kind: EntityType,
+        rows: Rows,
+        objects: Callable[[], Iterable[tuple[object, object]]],
+        *,
+        has_names: bool = False,
+    ) -> None:
         super().__init__(kind)
         self._rows = rows
         self._objects = objects
+        self._has_names = has_names
+
+    def identity_of(self, name: str) -> str:
+        return f"{self.kind.short}/{name}" if self._has_names else name
 
     def rows(self) -> Mapping[str, Row]:
         return {

@@ -20,7 +20,7 @@ from trouter.core.router import Router
 from trouter.management.kinds import SELF
 from trouter.management.ports import Control, Holdups, LogBook
 
-from .base import Fixed, Listed, Provider, Row, identified
+from .base import Fixed, Provider, Row, identified
 from .pools import NAMES, limits
 
 #: The router's identity in its type; among all entities it is ``router/ID``.
@@ -100,13 +100,6 @@ class ManagementNode(Fixed):
 
     def by_identity(self, identity: str) -> str | None:
         return identity if identity == SELF else None
-
-
-class LogStatistics(Listed):
-    """``logStats``, whose names are not its identities."""
-
-    def identity_of(self, name: str) -> str:
-        return f"logStats/{name}"
 
 
 def log_counts(book: LogBook) -> Iterator[tuple[str, ModuleCounts]]:
