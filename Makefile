@@ -1,6 +1,6 @@
 # The project's chores by name. `make run` and `make test` do their whole set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-without-cyrus lint types fuzz fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus lint types fuzz fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -59,6 +59,7 @@ help:
 	@echo "make console    build the web console (with Node.js 18 or later); run and test do it too"
 	@echo "make test-console  check the web console, also in a browser; output in build/test-console.log (ARGS for Playwright)"
 	@echo "make test-all   every test on both twins, including those of minutes"
+	@echo "make test-pipeline  run the tests of the pipeline, without those of minutes (ARGS='pipeline/tests/spool' to choose)"
 	@echo "make test-spark40  test the amqp source and sink, and the jobs, on the oldest supported Spark"
 	@echo "make test-without-cyrus  test with a python-qpid-proton compiled without Cyrus SASL"
 	@echo "make test-packaging  test wheel, chart, dashboards and alerts"
@@ -75,8 +76,8 @@ help:
 	@echo "make pipeline-demo  run the data pipeline on Spark from end to end, on traffic with an attack and a fraud"
 	@echo "make docs       write the generated pages of the manual, build/site (the manual as a site) and man/"
 	@echo "make man        write the man pages to man/"
-	@echo "make wheel      build the sdist, and the wheel for this Python with the compiled modules, in dist/"
-	@echo "make deb        build the wheel, and the Debian package from it, in dist/"
+	@echo "make wheel      build the sdists of router and pipeline, and their wheels for this Python with the compiled modules, in dist/"
+	@echo "make deb        build the wheels, and the Debian package from them, in dist/"
 	@echo "make sbom       list the router's components, as CycloneDX, in dist/"
 	@echo "make chart      check the Helm chart, and pack it into dist/"
 	@echo "make clean      remove all generated files"
@@ -153,6 +154,10 @@ test-console: venv build console browser-system
 console-tests:
 	@mkdir -p build
 	cd console && { npm run lint && npm run types && npm run unit && npm run e2e -- $(ARGS); } >../build/test-console.log 2>&1
+
+# The pipeline alone, compiled: spool, source and sink, tables and jobs, Spark among them.
+test-pipeline: venv build interop-system
+	$(PY) -m pytest $(or $(ARGS),-m "not pipeline_long and not long" pipeline/tests)
 
 test-all: test-compiled test-pure test-without-cyrus test-spark40 test-packaging
 
@@ -241,7 +246,7 @@ bench: venv build bench-system $(VENV)/bench
 	$(PY) -m bench $(ARGS)
 
 bench-pipeline: venv build $(VENV)/bench
-	$(PY) -m bench.pipeline $(ARGS)
+	$(PY) -m pipeline.bench $(ARGS)
 
 $(VENV)/bench: bench/requirements.lock | $(VENV)/locked
 	$(PY) -m pip install --quiet --disable-pip-version-check -r bench/requirements.lock
@@ -256,15 +261,17 @@ docs: venv man
 	$(PY) -m manual docs
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
-# The manual's pages for `man`, which packages contain.
+# The manual's pages for `man`, which packages contain: in man/, and in pipeline/man/ those of the pipeline.
 man: running
-	$(PY) -m manual.man man
+	$(PY) -m manual.man man pipeline/man
 
-# With the console, if it can be built. Wheels for other Pythons need cibuildwheel, which needs containers.
+# Of the router, with the console if it can be built, and of the pipeline. Wheels for other Pythons need cibuildwheel, which needs
+# containers.
 wheel: running compiler man console-if-possible
 	rm -rf dist/*.whl dist/*.tar.gz
 	TROUTER_PURE=1 $(PY) -c "from setuptools.build_meta import build_sdist; build_sdist('dist')"
-	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/trouter-*.tar.gz
+	cd pipeline && TROUTER_PURE=1 $(abspath $(PY)) -c "from setuptools.build_meta import build_sdist; build_sdist('../dist')"
+	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/trouter*.tar.gz
 
 deb: wheel
 	$(call needs,dh_installsysusers,debhelper dpkg-dev fakeroot python3-venv python3-dev)
@@ -273,9 +280,10 @@ deb: wheel
 
 # From an environment with only the router's dependencies, and from the console's lock. It needs npm 10 or later, which Debian 12
 # does not have. Nothing is compiled for it.
-sbom: build/packaging/ready node-system
-	rm -rf build/sbom && mkdir -p dist && $(PYTHON) -m venv --without-pip build/sbom
-	TROUTER_PURE=1 $(PACKAGING)/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check .
+sbom: running build/packaging/ready node-system
+	rm -rf build/sbom build/sbom-wheels && mkdir -p dist && $(PYTHON) -m venv --without-pip build/sbom
+	TROUTER_PURE=1 $(PIP) wheel --no-deps --no-build-isolation --wheel-dir build/sbom-wheels . ./pipeline
+	$(PACKAGING)/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check build/sbom-wheels/*.whl
 	find build/sbom -name direct_url.json -delete
 	$(PACKAGING)/cyclonedx-py environment --output-reproducible --of JSON -o dist/sbom-python.json build/sbom/bin/python
 	case $$(npm --version) in [0-9].*) npm="npx --yes npm@10";; *) npm=npm;; esac; \
@@ -328,7 +336,7 @@ $(VENV)/quick: requirements-dev.lock $(VENV)/running
 build: $(VENV)/built
 $(VENV)/built: $(VENV)/running $(HOT) | compiler
 	$(PY) setup.py --quiet build_ext --inplace
-	cd pipeline && $(abspath $(VENV))/bin/python setup.py --quiet build_ext --inplace
+	cd pipeline && $(abspath $(PY)) setup.py --quiet build_ext --inplace
 	@touch $@
 
 system:
@@ -395,6 +403,6 @@ lock:
 	$(call freeze,requirements-dev.lock)
 
 clean:
-	rm -rf $(VENV) build dist man *.egg-info pipeline/build pipeline/src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules console/node_modules console/test-results trouter/http/console
+	rm -rf $(VENV) build dist man *.egg-info pipeline/build pipeline/man pipeline/src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules console/node_modules console/test-results trouter/http/console
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find trouter pipeline/src -name '*.so' -delete

@@ -14,7 +14,7 @@ from setuptools import setup
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
-from trouter._compiling import Distribution, setup_arguments  # noqa: E402 - from these sources, not from installed ones
+from trouter._compiling import Distribution, manual_pages, setup_arguments  # noqa: E402 - from these sources, not from installed ones
 
 
 def unit() -> list[tuple[str, list[str]]]:
@@ -22,12 +22,4 @@ def unit() -> list[tuple[str, list[str]]]:
     return [("share/trouter", ["packaging/trouter.service", "packaging/trouter.sysusers"])]
 
 
-def manual_pages() -> list[tuple[str, list[str]]]:
-    """Return the pages that `make man` wrote, by the folder that they are installed in; empty before `make man`."""
-    return [
-        (f"share/man/{folder.name}", [str(page.relative_to(ROOT)) for page in sorted(folder.iterdir())])
-        for folder in sorted((ROOT / "man").glob("man?"))
-    ]
-
-
-setup(data_files=manual_pages() + unit(), **setup_arguments(Distribution(ROOT, "trouter")))
+setup(data_files=manual_pages(ROOT) + unit(), **setup_arguments(Distribution(ROOT, "trouter")))

@@ -1,6 +1,7 @@
 """Write the manual's pages on the commands and the configuration for `man`.
 
-`make docs` calls it with the folder; it writes `man1/trouter-stat.1`, `man5/qdrouterd.conf.5` and so on below it.
+`make man` calls it with two folders. Below the first it writes `man1/trouter-stat.1`, `man5/qdrouterd.conf.5` and so
+on, below the second the pages on the commands of the pipeline, which is a distribution of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 import trouter
 from manual import commands
 from manual.configuration import pages as configuration_pages
+from trouter.cli import ELSEWHERE
 
 #: Programs that run as a daemon, with their section; all others are commands of users.
 DAEMONS: Final = {"qdrouterd": 8}
@@ -42,10 +44,11 @@ def pages() -> dict[str, str]:
     return made | {f"{FILE}.5": _page(FILE, 5, _file())}
 
 
-def write(folder: Path) -> None:
-    """Write all pages below ``folder``, in a folder for each section."""
+def write(folder: Path, elsewhere: Path) -> None:
+    """Write all pages, in a folder for each section: below ``elsewhere`` those on commands of other distributions."""
     for name, text in pages().items():
-        path = folder / f"man{name.rpartition('.')[2]}" / name
+        ours = name.rpartition(".")[0].removeprefix("trouter-") not in ELSEWHERE
+        path = (folder if ours else elsewhere) / f"man{name.rpartition('.')[2]}" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
@@ -138,4 +141,4 @@ def _table(block: str) -> list[str]:
 BLOCKS: Final = {"fence": _fence, "table": _table, "heading": _heading, "items": _items, "text": _paragraph}
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""Build the compiled twin of a distribution's hot modules; the setup.py of each distribution calls it.
+"""Build the compiled twin of a distribution's hot modules; the setup.py of each distribution calls this module.
 
 `[tool.trouter]` of its pyproject.toml lists them: `compiled`, and of these those that are `unchecked`, because they
 check their indices themselves. A compilation error fails the build, because a program that runs interpreted without
@@ -71,6 +71,14 @@ def setup_arguments(distribution: Distribution) -> dict[str, Any]:
             raise
         modules = []
     return {"ext_modules": modules, "cmdclass": {"build_ext": _command(distribution, recorded)}}
+
+
+def manual_pages(root: Path) -> list[tuple[str, list[str]]]:
+    """Return the pages that `make man` wrote, by the folder that they are installed in; empty before `make man`."""
+    return [
+        (f"share/man/{folder.name}", [str(page.relative_to(root)) for page in sorted(folder.iterdir())])
+        for folder in sorted((root / "man").glob("man?"))
+    ]
 
 
 def _extensions(distribution: Distribution) -> list[Any]:

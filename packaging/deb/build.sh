@@ -1,6 +1,6 @@
 #!/bin/sh
 # Build dist/trouter_VERSION_ARCH.deb with Debian's debhelper: `make deb`. Its Python is the one of the Debian that this runs on.
-# It takes the wheel in dist/ for that Python, or the one that WHEEL names; without either the sdist is compiled.
+# It takes the wheels in dist/ for that Python, or the folder of wheels that WHEELS names; without these the sdists are compiled.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' "$root/trouter/__init__.py")
@@ -8,11 +8,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tar -xzf "$root/dist/trouter-$version.tar.gz" -C "$work"
 source=$work/trouter-$version
+mkdir "$source/pipeline"
+tar -xzf "$root/dist/trouter_pipeline-$version.tar.gz" -C "$source/pipeline" --strip-components=1
 cp -R "$root/packaging/deb/debian" "$source/debian"
 printf 'trouter (%s) unstable; urgency=medium\n\n  * CHANGELOG.md tells what is new.\n\n -- The trouter authors <packages@trouter.example>  %s\n' \
     "$version" "$(date -R -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}")" >"$source/debian/changelog"
-wheel=$(/usr/bin/python3 -c 'import glob, sys; print(*glob.glob(sys.argv[1].format(*sys.version_info)))' \
-    "$root/dist/trouter-$version-cp{}{}-*.whl")
 cd "$source"
-WHEEL=${WHEEL:-$wheel} dpkg-buildpackage --build=binary --no-sign
+WHEELS=${WHEELS:-$root/dist} dpkg-buildpackage --build=binary --no-sign
 cp "$work"/trouter_*.deb "$root/dist/"

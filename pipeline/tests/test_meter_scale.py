@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench.pipeline.recorded import Faults, Records
+from pipeline.bench.recorded import Faults, Records
 from trouter_pipeline.compact import compact, in_processes
 from trouter_pipeline.datasets import manifest_of
 from trouter_pipeline.tables import Table

@@ -51,7 +51,8 @@ def test_a_page_names_no_path_of_the_machine_that_wrote_the_page() -> None:
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is what shows manual pages")
 def test_groff_formats_a_page_without_a_warning(tmp_path: Path) -> None:
-    man.write(tmp_path)
+    man.write(tmp_path / "ours", tmp_path / "theirs")
+    assert [path.name for path in (tmp_path / "theirs").rglob("*.?")] == ["trouter-pipeline.1"]
     paths = sorted(map(str, tmp_path.rglob("*.*[158]")))
     assert len(paths) == len(MAN)
     command = ["groff", "-mandoc", "-ww", "-z", "-Kutf8", "-Tutf8", "-rLL=100n", *paths]

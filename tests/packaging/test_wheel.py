@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
-import sys
 import sysconfig
 import tarfile
-import tomllib
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.packaging.built import Built, build, run
-from tests.routers import ROOT
+from tests.house.sources import PIPELINE, ROOT, compiled_modules
+from tests.packaging.built import Built, Machine, build, build_pipeline, required_by
 from trouter import __version__, _twin
 from trouter.http import web_console
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+#: Distributions that only the pipeline needs, by the name of their packages too.
+HEAVY = {"pyspark", "py4j", "pandas", "pyarrow", "numpy", "duckdb", "matplotlib", "fastavro", "protobuf"}
+#: Imports each room of the router, and prints the names of all modules that this takes.
+EVERY_ROOM = """
+import importlib, pkgutil, sys, trouter
+for room in pkgutil.iter_modules(trouter.__path__, "trouter."):
+    if room.name != "trouter.__main__":
+        importlib.import_module(room.name)
+print(*sys.modules)
+"""
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not web_console.FOLDER.is_dir(), reason="`make console` has not built it"),
@@ -28,6 +34,11 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return build(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return build_pipeline(tmp_path_factory.mktemp("pipeline"))
 
 
 def test_the_changelog_names_this_version_and_has_room_for_the_next() -> None:
@@ -70,41 +81,71 @@ def test_the_wheel_contains_both_packages_their_types_the_console_and_every_comp
     }
     if not _twin.PURE:
         suffix = sysconfig.get_config_var("EXT_SUFFIX")
-        modules = PROJECT["tool"]["trouter"]["compiled"]
+        modules = compiled_modules()
         assert {"trouter/compiled.sha256", *(name.replace(".", "/") + suffix for name in modules)} <= names
 
 
 def test_the_wheel_routes_where_there_is_no_compiler(built: Built, tmp_path: Path) -> None:
     """The dependencies come from this environment; the package itself comes from the wheel."""
-    venv.create(tmp_path / "venv", symlinks=True)
-    python = tmp_path / "venv" / "bin" / "python"
-    nothing = {
-        "PATH": str(python.parent),
-        "HOME": str(tmp_path),
-        "LANG": "C.UTF-8",
-        **({"TROUTER_PURE": "1"} if _twin.PURE else {}),
-    }
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-        built.wheel,
-        environment=nothing,
-    )
-    packages = Path(
-        sysconfig.get_path("purelib", vars={"base": str(tmp_path / "venv"), "platbase": str(tmp_path / "venv")})
-    )
-    (packages / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
-    said = run(python.with_name("trouter"), "--version", cwd=tmp_path, environment=nothing)
+    machine = Machine(tmp_path / "venv")
+    machine.install(built.wheel)
+    machine.lend(required_by("trouter"))
+    said = machine.run(machine.programs / "trouter", "--version")
     assert said.startswith(f"trouter {__version__} ({'interpreted' if _twin.PURE else 'compiled'}, ")
-    where = run(
-        python, "-c", "import trouter, trouter_plugins; print(trouter.__file__)", cwd=tmp_path, environment=nothing
-    )
-    assert Path(where.strip()).is_relative_to(packages)
-    assert run(python, ROOT / "packaging" / "smoke.py", cwd=tmp_path, environment=nothing) == "smoke Accepted\n"
+    where = machine.run(machine.python, "-c", "import trouter, trouter_plugins; print(trouter.__file__)")
+    assert Path(where.strip()).is_relative_to(machine.packages)
+    assert machine.run(machine.python, ROOT / "packaging" / "smoke.py") == "smoke Accepted\n"
+
+
+# --- the pipeline, a distribution of its own
+
+
+def test_the_wheel_of_the_pipeline_contains_its_package_types_page_and_compiled_modules(pipeline: Built) -> None:
+    with zipfile.ZipFile(pipeline.wheel) as archive:
+        names = set(archive.namelist())
+        told = {name.rpartition("/")[2]: archive.read(name).decode() for name in names if ".dist-info/" in name}
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"trouter_pipeline"}
+    assert {"trouter_pipeline/py.typed", "trouter_pipeline/decoding.pxd", "trouter_pipeline/spool/frames.pxd"} <= names
+    assert [name for name in names if "/share/man/" in name and name.endswith("/man1/trouter-pipeline.1")]
+    assert f"\nRequires-Dist: trouter=={__version__}\n" in told["METADATA"]
+    assert "[trouter.commands]\npipeline = trouter_pipeline.commands\n" in told["entry_points.txt"]
+    if not _twin.PURE:
+        suffix = sysconfig.get_config_var("EXT_SUFFIX")
+        compiled = {name.replace(".", "/") + suffix for name in compiled_modules(PIPELINE)}
+        assert {"trouter_pipeline/compiled.sha256", *compiled} <= names
+
+
+def test_the_router_is_installed_without_one_package_of_the_pipeline(built: Built, tmp_path: Path) -> None:
+    wanted = required_by("trouter")
+    assert {"trio", "h11"} <= wanted
+    assert not wanted & HEAVY
+    machine = Machine(tmp_path / "venv")
+    machine.install(built.wheel)
+    machine.lend(wanted)
+    imported = set(machine.run(machine.python, "-c", EVERY_ROOM).split())
+    assert {"trouter.app", "trouter.client", "trouter.records"} <= imported
+    assert not {name.partition(".")[0] for name in imported} & {*HEAVY, "trouter_pipeline"}
+    assert machine.run(machine.python, ROOT / "packaging" / "smoke.py") == "smoke Accepted\n"
+    trouter = machine.programs / "trouter"
+    cure = "pip install 'trouter[spark]' brings it"
+    assert cure in machine.run(trouter, "--help")
+    status, said = machine.refused(trouter, "pipeline", "meter", "root")
+    assert (status, said.splitlines()[-1]) == (2, f"trouter: there is no command 'pipeline' here: {cure}")
+
+
+def test_the_pipeline_beside_the_router_is_its_command_and_names_the_extra_that_is_missing(
+    built: Built, pipeline: Built, tmp_path: Path
+) -> None:
+    machine = Machine(tmp_path / "venv")
+    machine.install(built.wheel)
+    machine.install(pipeline.wheel)
+    machine.lend(required_by("trouter") | required_by("trouter-pipeline") - {"trouter"})
+    trouter = machine.programs / "trouter"
+    assert "land, meter and audit what routers carried and recorded" in machine.run(trouter, "--help")
+    assert "receive an address into a durable spool" in machine.run(trouter, "pipeline", "--help")
+    twin = "from trouter import _twin; print(_twin.is_compiled('trouter_pipeline.spool.intake'))"
+    assert machine.run(machine.python, "-c", twin) == f"{not _twin.PURE}\n"
+    (machine.folder / "root").mkdir()
+    status, said = machine.refused(trouter, "pipeline", "compact", ".", "root")
+    assert status == 1
+    assert said.endswith(": pip install 'trouter[records]'\n")

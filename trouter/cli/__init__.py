@@ -138,11 +138,8 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     """Return the command line: all of it, or as much as is needed for one command."""
     others = {} if only in COMMANDS else _installed()
     absent = [f"`trouter {name}` is not here: {ELSEWHERE[name]}." for name in ELSEWHERE if name not in others]
-    top = Parser(
-        prog="trouter",
-        description="An AMQP 1.0 message router.",
-        epilog="\n".join(["`trouter COMMAND --help` tells more about a command.", *absent]),
-    )
+    told = ["`trouter COMMAND --help` tells more about a command.", *absent]
+    top = Parser(prog="trouter", description="An AMQP 1.0 message router.", epilog="\n".join(told))
     top.add_argument("-v", "--version", action=Version, nargs=0, help="print version and compiled or interpreted")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     known = {only} & {*COMMANDS, *others} or {*COMMANDS, *others}
@@ -151,7 +148,13 @@ def parser(only: str = "") -> argparse.ArgumentParser:
             import_module(f"trouter.cli.{command}").add_parser(commands)
     for command, entry in others.items():
         if command in known:
-            entry.load().add_parser(commands)
+            try:
+                module = entry.load()
+            except ImportError as error:
+                if command == only:
+                    top.error(f"the command {command!r} does not load: {error}")
+                continue  # the other commands do
+            module.add_parser(commands)
     return top
 
 

@@ -1,4 +1,4 @@
-"""The sink's sending: `python -m bench.pipeline.sink_ours PORT SIZE COUNT WINDOW`; it prints its time and CPU."""
+"""The sink's sending: `python -m pipeline.bench.sink_ours PORT SIZE COUNT WINDOW`; it prints its time and CPU."""
 
 from __future__ import annotations
 

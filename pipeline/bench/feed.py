@@ -1,6 +1,6 @@
 """A server that sends a given count of messages on the links that are attached, and reports the outcomes.
 
-`python -m bench.pipeline.feed SIZE COUNT LINKS` prints a line with its port, then, when COUNT messages have their
+`python -m pipeline.bench.feed SIZE COUNT LINKS` prints a line with its port, then, when COUNT messages have their
 outcome, its report. It sends once LINKS links are attached, on connections of their own. Measurements of receivers use
 it: it is the reverse of `trouter.load`, and needs a fraction of a receiver's CPU.
 """

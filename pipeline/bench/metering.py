@@ -137,7 +137,7 @@ def resident_gb(pid: int) -> float:
 def _sums(bench: Bench, engine: str, root: Path, count: int) -> Sample:
     """Measure one run of one engine; remark the seconds until it was ready and its memory."""
     out = bench.new_folder(f"{engine}.parquet")
-    with Process("bench.pipeline.engines", engine, root, out) as process:
+    with Process("pipeline.bench.engines", engine, root, out) as process:
         said = process.line()
         process.go()
     bench.remark(

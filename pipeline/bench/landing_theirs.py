@@ -1,4 +1,4 @@
-"""A Spark source for the file of `bench.pipeline.theirs`, as a user would write it with python-qpid-proton.
+"""A Spark source for the file of `pipeline.bench.theirs`, as a user would write it with python-qpid-proton.
 
 It reads the frames of the file by offset, decodes each message with ``proton.Message``, and returns a tuple of the
 fields that most users need.

@@ -1,4 +1,4 @@
-"""`python -m bench.pipeline`: run the chapters, print the tables, write JSON."""
+"""`python -m pipeline.bench`: run the chapters, print the tables, write JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.pipeline",
+        prog="python -m pipeline.bench",
         description="Measure the pipeline against the same written with python-qpid-proton, in one run.",
     )
     parser.add_argument("--quick", action="store_true", help="a few minutes less")

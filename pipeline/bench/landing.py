@@ -40,11 +40,11 @@ def _land(bench: Bench, side: str, count: int) -> Sample:
     """Run a warm-up round, and return the sample of the next."""
     counts = (count // 4, count)
     with ExitStack() as stack:
-        feeds = [stack.enter_context(Process("bench.pipeline.feed", _SIZE, each, 1)) for each in counts]
+        feeds = [stack.enter_context(Process("pipeline.bench.feed", _SIZE, each, 1)) for each in counts]
         ports = [feed.line()["port"] for feed in feeds]
         folders = [bench.new_folder("landed") for _ in feeds]
         rounds = [f"{port}:{each}:{folder}" for port, each, folder in zip(ports, counts, folders, strict=True)]
-        spark = stack.enter_context(Process("bench.pipeline.landing_spark", side, *rounds))
+        spark = stack.enter_context(Process("pipeline.bench.landing_spark", side, *rounds))
         for feed, port, folder in zip(feeds, ports, folders, strict=True):
             folder.mkdir()
             receiver = partial(Process, THEIRS, port, folder, _LINGER_S) if side == "theirs" else None

@@ -1,4 +1,4 @@
-"""One engine computes the sums of the meter of a data set: `python -m bench.pipeline.engines ENGINE ROOT OUT`.
+"""One engine computes the sums of the meter of a data set: `python -m pipeline.bench.engines ENGINE ROOT OUT`.
 
 All write the same rows: seven sums by hour, tenant, user, address and direction, as Parquet. The program prints the
 seconds until the engine was ready and until it was done, CPU, and peak memory.

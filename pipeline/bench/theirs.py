@@ -1,4 +1,4 @@
-"""The same receiver in python-qpid-proton: `python -m bench.pipeline.theirs PORT FOLDER LINGER`.
+"""The same receiver in python-qpid-proton: `python -m pipeline.bench.theirs PORT FOLDER LINGER`.
 
 It is written as a user who knows the library would: raw bytes, no decoding; manual credit; frames like the spool's,
 gathered for the same time and to the same size, one write and one fdatasync for a group, and then the outcomes. It

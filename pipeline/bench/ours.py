@@ -1,4 +1,4 @@
-"""The receiver under test: `python -m bench.pipeline.ours PORT FOLDER LINGER`; it prints its CPU time."""
+"""The receiver under test: `python -m pipeline.bench.ours PORT FOLDER LINGER`; it prints its CPU time."""
 
 from __future__ import annotations
 

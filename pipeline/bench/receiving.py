@@ -12,8 +12,8 @@ from bench.measure import Sample
 from .beside import Row, beside_proton, rates
 from .processes import Process
 
-OURS: Final = "bench.pipeline.ours"
-THEIRS: Final = "bench.pipeline.theirs"
+OURS: Final = "pipeline.bench.ours"
+THEIRS: Final = "pipeline.bench.theirs"
 _LINGER_S: Final = 0.005
 ROWS: Final = (Row("100 B", 100, 300_000, 8.0), Row("10 kB", 10_000, 40_000, 3.0))
 
@@ -21,7 +21,7 @@ ROWS: Final = (Row("100 B", 100, 300_000, 8.0), Row("10 kB", 10_000, 40_000, 3.0
 def receive(bench: Bench, module: str, size: int, count: int, shards: int = 1) -> Sample:
     """Measure one run, from the first transfer to the last outcome at the sender; CPU is that of all receivers."""
     with ExitStack() as stack:
-        feed = stack.enter_context(Process("bench.pipeline.feed", size, count, shards))
+        feed = stack.enter_context(Process("pipeline.bench.feed", size, count, shards))
         port = feed.line()["port"]
         receivers = []
         for _ in range(shards):

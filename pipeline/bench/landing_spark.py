@@ -1,4 +1,4 @@
-"""The Spark process of the landing chapter: `python -m bench.pipeline.landing_spark ours|theirs PORT:COUNT:FOLDER ...`.
+"""The Spark process of the landing chapter: `python -m pipeline.bench.landing_spark ours|theirs PORT:COUNT:FOLDER ...`.
 
 For each round it prints a line when the round may begin; after a line on its input, one when theirs streams; at its end
 one with the time when COUNT rows were in the table (`time.monotonic`), and the CPU of Spark, its workers and this
@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bench.pipeline.landing_theirs import FramesSource
+from pipeline.bench.landing_theirs import FramesSource
 from trouter_pipeline.datasource import register
 from trouter_pipeline.session import session
 

@@ -12,8 +12,8 @@ from trouter.load.plan import Load
 from .beside import Row, beside_proton
 from .processes import Process
 
-OURS: Final = "bench.pipeline.sink_ours"
-THEIRS: Final = "bench.pipeline.sink_theirs"
+OURS: Final = "pipeline.bench.sink_ours"
+THEIRS: Final = "pipeline.bench.sink_theirs"
 _WINDOW: Final = 500
 ROWS: Final = (Row("100 B", 100, 100_000), Row("10 kB", 10_000, 20_000))
 
