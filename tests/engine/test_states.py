@@ -30,7 +30,15 @@ from trouter.engine.events import ConnectionClosed, Event, LinkDetached, Session
 from trouter.engine.faults import Fault
 from trouter.engine.link import add_link
 from trouter.engine.link_base import Link
-from trouter.engine.ports import Budget, ConnectionPort, Delivery, LinkPort, SessionPort
+from trouter.engine.ports import (
+    Budget,
+    ConnectionPort,
+    Delivery,
+    LinkPort,
+    SessionPort,
+    advance_incoming,
+    advance_outgoing,
+)
 from trouter.engine.session import Session
 from trouter.engine.states import (
     ABORTED,
@@ -136,7 +144,7 @@ def delivery_in(state: DeliveryState, direction: str) -> Delivery:
 
 
 def advance_delivery(delivery: Delivery, direction: str, step: DeliveryStep) -> int:
-    return delivery.advance_incoming(step) if direction == "incoming" else delivery.advance_outgoing(step)
+    return advance_incoming(delivery, step) if direction == "incoming" else advance_outgoing(delivery, step)
 
 
 def flags_of(delivery: Delivery) -> tuple[bool, ...]:

@@ -356,7 +356,6 @@ class Multicast(Forwarder):
         if copies.total == 0:
             return _NONE
         if not delivery.remote_settled:
-            delivery.copies = []
             delivery.fanout = Fanout(copies.total)
         for each in here + across:
             egress = each

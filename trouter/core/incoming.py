@@ -253,7 +253,7 @@ class Settlement:
             self._give_outcome(delivery, code, state)
         elif state is not delivery.outcome:
             delivery.link.session.settle_incoming(delivery, code, state, False)
-            if delivery.copies is None and ACCEPTED <= code <= MODIFIED:
+            if delivery.fanout is None and ACCEPTED <= code <= MODIFIED:
                 delivery.outcome = state
         return False
 
@@ -290,7 +290,7 @@ class Settlement:
 
     def _relay(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Relay the sender's state to every copy that still refers to the delivery."""
-        for each in delivery.copies[:] if delivery.copies is not None else [delivery.partner]:
+        for each in [delivery.partner] if delivery.fanout is None else delivery.fanout.copies[:]:
             out = each
             if out is None:
                 continue
@@ -301,7 +301,7 @@ class Settlement:
                 out.partner = None
         if settled:
             delivery.partner = None
-            delivery.copies = None
+            delivery.fanout = None
 
     # --- the end of unfinished messages, and of the link
 
@@ -332,7 +332,7 @@ class Settlement:
             for each in own:
                 delivery: IncomingDelivery = each  # type: ignore[assignment]  # made by ``new_incoming``
                 session.forget_incoming(delivery)
-                if delivery.copies is not None:
+                if delivery.fanout is not None:
                     self._relay(delivery, MODIFIED, FAILED_STATE, True)
                 elif delivery.partner is not None:
                     delivery.partner.partner = None
@@ -493,7 +493,7 @@ def take_back(delivery: IncomingDelivery) -> None:
         egress: Egress = out.link.sink  # type: ignore[assignment]
         egress.abort(out)
     # The copies get no further answer: one whose abort waits for its receiver's window must not be settled before.
-    delivery.copies = None
+    delivery.fanout = None
     delivery.partner = None
     message.routed = True
     message.forget()

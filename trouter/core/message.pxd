@@ -1,6 +1,6 @@
 cimport cython
 
-from trouter.engine.ports cimport Delivery, SessionPort
+from trouter.engine.ports cimport Delivery, SessionPort, advance_incoming
 from trouter.wire cimport octets
 from trouter.wire.annotations cimport RouterAnnotations, compose_annotations, parse_annotations
 from trouter.wire.sections cimport MessageScan
@@ -48,6 +48,7 @@ cdef class AnnotationRewriter:
 
 
 cdef class Fanout:
+    cdef public list copies
     cdef public Py_ssize_t outcomes_open
     cdef public Py_ssize_t copies_open
     cdef int _best
@@ -63,7 +64,6 @@ cdef class IncomingDelivery(Delivery):
     cdef public double arrived_at_s
     cdef public Message message
     cdef public OutgoingDelivery partner
-    cdef public list copies
     cdef public Fanout fanout
     cdef public bytes outcome
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from trouter.engine.ports import Delivery, LinkPort, SessionPort
+from trouter.engine.ports import Delivery, LinkPort, SessionPort, advance_incoming
 from trouter.engine.states import DeliveryStep
 from trouter.wire import octets
 from trouter.wire.annotations import RouterAnnotations, compose_annotations, parse_annotations
@@ -176,13 +176,18 @@ class HeadWriter(Protocol):
 
 
 class Fanout:
-    """The copies of one multicast delivery: the numbers of those without outcome, and of those unsettled."""
+    """The copies of one multicast delivery that are not settled, and the joint outcome of all.
 
-    __slots__ = ("_best", "copies_open", "outcomes_open")
+    ``outcomes_open`` counts those without outcome, ``copies_open`` those unsettled; consumers inside the router are
+    among them, and not in ``copies``.
+    """
 
-    def __init__(self, copies: int) -> None:
-        self.outcomes_open = copies
-        self.copies_open = copies
+    __slots__ = ("_best", "copies", "copies_open", "outcomes_open")
+
+    def __init__(self, count: int) -> None:
+        self.copies: list[OutgoingDelivery] = []
+        self.outcomes_open = count
+        self.copies_open = count
         self._best = _RELEASED
 
     def add_outcome(self, code: int) -> None:
@@ -218,7 +223,7 @@ class IncomingDelivery(Delivery):
     Every field but the link begins as zero or None: ``deliveries.new_incoming`` relies on it.
     """
 
-    __slots__ = ("arrived_at_s", "copies", "fanout", "message", "outcome", "partner")
+    __slots__ = ("arrived_at_s", "fanout", "message", "outcome", "partner")
 
     def __init__(self, link: LinkPort) -> None:
         super().__init__(link)
@@ -226,10 +231,8 @@ class IncomingDelivery(Delivery):
         self.arrived_at_s = 0.0
         #: The message, while more frames of it are to come.
         self.message: Message | None = None
-        #: The one copy of which the sender gets the outcome; for a multicast instead all copies that are not settled
-        #: yet, and their joint outcome.
+        #: The one copy of which the sender gets the outcome, or the copies of a multicast.
         self.partner: OutgoingDelivery | None = None
-        self.copies: list[OutgoingDelivery] | None = None
         self.fanout: Fanout | None = None
         #: The outcome that it has, encoded (empty for none but the settlement); later ones do not replace it.
         self.outcome: bytes | None = None
@@ -238,10 +241,10 @@ class IncomingDelivery(Delivery):
 def presettled(link: LinkPort, complete: bool) -> IncomingDelivery:
     """Return a delivery of the router itself, from which copies are made; no sender waits for it."""
     delivery = IncomingDelivery(link)
-    delivery.advance_incoming(DeliveryStep.BEGIN)
-    delivery.advance_incoming(DeliveryStep.SETTLE_THERE)
+    advance_incoming(delivery, DeliveryStep.BEGIN)
+    advance_incoming(delivery, DeliveryStep.SETTLE_THERE)
     if complete:
-        delivery.advance_incoming(DeliveryStep.FINISH)
+        advance_incoming(delivery, DeliveryStep.FINISH)
     return delivery
 
 
@@ -272,10 +275,10 @@ class OutgoingDelivery(Delivery):
 def join_copy(partner: IncomingDelivery, out: OutgoingDelivery) -> None:
     """Join the copy ``out`` with its unsettled delivery ``partner``, so that each finds the other's end."""
     out.partner = partner
-    if partner.copies is None:
+    if partner.fanout is None:
         partner.partner = out
     else:
-        partner.copies.append(out)
+        partner.fanout.copies.append(out)
 
 
 class Heads:

@@ -14,7 +14,7 @@ from trouter.wire.sections import MessageScan
 
 from .counters import AddressCounters, Counters, Outcomes
 from .listeners import Listeners
-from .message import Arrival, Fanout, IncomingDelivery, Message, OutgoingDelivery
+from .message import Arrival, IncomingDelivery, Message, OutgoingDelivery
 from .outcomes import ACCEPTED, BARE
 from .times import Times, TimesByAddress
 
@@ -235,19 +235,19 @@ def notify_sender(
     settlement when every copy is settled.
     """
     source: InEndpoint = partner.link.sink  # type: ignore[assignment]
-    if partner.copies is None:
+    fanout = partner.fanout
+    if fanout is None:
         if settled:
             partner.partner = None
         source.answer(partner, code, state, settled)
         return
-    fanout: Fanout = partner.fanout  # type: ignore[assignment]  # it has copies
     counted = not out.counted and (settled or code >= _FIRST_OUTCOME)
     if counted:
         out.counted = True
         fanout.add_outcome(code or ACCEPTED)
     if settled:
         fanout.copies_open -= 1
-        if out in partner.copies:
-            partner.copies.remove(out)
+        if out in fanout.copies:
+            fanout.copies.remove(out)
     if fanout.outcomes_open == 0 and (counted or fanout.copies_open == 0):
         source.answer(partner, fanout.code, BARE[fanout.code], fanout.copies_open == 0)

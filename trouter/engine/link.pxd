@@ -1,7 +1,7 @@
 cimport cython
 
 from trouter.engine.link_base cimport Link
-from trouter.engine.ports cimport ConnectionPort, Delivery, LinkSink, SessionPort
+from trouter.engine.ports cimport ConnectionPort, Delivery, LinkSink, SessionPort, advance_incoming, advance_outgoing
 from trouter.wire.outgoing cimport TransferWriter
 from trouter.wire.transfers cimport FlowReader, TransferReader
 

@@ -14,7 +14,7 @@ from trouter.wire.transfers import FlowReader, TransferReader
 
 from .faults import Fault, Misuse, PeerFault
 from .link_base import Link
-from .ports import Delivery
+from .ports import Delivery, advance_incoming, advance_outgoing
 from .session import Session
 from .states import LINK_NEXT, DeliveryStep, LinkState, LinkStep
 
@@ -162,7 +162,7 @@ class IncomingLink(Link):
         if transfer.state_code != 0:
             self._take_state(delivery, transfer)
         if transfer.settled == 1 and not delivery.remote_settled:
-            delivery.advance_incoming(_SETTLE_THERE)
+            advance_incoming(delivery, _SETTLE_THERE)
             self.session.forget_incoming(delivery)
         delivery.payload_bytes += end - start
         self.payload_bytes += end - start
@@ -175,7 +175,7 @@ class IncomingLink(Link):
             self.partial = delivery
         else:
             self.partial = None
-            delivery.advance_incoming(_FINISH)
+            advance_incoming(delivery, _FINISH)
         self.sink.on_transfer(self, delivery, data, start, end)
         if self.draining and self.credit <= 0:
             self._end_drain()
@@ -227,14 +227,14 @@ class IncomingLink(Link):
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & _MASK32
         delivery = self.sink.make_delivery(self)
-        delivery.advance_incoming(_BEGIN)
+        advance_incoming(delivery, _BEGIN)
         delivery.delivery_id = transfer.delivery_id
         if self.keeps_tags:
             delivery.tag = transfer.copy_delivery_tag()
         if transfer.message_format > 0:
             delivery.message_format = transfer.message_format
         if transfer.settled == 1:
-            delivery.advance_incoming(_SETTLE_THERE)
+            advance_incoming(delivery, _SETTLE_THERE)
         else:
             session.add_incoming(delivery)
         if transfer.has_long_tag():
@@ -257,7 +257,7 @@ class IncomingLink(Link):
 
     def _abort(self, delivery: Delivery) -> None:
         self.partial = None
-        delivery.advance_incoming(_ABORT)
+        advance_incoming(delivery, _ABORT)
         self.session.forget_incoming(delivery)
         self.sink.on_aborted(self, delivery)
         if self.draining and self.credit <= 0:
@@ -337,7 +337,7 @@ class OutgoingLink(Link):
             frame_more = more or stop < end
             session.spend_frame()
             if not delivery.begun:
-                delivery.advance_outgoing(_BEGIN)
+                advance_outgoing(delivery, _BEGIN)
                 session.add_outgoing(delivery)
                 self.delivery_count = (self.delivery_count + 1) & _MASK32
                 self.credit -= 1
@@ -353,13 +353,13 @@ class OutgoingLink(Link):
             self.payload_bytes += stop - start
             start = stop
             if not frame_more:
-                delivery.advance_outgoing(_FINISH)
+                advance_outgoing(delivery, _FINISH)
                 return start
 
     def abort(self, delivery: Delivery) -> None:
         """Abort a delivery that was begun and is not complete (2.6.14); drop one that was not begun."""
         if delivery.begun and not delivery.complete:
-            delivery.advance_outgoing(_ABORT)
+            advance_outgoing(delivery, _ABORT)
             if self.attached and self.session.remote_incoming_window > 0:
                 self._write_aborted()
             elif self.attached:

@@ -3,11 +3,9 @@ cimport cython
 from trouter.wire.transfers cimport FlowReader, TransferReader
 
 
-cdef int _SHIFT
-cdef int _ILLEGAL
 cdef unsigned char[112] _INCOMING
 cdef unsigned char[112] _OUTGOING
-cdef unsigned char[14] _FLAGS
+cdef int[70] _FLAGS
 cdef int _SETTLE_HERE
 cdef int _DROP
 
@@ -99,15 +97,17 @@ cdef class Delivery:
     cdef public int state_code
     cdef public Py_ssize_t payload_bytes
 
-    cpdef int advance_incoming(self, int step) except -1
-    cpdef int advance_outgoing(self, int step) except -1
     cpdef mark_settled(self)
     cpdef drop(self)
 
 
-@cython.locals(flags=int)
-cdef int _enter(Delivery delivery, int state, int step) except -1
-cdef int _refuse(Delivery delivery, int step) except -1
+@cython.locals(state=Py_ssize_t)
+cpdef int advance_incoming(Delivery delivery, Py_ssize_t step) except -1
+@cython.locals(state=Py_ssize_t)
+cpdef int advance_outgoing(Delivery delivery, Py_ssize_t step) except -1
+@cython.locals(row=Py_ssize_t)
+cdef int _enter(Delivery delivery, Py_ssize_t state) noexcept
+cdef int _refuse(Delivery delivery, Py_ssize_t step) except -1
 
 
 cdef class LinkSink:

@@ -28,15 +28,11 @@ if TYPE_CHECKING:
     from trouter.wire.transfers import FlowReader, TransferReader
 
 
-#: The tables of deliveries for the data path: following states and flags by number.
-_SHIFT = 3
-_ILLEGAL = 127
-_INCOMING = flat(INCOMING_NEXT, DeliveryState, 1 << _SHIFT, _ILLEGAL)
-_OUTGOING = flat(OUTGOING_NEXT, DeliveryState, 1 << _SHIFT, _ILLEGAL)
-_FLAGS = bytes(
-    sum((state in states) << bit for bit, states in enumerate((BEGUN, COMPLETE, ABORTED, SETTLED_HERE, SETTLED_THERE)))
-    for state in DeliveryState
-)
+#: The tables of deliveries for the data path: after a state and a step (three bits), the following state, 0 for an
+#: illegal step (none leads back to the first state); and five flags for each state.
+_INCOMING = flat(INCOMING_NEXT, DeliveryState, 8)
+_OUTGOING = flat(OUTGOING_NEXT, DeliveryState, 8)
+_FLAGS = [state in flag for state in DeliveryState for flag in (BEGUN, COMPLETE, ABORTED, SETTLED_HERE, SETTLED_THERE)]
 _SETTLE_HERE = int(DeliveryStep.SETTLE_HERE)
 _DROP = int(DeliveryStep.DROP)
 
@@ -334,35 +330,41 @@ class Delivery:
         self.state_code = 0
         self.payload_bytes = 0
 
-    def advance_incoming(self, step: int) -> int:
-        """Change the state of a delivery that the peer sends by ``step``, and return it; IllegalStep."""
-        return _enter(self, _INCOMING[self.state << _SHIFT | step], step)
-
-    def advance_outgoing(self, step: int) -> int:
-        """Change the state of a delivery that we send by ``step``, and return it; IllegalStep."""
-        return _enter(self, _OUTGOING[self.state << _SHIFT | step], step)
-
     def mark_settled(self) -> None:
         """Settle it here without a frame, once: before its first frame, or if the peer does not wait for it."""
         if not self.settled:
-            self.advance_outgoing(_SETTLE_HERE)
+            advance_outgoing(self, _SETTLE_HERE)
 
     def drop(self) -> None:
         """Give it up before its first frame is sent."""
-        self.advance_outgoing(_DROP)
+        advance_outgoing(self, _DROP)
 
 
-def _enter(delivery: Delivery, state: int, step: int) -> int:
-    """Change the state of a delivery, and its flags; IllegalStep."""
-    if state == _ILLEGAL:
+def advance_incoming(delivery: Delivery, step: int) -> int:
+    """Change the state of a delivery that the peer sends by ``step``, and return it; IllegalStep."""
+    state = _INCOMING[delivery.state * 8 + step]
+    if state == 0:
         _refuse(delivery, step)
-    flags = _FLAGS[state]
+    return _enter(delivery, state)
+
+
+def advance_outgoing(delivery: Delivery, step: int) -> int:
+    """Change the state of a delivery that we send by ``step``, and return it; IllegalStep."""
+    state = _OUTGOING[delivery.state * 8 + step]
+    if state == 0:
+        _refuse(delivery, step)
+    return _enter(delivery, state)
+
+
+def _enter(delivery: Delivery, state: int) -> int:
+    """Change the state of a delivery, and the flags derived from it; return the state."""
+    row = state * 5
     delivery.state = state
-    delivery.begun = flags & 1 != 0
-    delivery.complete = flags & 2 != 0
-    delivery.aborted = flags & 4 != 0
-    delivery.settled = flags & 8 != 0
-    delivery.remote_settled = flags & 16 != 0
+    delivery.begun = _FLAGS[row]
+    delivery.complete = _FLAGS[row + 1]
+    delivery.aborted = _FLAGS[row + 2]
+    delivery.settled = _FLAGS[row + 3]
+    delivery.remote_settled = _FLAGS[row + 4]
     return state
 
 

@@ -18,7 +18,7 @@ cdef class DeliveryRing:
     @cython.locals(width=Py_ssize_t)
     cpdef append(self, Py_ssize_t delivery_id, Delivery delivery)
     cpdef Delivery get(self, Py_ssize_t delivery_id)
-    @cython.locals(index=Py_ssize_t)
+    @cython.locals(first=Py_ssize_t, width=Py_ssize_t, mask=Py_ssize_t, slots=list)
     cpdef remove(self, Py_ssize_t delivery_id)
     @cython.locals(reach=Py_ssize_t, step=Py_ssize_t, position=Py_ssize_t, stop=Py_ssize_t, key=Py_ssize_t)
     cpdef list between(self, Py_ssize_t first, Py_ssize_t last)

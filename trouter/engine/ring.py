@@ -54,14 +54,19 @@ class DeliveryRing:
 
     def remove(self, delivery_id: int) -> None:
         """Forget a delivery; do nothing if it is not there."""
-        if ((delivery_id - self._first) & _MASK32) < self._width:
-            index = delivery_id & self._mask
-            if self._slots[index] is not None:
-                self._slots[index] = None
+        first = self._first
+        width = self._width
+        if ((delivery_id - first) & _MASK32) < width:
+            slots = self._slots
+            mask = self._mask
+            if slots[delivery_id & mask] is not None:
+                slots[delivery_id & mask] = None
                 self.count -= 1
-                while self._width > 0 and self._slots[self._first & self._mask] is None:
-                    self._first = (self._first + 1) & _MASK32
-                    self._width -= 1
+                while width > 0 and slots[first & mask] is None:
+                    first = (first + 1) & _MASK32
+                    width -= 1
+                self._first = first
+                self._width = width
         elif self._stragglers and self._stragglers.pop(delivery_id, None) is not None:
             self.count -= 1
 

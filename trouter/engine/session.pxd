@@ -1,6 +1,6 @@
 cimport cython
 
-from trouter.engine.ports cimport Budget, ConnectionPort, Delivery, LinkPort, SessionPort
+from trouter.engine.ports cimport Budget, ConnectionPort, Delivery, LinkPort, SessionPort, advance_incoming, advance_outgoing
 from trouter.engine.ring cimport DeliveryRing
 from trouter.wire.outgoing cimport write_disposition, write_flow, write_link_flow
 from trouter.wire.transfers cimport DispositionReader, FlowReader

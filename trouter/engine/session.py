@@ -14,7 +14,16 @@ from trouter.wire.transfers import SHORT_STATES, DispositionReader, FlowReader
 
 from .faults import Fault, Misuse, PeerFault
 from .limits import EngineLimits
-from .ports import Budget, ConnectionPort, Delivery, LinkPort, LinkSink, SessionPort
+from .ports import (
+    Budget,
+    ConnectionPort,
+    Delivery,
+    LinkPort,
+    LinkSink,
+    SessionPort,
+    advance_incoming,
+    advance_outgoing,
+)
 from .refused import RefusedLink
 from .ring import DeliveryRing
 from .states import SESSION_NEXT, DeliveryStep, SessionState, SessionStep, advance
@@ -365,12 +374,12 @@ class Session(SessionPort):
             delivery.remote_state = disposition.state
         if disposition.settled:
             if disposition.role:
-                delivery.advance_outgoing(_SETTLE_THERE)
+                advance_outgoing(delivery, _SETTLE_THERE)
             else:
-                delivery.advance_incoming(_SETTLE_THERE)
+                advance_incoming(delivery, _SETTLE_THERE)
             ring.remove(delivery.delivery_id)
         elif disposition.role and disposition.state_code >= _FIRST_OUTCOME:
-            delivery.advance_outgoing(_DECIDE)
+            advance_outgoing(delivery, _DECIDE)
         delivery.link.sink.on_disposition(delivery)
 
     def receive_flow(self, flow: FlowReader) -> None:
@@ -406,9 +415,9 @@ class Session(SessionPort):
                 delivery.mark_settled()
             return
         if settled:
-            delivery.advance_incoming(_SETTLE_HERE)
+            advance_incoming(delivery, _SETTLE_HERE)
         elif code >= _FIRST_OUTCOME:
-            delivery.advance_incoming(_DECIDE)
+            advance_incoming(delivery, _DECIDE)
         delivery.state_code = code
         if state is not None and len(state) > _FITS_ANYWHERE:
             state = self._fitting(code, state)
@@ -424,7 +433,7 @@ class Session(SessionPort):
                 delivery.mark_settled()
             return
         if settled:
-            delivery.advance_outgoing(_SETTLE_HERE)
+            advance_outgoing(delivery, _SETTLE_HERE)
         delivery.state_code = code
         if state is not None and len(state) > _FITS_ANYWHERE:
             state = self._fitting(code, state)

@@ -304,7 +304,10 @@ def advance(table: dict[tuple[State, Step], State], state: State, step: Step) ->
     return following
 
 
-def flat(table: dict[tuple[State, Step], State], states: type[State], width: int, illegal: int) -> bytes:
-    """Return ``table`` as bytes: at ``state * width + step`` the state after that step, or ``illegal``."""
+def flat(table: dict[tuple[State, Step], State], states: type[State], width: int) -> bytes:
+    """Return ``table`` as bytes: at ``state * width + step`` the state after that step, or 0.
+
+    0 is the first state of every table, to which no step leads.
+    """
     numbers = {state * width + step: following for (state, step), following in table.items()}
-    return bytes(numbers.get(number, illegal) for number in range(len(states) * width))
+    return bytes(numbers.get(number, 0) for number in range(len(states) * width))

@@ -2,6 +2,7 @@ cimport cython
 
 from trouter.wire.codec cimport be32
 
+cdef Py_ssize_t _HEADER_BYTES
 
 cdef class FrameReader:
     cdef public Py_ssize_t max_frame_bytes

@@ -18,6 +18,7 @@ MIN_MAX_FRAME_BYTES: Final = 512
 AMQP_HEADER: Final = b"AMQP\x00\x01\x00\x00"
 TLS_HEADER: Final = b"AMQP\x02\x01\x00\x00"
 SASL_HEADER: Final = b"AMQP\x03\x01\x00\x00"
+_HEADER_BYTES = HEADER_BYTES
 
 
 class FramingError(DecodeError):
@@ -84,11 +85,11 @@ class FrameReader:
             return self._finish_carried()
         offset = self._offset
         left = len(self._input) - offset
-        if left < HEADER_BYTES:
+        if left < _HEADER_BYTES:
             if left:
                 self._carry += self._input[offset:]
                 self._offset = offset + left
-                self._wanted = HEADER_BYTES
+                self._wanted = _HEADER_BYTES
             return 0
         size = self._read_header(self._input, offset)
         if left < size:
@@ -112,10 +113,10 @@ class FrameReader:
                 self._offset += taken
             if taken < missing:
                 return 0
-            if self._wanted > HEADER_BYTES:
+            if self._wanted > _HEADER_BYTES:
                 break
             size = self._read_header(bytes(self._carry), 0)
-            if size == HEADER_BYTES:
+            if size == _HEADER_BYTES:
                 break
             self._wanted = size
         whole = bytes(self._carry)
@@ -131,11 +132,11 @@ class FrameReader:
         """
         size = be32(data, offset)
         data_offset = data[offset + 4] * 4
-        if size < HEADER_BYTES:
+        if size < _HEADER_BYTES:
             raise FramingError(f"frame of {size} bytes is smaller than its header", offset)
         if size > self.max_frame_bytes:
             raise FramingError(f"frame of {size} bytes exceeds the maximum of {self.max_frame_bytes}", offset)
-        if data_offset < HEADER_BYTES or data_offset > size:
+        if data_offset < _HEADER_BYTES or data_offset > size:
             raise FramingError(f"frame data offset of {data_offset} bytes in a frame of {size}", offset)
         self.frame_type = data[offset + 5]
         self.channel = data[offset + 6] << 8 | data[offset + 7]
