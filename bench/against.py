@@ -74,7 +74,7 @@ def idle(bench: Bench, programs: dict[str, str]) -> dict[str, Spread]:
                 with Led("hold", Load(port=router.port, connections=count, addresses=count, credit=10)) as held:
                     held.ready()
                     grown[name].append((router.memory("VmRSS") - before) / count / KILO)
-                    held.go()
+                    held.send_go()
     return {name: Spread.of(values) for name, values in grown.items()}
 
 

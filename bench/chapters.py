@@ -110,7 +110,7 @@ def proxied_sink(bench: Bench) -> Iterator[HAProxy]:
     """Run HAProxy with the load generator's own sink behind it, which behaves as the router does towards a sender."""
     with Led("sink", Load(port=0, session_frames=0)) as sink:
         port = sink.ready()["port"]
-        sink.go()
+        sink.send_go()
         with HAProxy(bench.new_folder("haproxy"), port) as proxy:
             yield proxy
 
@@ -201,7 +201,7 @@ def receive(stack: ExitStack, router: Router, load: Load) -> None:
     everywhere = Load(port=router.port, addresses=load.addresses, connections=_RECEIVERS)
     receiver = stack.enter_context(Led("receive", everywhere))
     receiver.ready()
-    receiver.go()
+    receiver.send_go()
 
 
 def idle_connections(bench: Bench) -> None:
@@ -223,7 +223,7 @@ def idle_connections(bench: Bench) -> None:
                 cpu_ns = router.cpu_ns()
                 time.sleep(bench.extent.idle_seconds)
                 idle = (router.cpu_ns() - cpu_ns) / 1e9 / bench.extent.idle_seconds * 100
-                held.go()
+                held.send_go()
         bench.figure(f"idle {name}: memory", Spread(grown, grown, grown), "kB", target)
         bench.figure(f"{count:,} idle ({name}): CPU", Spread(idle, idle, idle), "% of a core")
 
@@ -258,7 +258,7 @@ def stalled_neighbour(bench: Bench) -> None:
             fleet = stack.enter_context(Led(role, stalled))
             stack.callback(fleet.kill)
             fleet.ready()
-            fleet.go()
+            fleet.send_go()
         settle_down(troubled)
         load = replace(SMALL, seconds=bench.extent.seconds)
         samples = bench.interleave(
@@ -295,7 +295,7 @@ def managing(bench: Bench) -> None:
     ):
         held.ready()
         scrapes = [managed.scrape_s(router.metrics_port) * 1e3 for _ in range(10)]
-        held.go()
+        held.send_go()
     bench.figure(f"/metrics with {count:,} connections", Spread.of(scrapes), "ms", 100.0)
 
 

@@ -66,7 +66,7 @@ def listed(router: Router) -> Iterator[None]:
     with Led("hold", Load(port=router.port, address="listed", addresses=LINKS, connections=10)) as held:
         held.ready()
         yield
-        held.go()
+        held.send_go()
 
 
 def half_load(router: Router, load: Load) -> Load:
@@ -79,12 +79,12 @@ def loaded(router: Router, load: Load, *, listing: bool) -> tuple[float, list[fl
     """Return messages a second under ``load``, with or without listings, and the seconds of each listing."""
     with Led("receive", replace(load, count=0, seconds=0.0)) as receiver, Led("send", load) as sender:
         receiver.ready()
-        receiver.go()
+        receiver.send_go()
         sender.ready()
-        sender.go()
+        sender.send_go()
         times = listings(router.port, load.seconds) if listing else []
         sent = sender.report(load.seconds + _PATIENCE_S)
-        receiver.go()
+        receiver.send_go()
         receiver.report(_PATIENCE_S)
     return sent.messages_per_second, times
 

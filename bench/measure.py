@@ -57,14 +57,14 @@ def pair_through(
     """Measure as ``pair``, with the sender at ``server``, whose clock is read, and the receiver at ``router``."""
     with Led("receive", replace(load, port=router.port, count=0, seconds=0.0, latency=False)) as receiver:
         receiver.ready()
-        receiver.go()
+        receiver.send_go()
         with Led("send", replace(load, port=server.port)) as sender:
             sender.ready()
             settle(server)
             before_ns = server.cpu_ns()
-            sender.go()
+            sender.send_go()
             sent = sender.report(load.seconds + PATIENCE_S)
-            receiver.go()
+            receiver.send_go()
             received = receiver.report(PATIENCE_S)
             cpu_ns = server.cpu_ns() - before_ns
     return sample_of(cpu_ns, sent, received.messages_per_second)
@@ -83,7 +83,7 @@ def into(server: Server, load: Load) -> Sample:
     with Led("send", replace(load, port=server.port)) as sender:
         sender.ready()
         before_ns = server.cpu_ns()
-        sender.go()
+        sender.send_go()
         sent = sender.report(load.seconds + PATIENCE_S)
         cpu_ns = server.cpu_ns() - before_ns
     return sample_of(cpu_ns, sent, sent.messages_per_second)
@@ -94,7 +94,7 @@ def handshakes(server: Server, seconds: float) -> Sample:
     with Led("handshakes", Load(port=server.port, seconds=seconds)) as clients:
         clients.ready()
         before_ns = server.cpu_ns()
-        clients.go()
+        clients.send_go()
         done = clients.report(seconds + PATIENCE_S)
         cpu_ns = server.cpu_ns() - before_ns
     return sample_of(cpu_ns, done, done.messages_per_second)

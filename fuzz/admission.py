@@ -60,13 +60,13 @@ class Door:
         refusal = self.handshakes.too_many(host, role)
         assert bool(refusal) == full, f"{len(counted)} before their open, {len(near)} near: {refusal!r}"
         if not refusal:
-            self.newcomers.append(self.handshakes.begin(host, role))
+            self.newcomers.append(self.handshakes.begin_handshake(host, role))
 
     def come_to_open(self, value: int) -> None:
         if self.newcomers:
             newcomer = self.newcomers.pop(value % len(self.newcomers))
             for _ in range(1 + (value >> 7)):
-                self.handshakes.end(newcomer)
+                self.handshakes.end_handshake(newcomer)
 
     def enter(self, value: int) -> None:
         host, user = HOSTS[value & 7], USERS[value >> 3 & 3]
@@ -84,7 +84,7 @@ class Door:
     def leave(self, value: int) -> None:
         if self.open:
             name = list(self.open)[value % len(self.open)]
-            self.counts.leave(name)
+            self.counts.remove_connection(name)
             del self.open[name]
 
     def log_in(self, value: int, right: bool) -> None:

@@ -63,7 +63,7 @@ def check(data: bytes) -> None:
         check_one(octets)
         connection = choice % CONNECTIONS
         now_s += TIMES_S[choice // CONNECTIONS % len(TIMES_S)]
-        relayed = mesh.take(octets, connection, now_s)
+        relayed = mesh.take_message(octets, connection, now_s)
         if relayed.data:
             look_at_relayed(octets, relayed.data)
         mesh.tick(now_s)

@@ -31,7 +31,7 @@ def take(handshakes: Handshakes, count: int, host: str = HOST, role: str = "norm
     taken = []
     for _ in range(count):
         assert handshakes.too_many(host, role) == ""
-        taken.append(handshakes.begin(host, role))
+        taken.append(handshakes.begin_handshake(host, role))
     return taken
 
 
@@ -42,8 +42,8 @@ def test_twenty_of_a_host_and_no_more(handshakes: Handshakes) -> None:
     first, *_ = take(handshakes, 20)
     assert handshakes.too_many(HOST, "normal") == f"maxHandshakesPerHost 20 from {HOST}"
     assert handshakes.too_many("192.0.2.2", "normal") == ""
-    handshakes.end(first)
-    handshakes.end(first)
+    handshakes.end_handshake(first)
+    handshakes.end_handshake(first)
     take(handshakes, 1)
     assert handshakes.too_many(HOST, "normal")
 
@@ -67,7 +67,7 @@ def test_a_thousand_in_all_and_routers_are_counted_apart(handshakes: Handshakes)
 
 def test_no_count_is_left_of_ended_handshakes(handshakes: Handshakes) -> None:
     for newcomer in take(handshakes, 20):
-        handshakes.end(newcomer)
+        handshakes.end_handshake(newcomer)
     assert len(handshakes) == 0
     assert not handshakes._counts
 
@@ -200,6 +200,6 @@ def test_time_spent_waiting_for_the_router_does_not_make_a_peer_slow(handshakes:
 def test_a_peer_past_its_open_has_no_deadline(handshakes: Handshakes, clock: Clock) -> None:
     (newcomer,) = take(handshakes, 1)
     connection = watched(handshakes, newcomer, 1)
-    handshakes.end(newcomer)
+    handshakes.end_handshake(newcomer)
     clock.now_s += 1000.0
     assert not is_aborted(handshakes, connection)

@@ -49,8 +49,8 @@ def lifetime(*, outgoing: bool = False) -> Lifetime:
 async def test_the_peer_gets_the_last_reason_and_a_deleted_connection_stays_deleted() -> None:
     one = lifetime()
     assert not one.is_ending
-    one.end(FIRST, T.DELETE)
-    one.end(SECOND)
+    one.end_connection(FIRST, T.DELETE)
+    one.end_connection(SECOND)
     assert (one.state, one.farewell, one.is_ending) == (S.DELETED, SECOND, True)
     assert one.scope.cancel_called
 
@@ -58,22 +58,22 @@ async def test_the_peer_gets_the_last_reason_and_a_deleted_connection_stays_dele
 @pytest.mark.parametrize(("outgoing", "failure"), [(False, ""), (True, "amqp:connection:forced first")])
 async def test_our_own_close_is_why_a_dialled_connection_failed(outgoing: bool, failure: str) -> None:
     one = lifetime(outgoing=outgoing)
-    one.end(FIRST)
-    one.end(SECOND)
+    one.end_connection(FIRST)
+    one.end_connection(SECOND)
     assert one.failure == failure
 
 
 async def test_credentials_that_end_while_the_connection_ends_change_nothing() -> None:
     one = lifetime()
-    one.end(FIRST)
+    one.end_connection(FIRST)
     one.expire()
     assert one.farewell is FIRST
 
 
 async def test_an_order_behind_the_end_is_forgiven_and_a_second_end_is_not() -> None:
     one = lifetime()
-    one.forget()
-    one.end(FIRST, T.DELETE)
+    one.mark_ended()
+    one.end_connection(FIRST, T.DELETE)
     assert one.state is S.GONE
     with pytest.raises(IllegalStep):
-        one.forget()
+        one.mark_ended()

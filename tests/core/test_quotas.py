@@ -54,7 +54,7 @@ class World:
 
     def leave(self, client: MemoryClient) -> None:
         client.close()
-        self.book.leave(self.shares.pop(client))
+        self.book.release_share(self.shares.pop(client))
 
     def pass_time(self, seconds: float) -> None:
         """Move the clock by ``seconds``, with a tick as often as the router ticks."""
@@ -89,7 +89,7 @@ def may_keep(share: Share, size_bytes: int) -> str:
     answer = share.quotas_on_bytes(size_bytes)
     share._book.note_answer(answer)
     if not answer.rule:
-        share.keep(size_bytes)
+        share.add_held_bytes(size_bytes)
     return answer.rule
 
 
@@ -232,11 +232,11 @@ def test_bytes_that_are_no_message_are_kept_up_to_the_quota(mode: str) -> None:
     assert not world.alarms
     assert may_keep(first, 1) == ("v:maxBufferedBytes" if mode == "enforce" else "")
     assert [alarm.measure for alarm in world.alarms] == ["max_buffered_bytes"]
-    second.keep(-500)
+    second.add_held_bytes(-500)
     assert may_keep(second, 499) == ""
-    world.book.leave(second)
+    world.book.release_share(second)
     assert {buffer.held for buffer in buffers} == {first.kept}
-    world.book.leave(first)
+    world.book.release_share(first)
     assert {buffer.held for buffer in buffers} == {0}
 
 
@@ -392,7 +392,7 @@ def test_other_numbers_hold_from_the_moment_they_are_configured() -> None:
     world.pass_time(2)
     assert flood.count == 24
     old, new = world.shares[client], enter(world, rules("maxMessagesPerSecond: 80"))
-    world.book.leave(old)
+    world.book.release_share(old)
     for ingress in world.router.core.links.values():
         if isinstance(ingress, Ingress) and ingress.account.gate is old:
             ingress.account.gate = new
@@ -438,7 +438,7 @@ def test_counts_are_those_of_a_reference(operations: list[tuple[str, int, int]])
             share = book.enter("c", "", quotas, f"user-{who % 2}", "h", int)
             there[who] = (f"user-{who % 2}", share, {})
         elif what == "leave" and who in there:
-            book.leave(there.pop(who)[1])
+            book.release_share(there.pop(who)[1])
         elif what == "attach" and who in there:
             user, share, links = there[who]
             mine = [address for other, _, own in there.values() if other == user for address in own.values()]
@@ -460,7 +460,7 @@ def test_counts_are_those_of_a_reference(operations: list[tuple[str, int, int]])
             book.grant_waiting()
             book.check_usage()
     for _, share, _ in there.values():
-        book.leave(share)
+        book.release_share(share)
     now[0] += CLEAR_S
     book.check_usage()
     book.check_usage()

@@ -20,7 +20,7 @@ class Sink:
     port: int
 
     def finish(self) -> Report:
-        self.led.go()
+        self.led.send_go()
         return self.led.report()
 
 
@@ -35,13 +35,13 @@ def start_sink() -> Iterator[StartSink]:
         led = Led("sink", load)
         started.append(led)
         port = led.ready()["port"]
-        led.go()
+        led.send_go()
         return Sink(led, port)
 
     yield start
     for led in started:
         led.kill()
-        led.end()
+        led.end_process()
 
 
 @pytest.fixture

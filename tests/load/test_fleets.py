@@ -84,8 +84,8 @@ def test_a_held_connection_is_there_until_the_harness_lets_go(start_router: Call
         with Led("hold", Load(port=router.port, connections=20, addresses=20, bare=bare)) as held:
             held.ready()
             assert router.open_files() >= before + 20
-            held.go()
-            held.go()
+            held.send_go()
+            held.send_go()
             assert held.report().connections == 20
 
 
@@ -103,11 +103,11 @@ def test_a_stalled_receiver_takes_its_credit_and_no_more(router: RunningRouter) 
     here = Load(port=router.port, credit=10)
     with Led("receive", replace(here, stalled=True)) as receiver:
         receiver.ready()
-        receiver.go()
+        receiver.send_go()
         with Led("send", replace(here, count=11)) as sender:
             sender.ready()
-            sender.go()
-            receiver.go()
+            sender.send_go()
+            receiver.send_go()
             stalled = receiver.report()
             assert 0 <= stalled.messages <= 10
             assert stalled.outcomes == {}
@@ -118,8 +118,8 @@ def test_a_led_sender_whose_harness_is_gone_ends(start_sink: StartSink) -> None:
     sink = start_sink(Load(port=0, credit=1, stalled=True))
     sender = Led("send", Load(port=sink.port, count=2))
     sender.ready()
-    sender.go()
-    sender.end()
+    sender.send_go()
+    sender.end_process()
     assert sender.process.returncode == 1
 
 
@@ -137,11 +137,11 @@ def test_a_server_that_goes_away_ends_the_load(start_sink: StartSink) -> None:
     sink = start_sink(Load(port=0, credit=1, stalled=True))
     sender = Led("send", Load(port=sink.port, count=2))
     sender.ready()
-    sender.go()
+    sender.send_go()
     sink.led.kill()
     with pytest.raises(LoadError, match="ended early"):
         sender.report()
-    sender.end()
+    sender.end_process()
     assert sender.process.returncode == 1
 
 

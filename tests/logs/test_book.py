@@ -25,7 +25,7 @@ def test_the_last_lines_are_kept_oldest_first() -> None:
     book = LogBook()
     assert book.recent() == []
     for number in range(KEPT + 5):
-        book.keep(entry(number))
+        book.keep_line(entry(number))
     assert [int(each.text) for each in book.recent()] == list(range(5, KEPT + 5))
 
 
@@ -33,14 +33,14 @@ def test_the_last_lines_are_kept_oldest_first() -> None:
 def test_a_limit_selects_the_newest_lines(limit: int, expected: int) -> None:
     book = LogBook()
     for number in range(20):
-        book.keep(entry(number))
+        book.keep_line(entry(number))
     assert [int(each.text) for each in book.recent(limit)] == list(range(20 - expected, 20))
 
 
 def test_the_lines_of_one_module_can_be_selected() -> None:
     book = LogBook()
     for number in range(20):
-        book.keep(entry(number, "AGENT" if number % 3 else "SERVER"))
+        book.keep_line(entry(number, "AGENT" if number % 3 else "SERVER"))
     assert [each.text for each in book.recent(2, "SERVER")] == ["15", "18"]
     assert len(book.recent(module="AGENT")) == 13
     assert book.recent(module="agent") == []
@@ -51,7 +51,7 @@ def test_the_lines_of_one_module_can_be_selected() -> None:
 )
 def test_a_text_is_cut_at_2047_octets_between_characters(text: str, octets: int) -> None:
     book = LogBook()
-    book.keep(Entry("ROUTER", "info", text, "x.py", 1, 0.0))
+    book.keep_line(Entry("ROUTER", "info", text, "x.py", 1, 0.0))
     kept = book.recent()[0].text
     assert len(kept.encode()) == octets <= MAX_TEXT_BYTES
     assert text.startswith(kept)

@@ -11,7 +11,7 @@ def page(
     cursors: Cursors, asker: tuple[str, ...], keys: list[int], offset: int, count: int, gone: set[int]
 ) -> list[int]:
     """Return one page, as a query makes it: removed rows leave no hole."""
-    listing = cursors.open(asker, offset, 0.0) or cursors.begin([("all", list(keys))], 0.0)
+    listing = cursors.find_listing(asker, offset, 0.0) or cursors.begin_listing([("all", list(keys))], 0.0)
     start = listing.places.get(offset, offset)
     found: list[int] = []
     place = len(listing)
@@ -21,7 +21,7 @@ def page(
             break
         if key not in gone:
             found.append(key)
-    cursors.turn(asker, listing, (offset, start), (offset + count, place))
+    cursors.turn_page(asker, listing, (offset, start), (offset + count, place))
     return found
 
 
@@ -65,8 +65,8 @@ def test_cursors_of_inactive_clients_are_forgotten() -> None:
     for number in range(3 * MAX_CURSORS):
         page(cursors, (str(number),), list(range(30)), 0, 10, set())
     assert len(cursors) == MAX_CURSORS
-    assert cursors.open(("0",), 10, 0.0) is None
-    assert cursors.open((str(3 * MAX_CURSORS - 1),), 10, 1e6) is None
+    assert cursors.find_listing(("0",), 10, 0.0) is None
+    assert cursors.find_listing((str(3 * MAX_CURSORS - 1),), 10, 1e6) is None
 
 
 def test_a_listing_may_have_several_owners() -> None:

@@ -78,12 +78,12 @@ def test_the_denials_list_is_short_and_counts_repeats() -> None:
     now = 1_000.0
     memory = Denials(lambda: now)
     again = Denied("attach", "sender", "u", "h", "v", "r", "again")
-    memory.note(again)
+    memory.note_denial(again)
     for number in range(MAX_REMEMBERED - 1):
-        memory.note(again._replace(about=f"address {number}"))
+        memory.note_denial(again._replace(about=f"address {number}"))
     now = 2_000.0
-    memory.note(again, 3)
-    memory.note(again._replace(about="\x1b[2J" + "x" * 10_000))
+    memory.note_denial(again, 3)
+    memory.note_denial(again._replace(about="\x1b[2J" + "x" * 10_000))
     rows = [row for _, row in memory.rows()]
     assert len(rows) == MAX_REMEMBERED
     assert (rows[-2].about, rows[-2].times, rows[-2].at_ms) == ("again", 4, 2_000_000)

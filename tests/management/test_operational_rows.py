@@ -38,7 +38,7 @@ def node(**more: Any) -> NodeFacts:
 def busy_change() -> Change:
     change = Change(1, 1_700_000_000_000, 5.0, "a link was lost", 7.5, cause="R2:9")
     for number in range(MAX_LINES + 2):
-        change.say(f"line {number}")
+        change.add_line(f"line {number}")
     change.moved = dict.fromkeys(f"R{number}" for number in range(MAX_MOVED + 1))
     return change
 

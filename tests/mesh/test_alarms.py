@@ -18,7 +18,7 @@ def test_an_alarm_is_raised_once_and_cleared_after_the_quiet_time(caplog: pytest
     caplog.set_level(logging.INFO)
     topology = Topology(Mesh("A", 1), MemoryRouter().core.network, 1.0, Recorder(), lambda: 0.0)
     for _ in range(2):
-        topology.note(Ignored("A", 3, MeshFault.SAME_ID, "instance 7", 1), 10.0)
+        topology.note_event(Ignored("A", 3, MeshFault.SAME_ID, "instance 7", 1), 10.0)
     assert topology.duplicate_ids == ["A"]
     topology.tick(10.0 + QUIET_ABOUT_ID_S - 1)
     assert topology.duplicate_ids == ["A"]

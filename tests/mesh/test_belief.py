@@ -65,7 +65,7 @@ class Network(Bench):
         octets = compose(message, to)
         if ingress:
             octets = octets.replace(f"0/{message.id}".encode(), f"0/{ingress}".encode())
-        return self.mesh.take(octets, over, self.now_s).hops
+        return self.mesh.take_message(octets, over, self.now_s).hops
 
     def complaints(self) -> list[Ignored]:
         return [event for event in self.take_events() if isinstance(event, Ignored)]

@@ -546,7 +546,7 @@ def test_address_messages_of_an_unknown_router_are_counted_and_ignored(bench: Be
 
 
 def take(bench: Bench, data: bytes, over: int = 1) -> Any:
-    return bench.mesh.take(data, over, bench.now_s)
+    return bench.mesh.take_message(data, over, bench.now_s)
 
 
 def test_bytes_that_are_no_message_are_refused_and_go_nowhere(bench: Bench) -> None:

@@ -85,7 +85,7 @@ def test_when_all_connections_have_left_nothing_is_counted(acts: list[tuple[str,
             share.detached(link)
             share.detached(link)
         elif act == "keep" and share.rules:
-            share.keep(which * 10)
+            share.add_held_bytes(which * 10)
         elif act == "send":
             link_of = links.setdefault(who, Link())
             link_of.link.credit += share.take(link_of, which)
@@ -97,7 +97,7 @@ def test_when_all_connections_have_left_nothing_is_counted(acts: list[tuple[str,
             book.grant_waiting()
             book.check_usage()
         elif act == "leave":
-            book.leave(share)
+            book.release_share(share)
             gone.append(there.pop(who))
             links.pop(who, None)
         assert sum(len(book.connections_of(vhost)) for vhost in VHOSTS[1:]) == sum(
@@ -106,7 +106,7 @@ def test_when_all_connections_have_left_nothing_is_counted(acts: list[tuple[str,
         assert not _EMPTY
         assert book.busy == any(each.rules for each in there.values())
     for share in [*there.values(), *gone]:
-        book.leave(share)
+        book.release_share(share)
     assert list(counted(book)) == []
     assert not book.busy
     now[0] += CLEAR_S
@@ -137,7 +137,7 @@ def test_a_connection_that_moves_keeps_what_is_the_same() -> None:
     book = Book(lambda: 0.0, lambda: Budget(0), lambda _: None)
     share = book.enter("n", "v", RULES[1], "u", "h", int)
     share.attached("link", "M0a")
-    share.keep(10)
+    share.add_held_bytes(10)
     book.move(share, "w", RULES[1], int)
     (meter,) = share.meters
     assert (meter.links, meter.buffer.held, meter.connections) == (1, 10, 1)

@@ -52,9 +52,9 @@ def test_users_on_one_host_and_hosts_of_one_user_are_not_mixed_up() -> None:
 
 def test_a_connection_that_left_leaves_room_and_no_trace() -> None:
     counts = counted(("alice", "h1"), ("alice", "h2"))
-    counts.leave("h1:0")
+    counts.remove_connection("h1:0")
     assert (len(counts), counts.by_user(), counts.by_host()) == (1, {"alice": ["h2:1"]}, {"h2": ["h2:1"]})
-    counts.leave("h2:1")
+    counts.remove_connection("h2:1")
     assert (len(counts), counts.by_user(), counts.by_host()) == (0, {}, {})
 
 
@@ -62,7 +62,7 @@ def test_users_that_come_and_go_leave_nothing_behind() -> None:
     counts = VhostConnections()
     for number in range(100_000):
         counts.enter("name", f"user{number}", f"host{number}")
-        counts.leave("name")
+        counts.remove_connection("name")
     assert (counts.by_user(), counts.by_host()) == ({}, {})
 
 
@@ -72,7 +72,7 @@ def test_a_name_is_counted_once() -> None:
         counts.enter("h:0", "bob", "other")
     assert counts.by_user() == {"alice": ["h:0"]}
     with pytest.raises(KeyError):
-        counts.leave("other:0")
+        counts.remove_connection("other:0")
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.booleans()), max_size=60))
@@ -87,7 +87,7 @@ def test_counts_equal_a_plain_count(steps: list[tuple[str, str, bool]]) -> None:
             there[name] = user, host
         else:
             gone = next(iter(there))
-            counts.leave(gone)
+            counts.remove_connection(gone)
             del there[gone]
     for user, host in itertools.product("abc", "xyz"):
         of_user = sum(one == user for one, _ in there.values())

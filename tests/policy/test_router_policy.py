@@ -162,9 +162,9 @@ def test_one_client_may_come_to_two_listeners_from_the_same_port() -> None:
     enter(made, second)
     shown = dict(made.shown_vhosts())["one"]
     assert shown.by_user == {"alice": ["192.0.2.1:1", "192.0.2.1:1[C2]"]}
-    made.leave(1)
-    made.leave(2)
-    made.leave(2)
+    made.release_connection(1)
+    made.release_connection(2)
+    made.release_connection(2)
     shown = dict(made.shown_vhosts())["one"]
     assert (shown.connections, shown.by_user, shown.by_host) == (0, {}, {})
 

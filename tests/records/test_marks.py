@@ -265,7 +265,7 @@ def test_runs_of_a_hole_grow_together() -> None:
     holes.note_reported(Hole(1, 10, 19), 78)
     assert holes.to_report(-1, -1) == [(1, 10, 39)]
     assert set(holes.to_report(70, 77)) == set(holes)
-    holes.forget(1)
+    holes.forget_boot(1)
     assert list(holes) == [(2, 20, 29)]
 
 

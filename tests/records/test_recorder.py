@@ -16,7 +16,9 @@ def denial(link: int) -> PolicyDecision:
 
 
 def seen(stream: Stream) -> list[tuple[int | None, int]]:
-    return [(record.link, record.repeat) for record in stream.take().records if isinstance(record, PolicyDecision)]
+    return [
+        (record.link, record.repeat) for record in stream.take_records().records if isinstance(record, PolicyDecision)
+    ]
 
 
 def test_no_taker_gets_records_that_no_taker_wants() -> None:
@@ -68,5 +70,5 @@ def test_a_stream_gets_the_records_of_its_tenants(
     stream.tenants, stream.except_tenants = tenants, excepted
     for record in records.values():
         stream.put(record)
-    taken = stream.take().records
+    taken = stream.take_records().records
     assert [name for name, record in records.items() if any(each is record for each in taken)] == wanted

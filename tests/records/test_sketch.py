@@ -66,7 +66,7 @@ async def test_a_step_of_the_clock_is_reported_once(telemetry: Telemetry, stream
     telemetry._offset_us -= 2 * STEP_US
     await telemetry._record_counts()
     await telemetry._record_counts()
-    (step,) = [record for record in stream.take().records if isinstance(record, ClockStep)]
+    (step,) = [record for record in stream.take_records().records if isinstance(record, ClockStep)]
     assert abs(step.new_offset - step.old_offset - 2 * STEP_US) < STEP_US
 
 
@@ -88,7 +88,7 @@ async def test_faults_of_plugins_are_reported_by_hook_and_plugin(telemetry: Tele
         plugins.observe({"k": "alarm"})
     await telemetry._record_counts()
     await telemetry._record_counts()
-    (fault,) = [record for record in stream.take().records if isinstance(record, PluginFault)]
+    (fault,) = [record for record in stream.take_records().records if isinstance(record, PluginFault)]
     assert (fault.hook, fault.count, fault.verdict) == ("map_uid", 3, "denied")
     assert (fault.plugin, fault.exception) == ("broken", "LookupError")
 

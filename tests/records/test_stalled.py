@@ -31,7 +31,7 @@ class Scene:
 
     def records(self) -> list[Record]:
         """Return the records since the last call."""
-        return list(self._stream.take().records)
+        return list(self._stream.take_records().records)
 
     def stalled(self) -> list[LinkStalled]:
         return [record for record in self.records() if isinstance(record, LinkStalled)]

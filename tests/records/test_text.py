@@ -40,7 +40,7 @@ def kept(record: Record) -> bytes:
     recorder, stream = Recorder(), Stream(lambda: None)
     recorder.add(stream)
     recorder.emit(record)
-    return msgspec.json.encode(stream.take().records[0])
+    return msgspec.json.encode(stream.take_records().records[0])
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text)[:20])

@@ -199,10 +199,10 @@ def test_records_without_room_in_the_queue_are_reported(tmp_path: Path) -> None:
         stream.put(record)
     assert rung == [None]
     writer = opened(tmp_path)
-    writer.write(stream.take(), at(1))
+    writer.write(stream.take_records(), at(1))
     for record in records(10, 250):
         stream.put(record)
-    writer.write(stream.take(), at(2))
+    writer.write(stream.take_records(), at(2))
     writer.close(at(3))
     assert links_of(tmp_path) == [*range(100), *range(250, 260)]
     (dropped,) = drops_of(tmp_path)

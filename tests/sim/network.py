@@ -156,7 +156,7 @@ class Network:
     def _arrive(self, wire: Wire, router: str, data: bytes) -> None:
         if self.wires.get(wire.number) is not wire:
             return
-        onward = self.routers[router].take(data, wire.number, self.now_s)
+        onward = self.routers[router].take_message(data, wire.number, self.now_s)
         self._send_on(router, onward.hops, onward.data)
         self._take(router)
 

@@ -398,7 +398,7 @@ def test_a_rate_is_growth_by_time_and_nothing_when_a_counter_began_anew() -> Non
     rates = Rates()
     place = ("R", "Router Links", "7", "acc")
     for at_s, count, rate in ((10.0, 100, None), (12.0, 150, 25.0), (13.0, 20, None), (14.0, 20, 0.0)):
-        rates.look(at_s)
+        rates.begin_look(at_s)
         assert rates.of(place, count) == rate
         assert rates.of((*place[:3], "rel"), None) is None
 
@@ -409,7 +409,7 @@ def test_rates_stand_beside_the_counters() -> None:
     general = {"version": "1", "acceptedDeliveries": 5}
     look = Look(rates=rates)
     for at_s in (1.0, 2.0):
-        rates.look(at_s)
+        rates.begin_look(at_s)
         flat, upright = VHOST_STATS.listings([[row]])[0], GENERAL.listings([[general]])[0]
         texts = list(lines(flat, look)), list(lines(upright, look))
         row, general = row | {"connectionsApproved": 8}, general | {"acceptedDeliveries": 1000}

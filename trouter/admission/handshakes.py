@@ -154,7 +154,7 @@ class Handshakes:
         kind = role in ROUTER_ROLES
         return self._counts[kind, ""] >= FEW or self._counts[kind, place_of(host)] > 0
 
-    def begin(self, host: str, role: str) -> Newcomer:
+    def begin_handshake(self, host: str, role: str) -> Newcomer:
         """Count a connection that ``too_many`` allows, and return it as a newcomer."""
         newcomer = Newcomer(host, role, self._now())
         if not within(self.rules.exempt, host):
@@ -169,7 +169,7 @@ class Handshakes:
         if newcomer in self._newcomers:
             self._newcomers[newcomer] = connection
 
-    def end(self, newcomer: Newcomer) -> None:
+    def end_handshake(self, newcomer: Newcomer) -> None:
         """Forget a peer that sent its open or is gone; a second call does nothing."""
         if newcomer not in self._newcomers:
             return

@@ -165,7 +165,7 @@ class RouterProcess:
             try:
                 yield
             finally:
-                self._assembly.telemetry.end()
+                self._assembly.telemetry.record_last_second()
             nursery.cancel_scope.cancel()
 
     async def _start(self, nursery: trio.Nursery, change: Change) -> None:
@@ -179,7 +179,7 @@ class RouterProcess:
         agent = Agent(self.router, self.control, logs.book, trio.current_time, self.services.hub.flush)
         await nursery.start(agent.run)
         change.apply()
-        self._assembly.telemetry.begin()  # the configuration says whether records are wanted
+        self._assembly.telemetry.begin_timing()  # the configuration says whether records are wanted
         self.control.record_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
         if self._ready is not None:

@@ -163,7 +163,7 @@ class AcceptedLogin:
     def close(self) -> None:
         """End the login: release the newcomer, and the session with the service; a second call does nothing."""
         if self._newcomer is not None:
-            self._guard.handshakes.end(self._newcomer)
+            self._guard.handshakes.end_handshake(self._newcomer)
             self._newcomer = None
         self._close_session()
 

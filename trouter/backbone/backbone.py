@@ -168,7 +168,7 @@ class Backbone:
             heard()
         if self._is_traced:
             _trace_received(message)
-        way = self.mesh.take(message, trunk.number, self._now())
+        way = self.mesh.take_message(message, trunk.number, self._now())
         for hop in way.hops:
             self._send_to(hop, way.data)
         self._work()
@@ -203,7 +203,7 @@ class Backbone:
         if isinstance(event, Send):
             self._send(event)
             return
-        self.topology.note(event, self._now())
+        self.topology.note_event(event, self._now())
         if isinstance(event, PathsChanged):
             self._network.set_ways(self.mesh.paths, self.mesh.neighbours)
             reach = len(self.mesh.paths.next_hop)

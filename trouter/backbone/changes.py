@@ -34,7 +34,7 @@ class Change:
         """The seconds from the first event to the last change of shape."""
         return self.last_s - self.began_s
 
-    def say(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         """Add a line; beyond ``MAX_LINES``, only count it."""
         if len(self.lines) < MAX_LINES:
             self.lines.append(line)

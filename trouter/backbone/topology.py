@@ -69,7 +69,7 @@ class Topology:
 
     # --- events of the mesh
 
-    def note(self, event: Event, now_s: float) -> None:
+    def note_event(self, event: Event, now_s: float) -> None:
         """Add an event to the history; events about messages to send and addresses are ignored."""
         if isinstance(event, PathsChanged):
             self._set_ways(event, now_s)
@@ -84,7 +84,7 @@ class Topology:
         elif isinstance(event, RouterLost):
             last = self._last()
             if last is not None:  # it ends the former change and begins none
-                last.say(f"router {shown(event.router)} is forgotten")
+                last.add_line(f"router {shown(event.router)} is forgotten")
             self._changed_at_s.pop(event.router, None)
             self._recorder.emit(TopologyChange(what="node-lost", peer=event.router, cause_id=self._cause()))
         elif isinstance(event, Ignored) and event.fault in ONE_ID:
@@ -118,7 +118,7 @@ class Topology:
     def _say(self, line: str, now_s: float) -> None:
         change = self._current(line, now_s)
         change.last_s = now_s
-        change.say(line)
+        change.add_line(line)
 
     def _set_ways(self, event: PathsChanged, now_s: float) -> None:
         paths = self._mesh.paths
@@ -131,10 +131,10 @@ class Topology:
         change.reachable = len(ways)
         moved = [router for router in {**former, **ways} if former.get(router) != ways.get(router)]
         for router in moved:
-            change.say(f"{_line(router, former.get(router), ways.get(router))} ({event.why})")
+            change.add_line(f"{_line(router, former.get(router), ways.get(router))} ({event.why})")
             change.moved[router] = None
         if not moved and event.why:
-            change.say(f"no way is another ({event.why})")
+            change.add_line(f"no way is another ({event.why})")
         at_s = int(self._calendar())
         for router in (*moved, event.cause.rpartition(":")[0], self._mesh.me):
             if router in ways or router in self._mesh.routers or router == self._mesh.me:

@@ -36,7 +36,7 @@ class Complaints:
     def count(self, why: str) -> int:
         """Count a complaint; return how many equal ones there were if it is to be logged, else 0."""
         if why != self.last:
-            self.forget()
+            self.forget_complaints()
             self.last = why
         self._count += 1
         if self._count < self._next:
@@ -44,7 +44,7 @@ class Complaints:
         self._next *= COMPLAINTS_BASE
         return self._count
 
-    def forget(self) -> None:
+    def forget_complaints(self) -> None:
         """Begin anew: the next complaint is logged."""
         self.last, self._count, self._next = "", 0, 1
 
@@ -137,7 +137,7 @@ class Uplinks:
 
     def establish(self, owner: ConnectionView) -> None:
         """Note that the interior router has taken all needed links of the active connection."""
-        self._complaints.forget()
+        self._complaints.forget_complaints()
         if not self._established:
             self._established = True
             log.info("Edge connection (id=%d) to interior established", owner.number)

@@ -182,11 +182,11 @@ def run_pair(load: Load) -> list[Report]:
 
     with Led("receive", replace(load, count=0, seconds=0.0)) as receiver, Led("send", load) as sender:
         receiver.ready()
-        receiver.go()
+        receiver.send_go()
         sender.ready()
-        sender.go()
+        sender.send_go()
         sent = sender.report()
-        receiver.go()
+        receiver.send_go()
         return [sent, receiver.report()]
 
 

@@ -91,7 +91,7 @@ async def _take_all(receiving: Receiving, arguments: argparse.Namespace, store: 
     with until_interrupted(signal.SIGTERM) as interrupted:
         while not receiving.complete and not patience.cancelled_caught:
             with trio.move_on_after(arguments.timeout or float("inf")) as patience:
-                await receiving.take(store)
+                await receiving.take_message(store)
     if arguments.count is not None and not receiving.complete:
         if interrupted.cancelled_caught:
             raise KeyboardInterrupt

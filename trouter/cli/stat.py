@@ -152,7 +152,7 @@ async def _watch(window: Window, rates: Rates, every_s: float, between: str) -> 
     before = between if between == _CLEAR else ""
     while True:
         began_s = trio.current_time()
-        rates.look(began_s)
+        rates.begin_look(began_s)
         await window.show(before)
         sys.stdout.flush()
         before = between

@@ -232,7 +232,7 @@ class Connector:
         entity = self.entity
         address = sock.getpeername()[0]
         return PeerFacts(
-            connection_id=self._numbers.next(),
+            connection_id=self._numbers.next_number(),
             listener=ListenerFacts(
                 name=entity.name,
                 host=entity.host,

@@ -65,7 +65,7 @@ class Lifetime:
 
     # --- ends
 
-    def end(self, error: Error, step: PeerStep = PeerStep.END) -> None:
+    def end_connection(self, error: Error, step: PeerStep = PeerStep.END) -> None:
         """Close the connection with ``error``; the peer has ``LINGER_S`` to answer."""
         self.state = advance(self.state, step)
         if self._outgoing:
@@ -98,9 +98,9 @@ class Lifetime:
     def give_up(self, why: str) -> None:
         """Close a dialled connection to a peer that is no router; its connector tries again later."""
         self.log_failure(why)
-        self.end(NO_ROUTER)
+        self.end_connection(NO_ROUTER)
 
-    def forget(self) -> None:
+    def mark_ended(self) -> None:
         """Note that the connection has ended completely."""
         self.state = advance(self.state, PeerStep.FORGET)
 

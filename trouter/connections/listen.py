@@ -39,7 +39,7 @@ class ConnectionNumbers:
 
     given: int = 0
 
-    def next(self) -> int:
+    def next_number(self) -> int:
         """Return the next number, from 1."""
         self.given += 1
         return self.given
@@ -93,7 +93,9 @@ class Listener(AcceptingListener):
         if below is not None:  # the octets come in clear from the end of TLS
             facts = replace(facts, encrypted=True, tls=below[0].tls, channel_bindings=below[0].channel_bindings)
             security = replace(below[1], channel=None, early=b"", began_s=None)
-        await self._serve(sock, facts, self._services.guard.handshakes.begin(remote[0], self.entity.role), security)
+        await self._serve(
+            sock, facts, self._services.guard.handshakes.begin_handshake(remote[0], self.entity.role), security
+        )
 
     async def wait_readable(self, sock: socket.socket) -> None:
         """Wait until another connection comes, or for a moment after a refusal."""
@@ -111,7 +113,7 @@ class Listener(AcceptingListener):
         where = sock.getsockname()
         facts = self._facts_of(address)
         log.info("[C%d] Accepted connection to %s:%s from %s:%s", facts.connection_id, *where[:2], *address)
-        newcomer = handshakes.begin(address[0], self.entity.role)
+        newcomer = handshakes.begin_handshake(address[0], self.entity.role)
         nursery.start_soon(self._serve, sock, facts, newcomer, None if self.entity.ssl_profile else PLAINTEXT)
         return True
 
@@ -130,7 +132,7 @@ class Listener(AcceptingListener):
 
     def _facts_of(self, remote: tuple[str, int]) -> PeerFacts:
         return PeerFacts(
-            connection_id=self._numbers.next(),
+            connection_id=self._numbers.next_number(),
             listener=self.facts,
             remote_host=remote[0],
             remote_port=remote[1],
@@ -156,7 +158,7 @@ class Listener(AcceptingListener):
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
             if peer is None:
-                handshakes.end(newcomer)
+                handshakes.end_handshake(newcomer)
             else:
                 self.peers.discard(peer)
             self._services.policy.release_socket()

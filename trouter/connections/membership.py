@@ -104,7 +104,7 @@ class Membership:
         if trunk is None:
             return
         if backbone is None:
-            self._lifetime.end(NO_NEIGHBOURS)
+            self._lifetime.end_connection(NO_NEIGHBOURS)
             return
         backbone.add_trunk(trunk, connection.note_in_use)
         if streams:
@@ -114,7 +114,7 @@ class Membership:
                 sessions = self.sessions.begin_own_sessions(1 + PRIORITIES)
             except Misuse as error:
                 why = f"a router needs {1 + PRIORITIES} sessions: {error}"
-                self._lifetime.end(Error("amqp:not-allowed", why))
+                self._lifetime.end_connection(Error("amqp:not-allowed", why))
                 return
             begin_links(router, trunk, sessions, capacity)
 
@@ -146,7 +146,7 @@ class Membership:
             services.backbone.remove_trunk(self.trunk)
         router.network.pools.pop(self.number, None)
         router.edges.peers.pop(self.number, None)
-        services.policy.leave(self.number, self.sessions.had)
+        services.policy.release_connection(self.number, self.sessions.had)
         if self.tenant is not None:
             router.table.tenants.leave(self.tenant, self.number)
 

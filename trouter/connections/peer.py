@@ -104,7 +104,7 @@ class Peer:
             self.membership = membership = self._admit(remote)
         except OpenRefused as refused:
             engine.open()
-            self.lifetime.end(refused.error)  # and everything that came with the open is ignored
+            self.lifetime.end_connection(refused.error)  # and everything that came with the open is ignored
             return
         login.close()
         self.lifetime.admit(login.expires_at_s)
@@ -183,7 +183,7 @@ class Peer:
         self.record.close(self, self.lifetime.farewell)
         self.engine.forget()
         self.stream.close()
-        self.lifetime.forget()
+        self.lifetime.mark_ended()
         if self.lifetime.opened:
             core_log.info("%s Connection Closed", self.lifetime.label)
 
@@ -276,10 +276,10 @@ class Peer:
 
     def force_close(self, error: Error) -> None:
         self.services.connections.remove(self.number)
-        self.lifetime.end(error, PeerStep.DELETE)
+        self.lifetime.end_connection(error, PeerStep.DELETE)
 
     def turn_out(self, error: Error) -> None:
-        self.lifetime.end(error)
+        self.lifetime.end_connection(error)
 
     def abort(self, why: str) -> None:
         self.stream.abort(why)
@@ -293,7 +293,7 @@ class Peer:
         if not OpenAdmission(self.facts, self.settings, self.services, self.login, remote.hostname).stays(
             tenant, vhost
         ):
-            self.lifetime.end(TENANT_CHANGED)
+            self.lifetime.end_connection(TENANT_CHANGED)
             return
         membership.sessions.apply_policy()
         self.services.hub.flush()

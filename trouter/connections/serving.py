@@ -115,7 +115,7 @@ async def _log_in(peer: Peer, event: Event) -> None:
         with peer.stream.noticing_absence():
             goes_on = await peer.login.take_step(event)
     except LoginFailed as failed:
-        peer.stream.lose(str(failed))
+        peer.stream.lose_peer(str(failed))
         return
     if goes_on:
         peer.services.hub.update_clock()

@@ -270,7 +270,7 @@ class Sessions:
         self._policy.deny_large_message()
         error = self._connection.oversize_error
         if error is not None:
-            self._lifetime.end(error)
+            self._lifetime.end_connection(error)
 
     def lose_all_links(self) -> None:
         """Lose every link, because the connection has ended; a second call does nothing."""

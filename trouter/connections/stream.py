@@ -106,10 +106,10 @@ class Stream:
         except BlockingIOError:
             return
         except OSError as error:
-            self.lose(str(error))
+            self.lose_peer(str(error))
             return
         if not data:
-            self.lose(CLOSED_BY_PEER)
+            self.lose_peer(CLOSED_BY_PEER)
             return
         if self._channel is not None:
             data = self._decrypted(data)
@@ -139,10 +139,10 @@ class Stream:
         try:
             data = channel.decrypt(data)
         except TlsFailed as failed:
-            self.lose(str(failed))
+            self.lose_peer(str(failed))
             return b""
         if channel.ended and not data:
-            self.lose(CLOSED_BY_PEER)
+            self.lose_peer(CLOSED_BY_PEER)
         return data
 
     # --- the poller, and the peer's task
@@ -180,7 +180,7 @@ class Stream:
         except BlockingIOError:
             sent = 0
         except (OSError, TlsFailed) as error:
-            self.lose(str(error))
+            self.lose_peer(str(error))
             return
         if sent == len(out) and not self._keeps_unsent:
             out.clear()
@@ -200,7 +200,7 @@ class Stream:
         except BlockingIOError:
             return
         except (OSError, TlsFailed) as error:
-            self.lose(str(error))
+            self.lose_peer(str(error))
             return
         if engine.paused and len(out) <= engine.limits.low_water_bytes:
             engine.resume_output()
@@ -232,7 +232,7 @@ class Stream:
         """Drop the connection because of a bug of ours."""
         self._lifetime.crash(error)
 
-    def lose(self, why: str) -> None:
+    def lose_peer(self, why: str) -> None:
         """Note that the peer has gone, or that the connection cannot continue."""
         if not (self.gone or self._engine.finished):
             self._lifetime.log_failure(why)
@@ -241,7 +241,7 @@ class Stream:
 
     def abort(self, why: str) -> None:
         """Drop the connection, whatever its task waits for."""
-        self.lose(why)
+        self.lose_peer(why)
         self._lifetime.scope.cancel()
 
     async def linger(self) -> None:

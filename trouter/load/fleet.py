@@ -85,7 +85,7 @@ class Fleet:
         raise_descriptor_limit()
         try:
             self._prepare()
-            self._control.say(json.dumps(self._prepared()))
+            self._control.print_line(json.dumps(self._prepared()))
             self._await_word(1)
             cpu_from_s = time.process_time()
             try:
@@ -96,7 +96,7 @@ class Fleet:
                 self.tally.left = 0  # the user interrupts, and gets a report of the run so far
             self._reported = True
             report = report_of(self.role, self.tally, time.process_time() - cpu_from_s, self.load.connections)
-            self._control.say(report.to_json())
+            self._control.print_line(report.to_json())
             self._await_word(ENDLESS)
         finally:
             self._close()

@@ -39,14 +39,14 @@ class Led:
     ) -> None:
         if error is not None:
             self.process.kill()
-        self.end()
+        self.end_process()
 
     def ready(self) -> dict[str, Any]:
         """Return what it prints once it is ready; LoadError if that takes too long."""
         answer: dict[str, Any] = json.loads(self._line(_READY_S))
         return answer
 
-    def go(self) -> None:
+    def send_go(self) -> None:
         """Send the word for the next phase; a later read reports a process that has ended."""
         self._write(b"\n")
 
@@ -54,7 +54,7 @@ class Led:
         """Return its report; LoadError if none comes within ``timeout_s``."""
         return Report.from_json(self._line(timeout_s).decode())
 
-    def end(self) -> None:
+    def end_process(self) -> None:
         """Let the process close its connections and end, or kill it after a while."""
         try:
             self.process.communicate(timeout=_END_S)

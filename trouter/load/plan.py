@@ -85,7 +85,7 @@ class Control:
         self.words = 0 if led else ENDLESS
         self.descriptor = sys.stdin.fileno() if led else -1
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """Print one line for the harness at once."""
         if self.led:
             print(line, flush=True)  # noqa: T201  # the harness reads it

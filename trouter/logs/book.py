@@ -38,7 +38,7 @@ class LogBook:
         self._entries: deque[Entry] = deque(maxlen=KEPT)
         self._tallies = {module: dict.fromkeys(sorted(NAMES), 0) for module in MODULES}
 
-    def keep(self, entry: Entry) -> None:
+    def keep_line(self, entry: Entry) -> None:
         """Keep a line, and drop the oldest above KEPT."""
         octets = entry.text.encode("utf-8", "backslashreplace")
         if len(octets) > MAX_TEXT_BYTES:

@@ -37,9 +37,9 @@ class FrameLog:
         ``midway``: the connection is not new, so its next bytes may be in the middle of a frame.
         """
         self._wanted = wanted
-        self.follow(midway=midway)
+        self.follow_level(midway=midway)
 
-    def follow(self, *, midway: bool) -> None:
+    def follow_level(self, *, midway: bool) -> None:
         """Begin or end tracing as the module's level says, unless an operator has decided."""
         tracing = frames_are_wanted() if self._wanted is None else self._wanted
         if tracing != self.on:

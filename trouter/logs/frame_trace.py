@@ -51,11 +51,11 @@ class FrameTrace:
 
     def received(self, data: bytes | bytearray) -> None:
         """Take the next bytes from the peer."""
-        self._in.feed(bytes(data))
+        self._in.read_bytes(bytes(data))
 
     def sent(self, data: bytes | bytearray) -> None:
         """Take the next bytes to the peer."""
-        self._out.feed(bytes(data))
+        self._out.read_bytes(bytes(data))
 
 
 class _Direction:
@@ -76,7 +76,7 @@ class _Direction:
         self._lost = lost
         self._skipped = 0
 
-    def feed(self, data: bytes) -> None:
+    def read_bytes(self, data: bytes) -> None:
         """Take the next bytes of the stream."""
         at = 0
         while at < len(data):

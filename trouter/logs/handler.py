@@ -91,7 +91,7 @@ class LogHandler(logging.Handler):
         output = settings.output
         try:
             entry, trace = entry_of(record), traceback_of(record)
-            self._book.keep(entry)
+            self._book.keep_line(entry)
             if output.lost:
                 self._log_gap(output, settings.shape)
             output.put(number, line_of(entry, trace, _shape_for(output, settings.shape), self.state.clock))
@@ -107,7 +107,7 @@ class LogHandler(logging.Handler):
         output.put(logging.WARNING, line_of(entry, "", _shape_for(output, shape), self.state.clock))
         output.lost = 0
         self._book.tally_of(_TELLS)[logging.WARNING] += 1
-        self._book.keep(entry)
+        self._book.keep_line(entry)
 
     def reopen(self) -> None:
         """Open the files by name again; log one that cannot be opened, and keep using the former one."""
@@ -203,7 +203,7 @@ def always(module: str, number: int, text: str) -> None:
 def give(uid: int, gid: int) -> None:
     """Give the open log files to ``uid`` and ``gid``, so that the router can open them again as that user."""
     for file in _handler.state.files.values():
-        file.give(uid, gid)
+        file.give_to_user(uid, gid)
 
 
 def reopen() -> None:

@@ -115,7 +115,7 @@ class File(Output):
         self._descriptor = descriptor
         self._torn = False
 
-    def give(self, uid: int, gid: int) -> None:
+    def give_to_user(self, uid: int, gid: int) -> None:
         """Give the file to ``uid`` and ``gid``, if it is a regular file."""
         if self._descriptor >= 0 and stat.S_ISREG(os.fstat(self._descriptor).st_mode):
             os.fchown(self._descriptor, uid, gid)

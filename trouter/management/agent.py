@@ -76,7 +76,7 @@ class Line(Generic[T]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    async def take(self) -> T:
+    async def take_item(self) -> T:
         """Wait for the next item, and return it."""
         while not self._waiting:
             await self._bell.wait()
@@ -190,7 +190,7 @@ class Agent:
             if taken % MAX_TOGETHER == 0 or not len(self._incoming):
                 self._flush()
             taken += 1
-            desk, data, origin = await self._incoming.take()
+            desk, data, origin = await self._incoming.take_item()
             desk.waiting -= 1
             request = read_request(data)
             request.origin = origin
@@ -206,7 +206,7 @@ class Agent:
 
     async def _serve_changes(self) -> None:
         while True:
-            desk, request = await self._changes.take()
+            desk, request = await self._changes.take_item()
             await self._handle(desk, request)
             self._flush()
 

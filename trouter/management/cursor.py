@@ -48,7 +48,7 @@ class Cursors:
     def __init__(self) -> None:
         self._listings: OrderedDict[Asker, Listing] = OrderedDict()
 
-    def open(self, asker: Asker, offset: int, now_s: float) -> Listing | None:
+    def find_listing(self, asker: Asker, offset: int, now_s: float) -> Listing | None:
         """Return the listing whose page at ``offset`` is next; None if a new one must begin."""
         listing = self._listings.get(asker)
         if listing is None or offset == 0 or offset not in listing.places or now_s - listing.requested_at_s > _AGE_S:
@@ -57,11 +57,11 @@ class Cursors:
         self._listings.move_to_end(asker)
         return listing
 
-    def begin(self, groups: Sequence[Group], now_s: float) -> Listing:
+    def begin_listing(self, groups: Sequence[Group], now_s: float) -> Listing:
         """Return a new listing."""
         return Listing(groups, {0: 0}, now_s)
 
-    def turn(self, asker: Asker, listing: Listing, given: tuple[int, int], following: tuple[int, int]) -> None:
+    def turn_page(self, asker: Asker, listing: Listing, given: tuple[int, int], following: tuple[int, int]) -> None:
         """Note that a page was sent; both arguments are an offset and its position.
 
         The page may be requested again; earlier ones may not.

@@ -59,9 +59,9 @@ class Queries:
         self, request: Request, kind: EntityType | None, columns: Sequence[str], offset: int, count: int, *, thins: bool
     ) -> list[bytes]:
         asker: Asker = (request.reply_to, "" if kind is None else kind.short, str(hash(tuple(columns))))
-        listing = self.cursors.open(asker, offset, self._now()) if count > 0 else None
+        listing = self.cursors.find_listing(asker, offset, self._now()) if count > 0 else None
         if listing is None:
-            listing = self.cursors.begin(self._groups(kind), self._now())
+            listing = self.cursors.begin_listing(self._groups(kind), self._now())
         start = listing.places.get(offset)
         skip = 0
         if start is None:
@@ -96,7 +96,7 @@ class Queries:
                 await self._breathe()
                 turn_at_s = time.perf_counter() + PORTION_S
         if count > 0:
-            self.cursors.turn(asker, listing, (offset, start), (offset + count, next_place))
+            self.cursors.turn_page(asker, listing, (offset, start), (offset + count, next_place))
         return rows
 
     def _groups(self, kind: EntityType | None) -> Sequence[Group]:

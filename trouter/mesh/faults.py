@@ -47,7 +47,7 @@ class MeshFaults:
         self.counts = dict.fromkeys(MeshFault, 0)
         self._reported: dict[tuple[tuple[str, int], MeshFault], _Reported] = {}
 
-    def note(self, who: tuple[str, int], fault: MeshFault, now_s: float) -> int:
+    def note_fault(self, who: tuple[str, int], fault: MeshFault, now_s: float) -> int:
         """Count a fault of ``who``, a router and a connection; return how many to report, 0 for no report."""
         self.counts[fault] += 1
         if fault in UNREPORTED:

@@ -120,7 +120,7 @@ class Knowledge:
         if at_once:
             self.report(claim, now_s)
         else:
-            self.strays.note(node, claim, now_s)
+            self.strays.note_claim(node, claim, now_s)
 
     def report(self, claim: Claim, now_s: float) -> None:
         self.complain(claim.fault, claim.detail, claim.connection, now_s)
@@ -248,6 +248,6 @@ class Knowledge:
         """Count a fault, and report it once in an interval."""
         link = self.links.get(connection)
         who = who or (link.router if link else "")
-        times = self._faults.note((who, connection), fault, now_s)
+        times = self._faults.note_fault((who, connection), fault, now_s)
         if times:
             self.events.append(Ignored(who, connection, fault, detail, times))

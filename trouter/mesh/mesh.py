@@ -212,12 +212,12 @@ class Mesh:
             node.orphan_ticks += 1
             if node.orphan_ticks >= ORPHAN_TICKS:
                 self._known.unmap(node)
-                self._known.nodes.forget(node)
+                self._known.nodes.forget_node(node)
                 self._known.events.append(RouterLost(router))
 
     # --- messages
 
-    def take(self, data: bytes, connection: int, now_s: float) -> Relay:
+    def take_message(self, data: bytes, connection: int, now_s: float) -> Relay:
         """Process the message ``data`` from the control link of ``connection``; return where to send it on."""
         try:
             way = relay(data, self.me, self._known.paths)

@@ -106,7 +106,7 @@ class MeshNodes(Mapping[str, MeshNode]):
             node = self._nodes[router] = MeshNode(router, now_s)
         return node
 
-    def forget(self, node: MeshNode) -> None:
+    def forget_node(self, node: MeshNode) -> None:
         """Remove ``node``, whose addresses are deleted."""
         self.link(node, {})
         del self._nodes[node.id]

@@ -44,7 +44,7 @@ class Strays:
         self._nodes = nodes
         self._claims: dict[str, tuple[float, Claim]] = {}
 
-    def note(self, node: MeshNode, claim: Claim, now_s: float) -> None:
+    def note_claim(self, node: MeshNode, claim: Claim, now_s: float) -> None:
         """Judge the claim about ``node`` later, unless it has come true already."""
         if not claim.holds(node):
             self._claims.setdefault(node.id, (now_s, claim))

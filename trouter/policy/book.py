@@ -144,7 +144,7 @@ class Book:
             self._leave_meters(share)
             self._enter_meters(share, rules, received)
 
-    def leave(self, share: Share) -> None:
+    def release_share(self, share: Share) -> None:
         """Give back all that a connection has counted; a second call does nothing."""
         self._leave_meters(share)
         self._leave_vhost(share)
@@ -160,7 +160,7 @@ class Book:
     def _leave_vhost(self, share: Share) -> None:
         if share.vhost:
             connections = self._vhosts[share.vhost]
-            connections.leave(share.counted_as)
+            connections.remove_connection(share.counted_as)
             if not len(connections):
                 del self._vhosts[share.vhost]
             share.vhost = share.counted_as = ""
@@ -169,7 +169,7 @@ class Book:
         if not rules:
             return
         now_s = self.now()
-        share.begin(rules, tuple(self._meter(rule, share.user, share.host, now_s) for rule in rules), received)
+        share.enter_meters(rules, tuple(self._meter(rule, share.user, share.host, now_s) for rule in rules), received)
         for meter in share.meters:
             meter.connections += 1
             self._idle.pop(self._key(meter.rule, meter.who), None)
@@ -181,7 +181,7 @@ class Book:
         del self._shares[share]
         now_s = self.now()
         meters = share.meters
-        share.end(now_s)
+        share.leave_meters(now_s)
         for meter in meters:
             meter.connections -= 1
             if not meter.connections:
@@ -346,7 +346,9 @@ class Share:
         self._paid: dict[Paced, int] = _EMPTY
         self._seen: dict[Paced, int] = _EMPTY
 
-    def begin(self, rules: tuple[QuotaRule, ...], meters: tuple[Meter, ...], received: Callable[[], int]) -> None:
+    def enter_meters(
+        self, rules: tuple[QuotaRule, ...], meters: tuple[Meter, ...], received: Callable[[], int]
+    ) -> None:
         """Count in these meters from now on."""
         self.rules, self.meters, self._received = rules, meters, received
         self._received_bytes = received()
@@ -371,7 +373,7 @@ class Share:
         denied = next((meter.rule.name(BUFFERED) for meter, _ in met if meter.rule.enforced), "")
         return QuotaAnswer(met, denied, [], self._book.now())
 
-    def keep(self, size_bytes: int) -> None:
+    def add_held_bytes(self, size_bytes: int) -> None:
         """Add to the bytes held for sessions; a negative number subtracts."""
         self.kept += size_bytes
         for meter in self.meters:
@@ -424,14 +426,14 @@ class Share:
         for meter in self.meters:
             meter.senders -= 1
 
-    def end(self, now_s: float) -> None:
+    def leave_meters(self, now_s: float) -> None:
         """Give back all that the meters count for it, and forget them."""
         self.note_usage(now_s)
         for link in list(self._paid):
             self.end_sending(link)
         for each in list(self.links):
             self.detached(each)
-        self.keep(-self.kept)
+        self.add_held_bytes(-self.kept)
         self.rules, self.meters = (), ()
         self.links, self._paid, self._seen, self._received = _EMPTY, _EMPTY, _EMPTY, None
 

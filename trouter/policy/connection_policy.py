@@ -144,7 +144,7 @@ class ConnectionPolicy:
             self._in_force.book.note_answer(quotas)
         if verdict.allowed:
             if share is not None:
-                share.keep(SESSION_BYTES)
+                share.add_held_bytes(SESSION_BYTES)
             return None
         self._record(verdict)
         return verdict.error
@@ -156,7 +156,7 @@ class ConnectionPolicy:
         """
         share = self.share
         if share is not None:
-            share.keep(open_bytes + SESSION_BYTES * max(0, count - 1) - share.kept)
+            share.add_held_bytes(open_bytes + SESSION_BYTES * max(0, count - 1) - share.kept)
 
     # --- links
 

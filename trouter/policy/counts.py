@@ -141,7 +141,7 @@ class VhostConnections:
         self._of_user.setdefault(user, {})[name] = None
         self._of_host.setdefault(host, {})[name] = None
 
-    def leave(self, name: str) -> None:
+    def remove_connection(self, name: str) -> None:
         """Remove a connection from the counts; KeyError if it is not counted."""
         user, host = self._connections.pop(name)
         for of_key, key in ((self._of_user, user), (self._of_host, host)):

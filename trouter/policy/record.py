@@ -115,7 +115,7 @@ class PolicyRecord:
             and_more(count),
         )
         denied = Denied(row.operation, row.reason, user, host, verdict.vhost, verdict.rule, about)
-        self._recorder.denials.note(denied, count)
+        self._recorder.denials.note_denial(denied, count)
         if self._recorder.active:
             self._emit(verdict, row, who, row.reason, count)
 

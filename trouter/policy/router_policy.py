@@ -151,7 +151,7 @@ class RouterPolicy:
         self._connections[request.number] = connection
         return made
 
-    def leave(self, number: int, resources: tuple[int, int, int] = (0, 0, 0)) -> None:
+    def release_connection(self, number: int, resources: tuple[int, int, int] = (0, 0, 0)) -> None:
         """Release an ended connection; do nothing if it was never admitted.
 
         ``resources``: the sessions, senders and receivers that it had at its end.
@@ -162,7 +162,7 @@ class RouterPolicy:
             counts = self._record.vhosts.get(vhost) or VhostCounts()
             log.debug("[C%d] %s", number, closed_line(admitted.request.name, resources, counts, len(self._admitted)))
             del self._connections[number]
-            self.book.leave(admitted.counted)
+            self.book.release_share(admitted.counted)
             self._forget_unused(vhost)
 
     def admitted(self, number: int) -> ConnectionPolicy | None:

@@ -54,7 +54,7 @@ class Holes:
         """Return the holes that no record of this start reports, or only one numbered ``first`` to ``last``."""
         return [hole for hole, number in self._reports.items() if number is None or first <= number <= last]
 
-    def forget(self, boot: int) -> None:
+    def forget_boot(self, boot: int) -> None:
         """Forget the holes of ``boot``: none of its records are left, so none count as missing."""
         self._reports = {hole: number for hole, number in self._reports.items() if hole.boot != boot}
 

@@ -22,7 +22,7 @@ class Losses:
     def __bool__(self) -> bool:
         return bool(self._gaps)
 
-    def take(self) -> list[RecordsDropped]:
+    def take_gaps(self) -> list[RecordsDropped]:
         """Remove and return all gaps."""
         taken, self._gaps = self._gaps, []
         return taken

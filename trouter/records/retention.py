@@ -81,9 +81,9 @@ class Retention:
     def keep_found(self, place: SegmentPosition) -> None:
         """Add a complete segment that was found in the folder; OSError."""
         facts = place.path.stat()
-        self.keep(place, facts.st_size, facts.st_mtime_ns // 1000)
+        self.add_segment(place, facts.st_size, facts.st_mtime_ns // 1000)
 
-    def keep(self, place: SegmentPosition, size: int, changed_us: int) -> None:
+    def add_segment(self, place: SegmentPosition, size: int, changed_us: int) -> None:
         """Add a segment that has just been completed; ``size`` in bytes."""
         self._kept.append(_Kept(place, size, changed_us))
         self.kept_bytes += size
@@ -199,7 +199,7 @@ class Retention:
                 Entry(seg=place.name, first=place.first, last=last, count=count, bytes=size, crc=0, state=DELETED),
             )
         if place.boot != self.boot and not any(kept.place.boot == place.boot for kept in self._kept):
-            self.holes.forget(place.boot)
+            self.holes.forget_boot(place.boot)
             with suppress(OSError):
                 (self._folder / manifest_name(self._label, place.boot)).unlink()
         return True

@@ -58,7 +58,7 @@ class Stream:
         whose = {getattr(record, "tenant", None), getattr(record, "vhost", None)}
         return whose.isdisjoint(self.except_tenants) and (self.tenants is None or not whose.isdisjoint(self.tenants))
 
-    def take(self) -> Taken:
+    def take_records(self) -> Taken:
         """Remove and return the waiting records and the counts of dropped ones."""
         taken = Taken(self._waiting, self._lost)
         self._waiting, self._lost = [], Counter()

@@ -264,7 +264,7 @@ class SegmentWriter:
 
     def _record_losses(self, now: Now) -> None:
         """Write records that report the losses; OSError, and the losses are kept."""
-        unreported = self._losses.take()
+        unreported = self._losses.take_gaps()
         for dropped in unreported:
             dropped.t = now.utc
         first = self._next
@@ -368,7 +368,7 @@ class SegmentWriter:
         place = place_of(whole)
         assert place is not None  # noqa: S101 - its name is ours
         size = segment.file.end
-        self.retention.keep(place, size, now.utc)
+        self.retention.add_segment(place, size, now.utc)
         entry = Entry(
             seg=whole.name,
             first=segment.first,

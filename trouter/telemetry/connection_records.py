@@ -71,7 +71,7 @@ class ConnectionRecord:
     def follow_log(self, *, midway: bool) -> None:
         """Log frames from now on if the level of the module PROTOCOL says so, unless an operator has decided."""
         if self.frames is not None or frames_are_wanted():
-            self._frame_log().follow(midway=midway)
+            self._frame_log().follow_level(midway=midway)
 
     def show_input(self, data: bytes) -> None:
         """Log the frames in bytes from the peer, if they are to be logged."""

@@ -163,7 +163,7 @@ class LinkRecords:
                 else:  # the link is older than the recording, which begins now
                     self._recorded[endpoint.identity] = _Recorded(endpoint, 0, _counts(endpoint))
 
-    def forget(self) -> None:
+    def forget_links(self) -> None:
         """Forget all links, because there are no takers any more."""
         self._recorded.clear()
         self._stalled.clear()

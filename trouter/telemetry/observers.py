@@ -66,7 +66,7 @@ class Observers:
                 await self._hand_on()
 
     async def _hand_on(self) -> None:
-        taken = self._stream.take()
+        taken = self._stream.take_records()
         await trio.to_thread.run_sync(self._notify, taken, abandon_on_cancel=True, limiter=self._thread)
         faults = Counter({each: count for each, count in self._plugins.culprits.items() if each.hook == "observe"})
         for culprit, count in (faults - self._faults).items():

@@ -54,7 +54,7 @@ class Telemetry:
         self._sketched_at_s = 0.0
         self._offset_us = _offset_us()
 
-    def begin(self) -> None:
+    def begin_timing(self) -> None:
         """Time addresses from now on, if that is wanted."""
         self._time_addresses(self._addresses())
 
@@ -66,7 +66,7 @@ class Telemetry:
         else:
             self._idle()
 
-    def end(self) -> None:
+    def record_last_second(self) -> None:
         """Record what has accumulated since the last second."""
         self._recorder.repeats.write()
         self._record_faults()
@@ -89,8 +89,8 @@ class Telemetry:
     def _idle(self) -> None:
         """Drop what has accumulated: a later taker gets none of it."""
         self._time_addresses(0)
-        self._recorder.links.forget()
-        self._sketches.begin(now_us())
+        self._recorder.links.forget_links()
+        self._sketches.begin_at(now_us())
         self._sketched_at_s = trio.current_time()
         self._offset_us = _offset_us()
         self._faults = Counter(self._plugins.culprits)
@@ -140,7 +140,7 @@ class Sketches:
         self._counts = _counts_of(latency)
         self.since_us = now_us()
 
-    def begin(self, at_us: int) -> None:
+    def begin_at(self, at_us: int) -> None:
         """Start anew at ``at_us``."""
         self._counts = _counts_of(self._latency)
         self.since_us = at_us
@@ -148,7 +148,7 @@ class Sketches:
     def take_sketches(self, at_us: int) -> list[LatencySketch]:
         """Return a sketch for each class of addresses with deliveries since the last call."""
         before, since_us = self._counts, self.since_us
-        self.begin(at_us)
+        self.begin_at(at_us)
         sketches = []
         for family in FAMILIES:
             deltas = [now - then for now, then in zip(self._counts[family], before[family], strict=True)]

@@ -42,7 +42,7 @@ class Publisher:
         """Send records until cancelled."""
         while True:
             await self._bell.wait()
-            records, lost = self.stream.take()
+            records, lost = self.stream.take_records()
             for at in range(0, len(records), BATCH):
                 for record in records[at : at + BATCH]:
                     self._send(record)

@@ -73,7 +73,7 @@ class RecordLog:
         """Close a log that never ran."""
         self._writer.close(now())
 
-    def begin(self) -> None:
+    def begin_recording(self) -> None:
         """Take records from now on."""
         self._recorder.add(self._stream)
         self._recorder.add(self._publisher)
@@ -89,7 +89,7 @@ class RecordLog:
             self._recorder.remove(self._stream)
             self._recorder.remove(self._publisher)
             with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_S) as closing:
-                taken = self._stream.take()
+                taken = self._stream.take_records()
                 await self._in_thread(self._close, taken)
             if closing.cancelled_caught:
                 log.error("the router stopped before the last records were written into %s", self._writer.folder)
@@ -99,7 +99,7 @@ class RecordLog:
             with trio.move_on_after(TICK_S):
                 await self._bell.wait()
                 await trio.sleep(LINGER_S)
-            taken = self._stream.take()
+            taken = self._stream.take_records()
             await self._in_thread(self._write, taken)
             while self._writer.news:
                 self._recorder.emit(self._writer.news.popleft())
@@ -192,7 +192,7 @@ class RecordLogs:
         for folder, entity in wanted.items():
             if folder in fresh:
                 self.by_folder[folder] = fresh[folder]
-                fresh[folder].begin()
+                fresh[folder].begin_recording()
                 self._nursery.start_soon(self._run, fresh[folder])
             elif self.by_folder[folder].entity != entity:
                 self.by_folder[folder].configure(entity)

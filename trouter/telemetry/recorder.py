@@ -113,7 +113,7 @@ class Denials:
         self._number = 0
         self._remembered: OrderedDict[Denied, _Seen] = OrderedDict()
 
-    def note(self, denied: Denied, count: int = 1) -> None:
+    def note_denial(self, denied: Denied, count: int = 1) -> None:
         """Record a denial that happened ``count`` times just now."""
         denied = Denied(*map(clean, denied))
         seen = self._remembered.get(denied)
@@ -129,7 +129,7 @@ class Denials:
     def login(self, reason: str, user: str, host: str, listener: str, mechanism: str) -> None:
         """Count and record a refused login."""
         self.logins_denied += 1
-        self.note(Denied("login", reason, user, host, "", f"listener:{listener}", mechanism))
+        self.note_denial(Denied("login", reason, user, host, "", f"listener:{listener}", mechanism))
 
     def rows(self) -> Iterator[tuple[int, DenialFacts]]:
         """Yield the denials by number, the newest last."""

@@ -49,7 +49,7 @@ class Receiving:
         """True if all requested messages came."""
         return self._left == 0 and self._granted == 0
 
-    async def take(self, store: Store) -> None:
+    async def take_message(self, store: Store) -> None:
         """Wait for a message, store it and accept it; if `store` raises, release it and raise that.
 
         A malformed message is rejected; an aborted one does not count.

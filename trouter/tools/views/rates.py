@@ -16,7 +16,7 @@ class Rates:
         self._now: dict[RateKey, float] = {}
         self._before_s = self._now_s = 0.0
 
-    def look(self, at_s: float) -> None:
+    def begin_look(self, at_s: float) -> None:
         """Begin a look at ``at_s`` seconds; `of` compares values passed from here on with those of the last look."""
         self._before, self._now = self._now, {}
         self._before_s, self._now_s = self._now_s, at_s
