@@ -78,9 +78,7 @@ def _compare(root: Path, faults: Faults) -> None:
     Raise MeasureError if they are not.
     """
     table = Table(root, "meter")
-    manifest = table.manifest()
-    assert manifest is not None
-    files = [str(file) for path in manifest.days.values() for file in (table.folder / path).glob("*.parquet")]
+    files = [str(table.folder / file.path) for file in table.files()]
     import duckdb  # noqa: PLC0415  # not where only smaller chapters are run
 
     key = 'vhost, "user", addr, dir'
@@ -117,7 +115,7 @@ def _job(root: Path, options: Sequence[str]) -> tuple[float, float]:
     while process.poll() is None:
         most = max(most, resident_gb(process.pid))
         pause.wait(_LOOK_S)
-    if process.returncode or Table(root, "meter").manifest() is None:
+    if process.returncode or Table(root, "meter").last_commit() is None:
         raise MeasureError(f"there is no meter: it ended with {process.returncode}")
     return time.perf_counter() - begun, most
 

@@ -7,30 +7,23 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from trouter_pipeline.report.stored import COLUMNS
-from trouter_pipeline.tables import MANIFEST, Commit
+from trouter_pipeline.tables import Table
 
 TODAY = date(2026, 3, 1)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def store(root: Path, name: str, rows: Sequence[Mapping[str, Any]], day: date = TODAY) -> Path:
-    """Commit a day of a table; return its one file."""
-    folder = root / "tables" / name
-    relative = f"data/date={day}/gen=test"
-    (folder / relative).mkdir(parents=True, exist_ok=True)
+    """Commit a day of a table; return its one file, if there are rows."""
     columns = {column: kind for column, kind in COLUMNS[name].items() if column != "date"}
-    file = folder / relative / "part-0.parquet"
-    pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], pa.schema(list(columns.items()))), file)
-    path = folder / MANIFEST
-    before = msgspec.json.decode(path.read_bytes(), type=Commit).days if path.exists() else {}
-    commit = Commit(run="test", job=name, days={**before, day.isoformat(): relative})
-    path.write_bytes(msgspec.json.encode(commit))
-    return file
+    found = pa.Table.from_pylist([dict(row) for row in rows], pa.schema(list(columns.items())))
+    found = found.append_column("date", pa.array([day] * found.num_rows, pa.date32()))
+    table = Table(root, name)
+    table.commit(found, [day], inputs={}, job=name, version=1, parameters={})
+    return table.folder.joinpath(*(file.path for file in table.files([day])))
 
 
 def metered(vhost: str, hours: int = 24, msgs: int = 100, **changed: Any) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from pipeline.tests.attacked import attacks, denial
@@ -66,10 +65,6 @@ def test_a_stream_that_is_killed_again_and_again_records_everything_once(tmp_pat
     with following(root, live) as process:
         process.communicate()
         assert process.returncode == 0, (root / "errors").read_text()
-    table = Table(root, ALERTS)
-    manifest = table.manifest()
-    assert manifest is not None
-    files = [path for folder in manifest.days.values() for path in (table.folder / folder).glob("*.parquet")]
-    rows = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
+    rows = Table(root, ALERTS).rows().to_pylist()
     assert len(rows) == len({row["alert_id"] for row in rows})
     assert found_in(rows) == expected_alerts(records, Limits(), as_of)

@@ -39,7 +39,7 @@ from trouter.records.stream import Taken
 from trouter.records.writer import Bounds, Now, SegmentWriter
 from trouter_pipeline.compact import Summary, compact, in_processes
 from trouter_pipeline.datasets import UNKNOWN, NoRecords, columns_of, files_of, manifest_of
-from trouter_pipeline.tables import TableBusy, locked
+from trouter_pipeline.files import TableBusy, locked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,11 +12,11 @@ from pyspark.errors import StreamingQueryException
 
 from pipeline.tests.landed import read_with_duckdb
 from trouter.client import Message, Properties
+from trouter_pipeline.delta import BadTable
 from trouter_pipeline.jobs import fraud
 from trouter_pipeline.jobs.land import Parameters, Summary, run, run_to_end
 from trouter_pipeline.landing import NotLanded, landed
 from trouter_pipeline.spool import Spool
-from trouter_pipeline.tables import BadTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +82,8 @@ def test_fraud_is_looked_for_in_landed_messages_once(spark: SparkSession, tmp_pa
     assert fraud.run(root, rows, fraud.Pattern(), print, fraud.of_table(spark, root, "cards")[1]).nothing
     fill(spool, "cards", letter("m2", bodies[0]))
     land(spark, root, spool, name="cards", body_format="json", schema=columns)
-    assert len(fraud.of_table(spark, root, "cards")[1]) == 2
+    assert list(inputs.values()) == [0]
+    assert list(fraud.of_table(spark, root, "cards")[1].values()) == [1]
     with pytest.raises(BadTable, match="payments: this table is empty: no job has written it yet"):
         fraud.of_table(spark, root, "payments")
 

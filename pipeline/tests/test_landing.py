@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pipeline.tests.landed import read_with_duckdb
 from tests.tools.live import status_of
 from trouter_pipeline.commands.land import _print as print_summary
+from trouter_pipeline.delta import Folder
+from trouter_pipeline.files import TableBusy
 from trouter_pipeline.jobs.land import Kafka, Parameters, Summary, check_writable, letters, publish
-from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part
+from trouter_pipeline.landing import DEAD, Identity, Landing, NotLanded, Part, columns_of_rows, landed
 from trouter_pipeline.reasons import reason_of
-from trouter_pipeline.tables import TableBusy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,40 +29,86 @@ def rows(spark: SparkSession, *ids: int, dead: bool = False, address: str = "a/b
     return frame.selectExpr("id", f"'{address}' address", "date'2026-01-31' date", f"{str(dead).lower()} {DEAD}")
 
 
-def test_a_batch_that_comes_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    landing = Landing(tmp_path, "t")
+def checkpoint(folder: Path, name: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "metadata").write_text(json.dumps({"id": name}))
+    return folder
+
+
+@contextmanager
+def landing_in(root: Path, frame: DataFrame, query: str = "q1") -> Iterator[Landing]:
+    """Give the claimed tables ``t`` for rows such as ``frame``."""
+    landing = Landing(root, "t")
     with landing.held():
-        first = landing.land(rows(spark, 1, 2).union(rows(spark, 3, dead=True)), 7)
-        assert first == {Part("a/b c", False): 2, Part("a/b c", True): 1}
+        landing.claim(checkpoint(root / query, query), columns_of_rows(frame), {})
+        yield landing
+
+
+def test_a_batch_that_comes_again_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    both = rows(spark, 1, 2).union(rows(spark, 3, dead=True))
+    with landing_in(tmp_path, both) as landing:
+        assert landing.land(both, 7) == {Part("a/b c", False): 2, Part("a/b c", True): 1}
         assert landing.land(rows(spark, 1, 2, 99), 7) == {}
-    assert sorted(read_with_duckdb(tmp_path, "t", "id, address, date, batch")) == [
-        (1, "a/b c", date(2026, 1, 31), "0000000007"),
-        (2, "a/b c", date(2026, 1, 31), "0000000007"),
+    with landing_in(tmp_path, both) as landing:
+        assert landing.land(rows(spark, 1, 2, 99), 7) == {}
+        assert landing.batches() == {"q1": 7}
+    assert sorted(read_with_duckdb(tmp_path, "t", "id, address, date")) == [
+        (1, "a/b c", date(2026, 1, 31)),
+        (2, "a/b c", date(2026, 1, 31)),
     ]
     assert read_with_duckdb(tmp_path, "t_dead", "id") == [(3,)]
-    assert not list((tmp_path / "tables" / "t" / ".staging").iterdir())
+    assert not list((tmp_path / "tables" / "t" / "_staging").iterdir())
+    made = Folder(tmp_path / "tables" / "t").version()
+    assert made is not None
+    facts = made.made()
+    assert facts is not None
+    assert facts.facts == {"job": "land", "checkpoint": "q1", "batch": 7, "rows": {"a/b c": 2}}
 
 
-def test_a_crash_between_the_two_tables_is_made_good(spark: SparkSession, tmp_path: Path) -> None:
-    landing = Landing(tmp_path, "t")
+def test_a_crash_between_the_two_tables_is_made_good(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     both = rows(spark, 1).union(rows(spark, 2, dead=True))
-    with landing.held():
-        landing.land(both, 0)
-        shutil.rmtree(landing.folder / "data" / "batch=0000000000")  # only the dead letters exist
+    commit = Folder.commit
+
+    def failing(self: Folder, *given: Any, **named: Any) -> Any:
+        if self.path.name == "t":
+            raise KeyboardInterrupt
+        return commit(self, *given, **named)
+
+    with landing_in(tmp_path, both) as landing:
+        monkeypatch.setattr(Folder, "commit", failing)
+        with pytest.raises(KeyboardInterrupt):
+            landing.land(both, 0)
+        monkeypatch.undo()
+    assert read_with_duckdb(tmp_path, "t_dead", "id") == [(2,)]
+    assert read_with_duckdb(tmp_path, "t", "id") == []
+    with landing_in(tmp_path, both) as landing:
         landing.land(both, 0)
     assert read_with_duckdb(tmp_path, "t", "id") == [(1,)]
     assert read_with_duckdb(tmp_path, "t_dead", "id") == [(2,)]
 
 
+def test_of_two_that_land_the_same_batch_one_does(spark: SparkSession, tmp_path: Path) -> None:
+    both = rows(spark, 1).union(rows(spark, 2, dead=True))
+    with landing_in(tmp_path, both) as one:
+        other = Landing(tmp_path, "t")  # on another machine, where the lock is not seen
+        other.claim(tmp_path / "q1", columns_of_rows(both), {})
+        one.land(both, 0)
+        other.land(both, 0)
+        other.land(rows(spark, 3), 1)
+    assert sorted(read_with_duckdb(tmp_path, "t", "id")) == [(1,), (3,)]
+    assert read_with_duckdb(tmp_path, "t_dead", "id") == [(2,)]
+
+
 def test_files_of_a_killed_run_are_never_read(spark: SparkSession, tmp_path: Path) -> None:
-    landing = Landing(tmp_path, "t")
-    left = landing.folder / ".staging" / "x" / f"{DEAD}=false" / "address=a" / "date=2026-01-31"
-    left.mkdir(parents=True)
-    (left / "part.parquet").write_bytes(b"half of it")
-    with landing.held():
+    with landing_in(tmp_path, rows(spark, 1)) as landing:
+        left = landing.folder / "address=a" / "date=2026-01-31"
+        left.mkdir(parents=True)
+        (left / "part.parquet").write_bytes(b"half of it")
         landing.land(rows(spark, 1), 0)
     assert read_with_duckdb(tmp_path, "t", "id") == [(1,)]
-    assert not left.exists()
+    assert [row["id"] for row in landed(spark, tmp_path, "t").collect()] == [1]
 
 
 def test_a_table_has_one_landing_run_at_a_time(tmp_path: Path) -> None:
@@ -68,28 +116,25 @@ def test_a_table_has_one_landing_run_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-def checkpoint(folder: Path, name: str) -> Path:
-    folder.mkdir()
-    (folder / "metadata").write_text(json.dumps({"id": name}))
-    return folder
-
-
 def test_a_table_belongs_to_its_checkpoint_and_keeps_its_columns(tmp_path: Path) -> None:
     first, second = checkpoint(tmp_path / "first", "q1"), checkpoint(tmp_path / "second", "q2")
+    columns = {"id": "long", "address": "string", "date": "date"}
     landing = Landing(tmp_path, "t")
+    assert landing.identity() is None
     with landing.held():
-        landing.claim(first, "`id` bigint", {})
-        landing.claim(first, "`id` bigint", {})
+        landing.claim(first, columns, {})
+        landing.claim(first, columns, {})
+        assert landing.identity() == Identity("q1", {})
         with pytest.raises(NotLanded, match=r"was landed with another checkpoint than .*second"):
-            landing.claim(second, "`id` bigint", {})
-        with pytest.raises(NotLanded, match=r"has the columns `id` bigint, not `id` string"):
-            landing.claim(first, "`id` string", {})
+            landing.claim(second, columns, {})
+        with pytest.raises(NotLanded, match=r"has the columns id long, .*, not id string"):
+            landing.claim(first, {**columns, "id": "string"}, {})
         (second / "metadata").write_text("v1")
         with pytest.raises(NotLanded, match="is no checkpoint of Spark's"):
-            landing.claim(second, "`id` bigint", {})
-        (landing.folder / "_land.json").write_text("{}")
-        with pytest.raises(NotLanded, match="this is not a manifest of a landed table"):
-            landing.identity()
+            landing.claim(second, columns, {})
+    Folder(tmp_path / "tables" / "x").create(columns, ("address", "date"))
+    with pytest.raises(NotLanded, match="was not landed here: give another --name"):
+        Landing(tmp_path, "x").claim(first, columns, {})
 
 
 def test_an_unwritable_checkpoint_is_reported_before_anything_starts(tmp_path: Path) -> None:

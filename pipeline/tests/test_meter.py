@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
+import pyarrow as pa
 import pytest
 
 from pipeline.tests.generate import (
@@ -34,7 +34,7 @@ from trouter_pipeline.jobs import meter
 from trouter_pipeline.jobs.meter import VERSION, Parameters, _connected_days, _metered_days, _Work
 from trouter_pipeline.metering.engines import Engine, InProcess, OnSpark
 from trouter_pipeline.progress import Progress
-from trouter_pipeline.tables import Commit, Table
+from trouter_pipeline.tables import Table
 
 TABLES = ("meter", "meter_conn", "meter_gaps")
 
@@ -183,9 +183,9 @@ def test_every_fault_ends_exact_or_is_reported(
     assert {(row["router"], row["explained"]) for row in gaps} == {("lost", False), ("first", False), ("late", False)}
 
     # Without new input nothing changes; a late segment corrects the days that it reports.
-    written = [Table(root, name).manifest() for name in TABLES]
+    written = [Table(root, name).generations() for name in TABLES]
     assert meter.run(engine, root).nothing == "nothing is new"
-    assert [Table(root, name).manifest() for name in TABLES] == written
+    assert [Table(root, name).generations() for name in TABLES] == written
     late.rename(cases["late"].folder / late.name)
     assert compact(folders, root).segments == 1
     assert meter.run(engine, root).segments == 1
@@ -215,15 +215,14 @@ def test_only_days_that_may_have_changed_are_computed_again(tmp_path: Path) -> N
     days = [date(2026, 3, day) for day in range(1, 6)]
     one, two, four = (facts(first=10 * n, dates=(str(days[n]),)) for n in (0, 1, 3))
     three = facts(first=20, dates=(str(days[1]), str(days[2])))
-    table = Table(tmp_path, "meter")
-    table.folder.mkdir(parents=True)
 
     def work(held: dict[str, SegmentFacts], now: dict[str, SegmentFacts], **given: Any) -> _Work:
         inputs = {name: each.crc for name, each in held.items()}
-        commit = Commit(
-            job_version=VERSION, inputs=inputs, days={day: day for each in held.values() for day in each.dates}
-        )
-        (table.folder / "_manifest.json").write_bytes(msgspec.json.encode(commit))
+        covered = [date.fromisoformat(day) for each in held.values() for day in each.dates]
+        rows = pa.table({"date": pa.array(covered, pa.date32()), "value": covered})
+        table = Table(tmp_path, "meter")
+        days = {*covered, *table.dates()}
+        table.commit(rows, days, inputs=inputs, job="meter", version=VERSION, parameters={})
         return _Work(table, now, Parameters(**given))
 
     # The next segment changes its own days, and for connections those since the last record.

@@ -10,7 +10,6 @@ from datetime import UTC
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipeline.bench.recorded import Faults, Records
@@ -22,11 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def metered(root: Path) -> pa.Table:
-    table = Table(root, "meter")
-    manifest = table.manifest()
-    assert manifest is not None
-    paths = [file for path in manifest.days.values() for file in (table.folder / path).glob("*.parquet")]
-    return pa.concat_tables([pq.read_table(path, partitioning=None) for path in paths])
+    return Table(root, "meter").rows()
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -26,7 +27,7 @@ from trouter_pipeline.datasets import UNKNOWN, columns_of, files_of, manifest_of
 from trouter_pipeline.metering.engines import InProcess
 from trouter_pipeline.prune import Refused, Scope, prunable, prune
 from trouter_pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_days
-from trouter_pipeline.tables import Table, replace
+from trouter_pipeline.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -227,10 +228,8 @@ def test_a_folder_that_is_none_is_refused_and_not_made(tmp_path: Path) -> None:
 
 
 def made_of(root: Path, name: str, inputs: dict[str, int], **parameters: Any) -> None:
-    table = Table(root, name)
-    table.folder.mkdir(parents=True, exist_ok=True)
-    manifest = {"version": 1, "job": "x", "inputs": inputs, "parameters": parameters}
-    replace(table.folder / "_manifest.json", json.dumps(manifest).encode())
+    nothing = pa.table({"date": pa.array([], pa.date32())})
+    Table(root, name).commit(nothing, [], inputs=inputs, job="x", version=1, parameters=parameters)
 
 
 def test_no_record_is_pruned_before_its_tables_are_made(root: Path) -> None:

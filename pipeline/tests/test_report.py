@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +21,6 @@ from trouter_pipeline.report.figures import duration, percentile, short
 from trouter_pipeline.report.page import POLICY
 from trouter_pipeline.report.sections import SECTIONS
 from trouter_pipeline.report.stored import COLUMNS
-from trouter_pipeline.tables import MANIFEST, Commit
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 HOSTILE = "<script>alert('x')</script><img src=x onerror=y>&amp; $\\frac{1}{0}$ $ \x1b[31m\u202e\n]]> " + "long" * 99
@@ -172,9 +171,7 @@ def test_tables_that_are_not_there_are_named_with_the_job_that_makes_them(
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
 
 
-@pytest.mark.parametrize(
-    "how", ["rubbish", "truncated", "no column", "other type", "gone", "bad manifest", "later version"]
-)
+@pytest.mark.parametrize("how", ["rubbish", "truncated", "no column", "other type", "gone", "bad log", "later version"])
 def test_a_table_that_cannot_be_read_is_named_and_the_others_are_shown(
     how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -182,7 +179,7 @@ def test_a_table_that_cannot_be_read_is_named_and_the_others_are_shown(
     file = store(
         tmp_path, "latency", [{"hour": NOON, "vhost": "v", "addr": "a", "cnt": 1, "max_us": 3, "bi": [3], "bc": [1]}]
     )
-    manifest = tmp_path / "tables" / "latency" / MANIFEST
+    log = tmp_path / "tables" / "latency" / "_delta_log"
     names = file
     if how == "rubbish":
         file.write_bytes(b"PAR1 or not")
@@ -194,14 +191,14 @@ def test_a_table_that_cannot_be_read_is_named_and_the_others_are_shown(
         found = pq.read_table(file)
         pq.write_table(found.set_column(found.schema.names.index("cnt"), "cnt", pa.array(["many"])), file)
     elif how == "gone":
-        file.parent.rename(file.parent.with_name("gen=other"))
-        names = file.parent
-    elif how == "bad manifest":
-        manifest.write_text('{"days": 7}')
-        names = manifest
+        file.unlink()
+    elif how == "bad log":
+        (log / f"{1:020}.json").write_text('{"days": 7')
+        names = log
     else:
-        manifest.write_bytes(msgspec.json.encode(Commit(version=99)).replace(b"{", b'{"version":99,', 1))
-        names = manifest
+        action = {"protocol": {"minReaderVersion": 99, "minWriterVersion": 99}}
+        (log / f"{2:020}.json").write_text(json.dumps(action) + "\n")
+        names = log
     out = tmp_path / "report.html"
     assert main(["pipeline", "report", str(tmp_path), "--out", str(out)]) == 1
     assert str(names) in capsys.readouterr().err

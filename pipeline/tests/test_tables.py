@@ -1,34 +1,58 @@
-"""A table changes a day at a time and atomically, and its manifest names its inputs."""
+"""A table changes a day at a time and atomically; each version names its inputs, and writers notice each other."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterable
-from datetime import date
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+import polars as pl
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
-from trouter_pipeline.tables import BadTable, Table, TableBusy, locked
+from tests.house.sources import ROOT
+from trouter_pipeline.delta import BadTable, Folder
+from trouter_pipeline.files import TableBusy
+from trouter_pipeline.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FIRST, SECOND, THIRD = date(2026, 3, 1), date(2026, 3, 2), date(2026, 3, 3)
+SCHEMA = pa.schema({"date": pa.date32(), "value": pa.int64()})
 
 
 def frame(spark: SparkSession, *rows: tuple[date, int]) -> DataFrame:
     return spark.createDataFrame(list(rows), "date date, value bigint")
 
 
-def commit(table: Table, rows: DataFrame, days: Iterable[date], **inputs: int) -> Any:
+def arrow(*rows: tuple[date, int]) -> pa.Table:
+    return pa.Table.from_pylist([{"date": day, "value": value} for day, value in rows], SCHEMA)
+
+
+def commit(table: Table, rows: Any, days: Iterable[date], **inputs: int) -> Any:
     return table.commit(rows, set(days), inputs=inputs, job="test", version=3, parameters={"a": 1})
 
 
 def values(spark: SparkSession, table: Table, days: Iterable[date] | None = None) -> list[tuple[date, int]]:
     return sorted((row["date"], row["value"]) for row in table.read(spark, days).collect())
+
+
+def there(root: Path, at: int | datetime | None = None) -> list[tuple[date, int]]:
+    """Return the rows of the table as a new reader sees them."""
+    return sorted((row["date"], row["value"]) for row in Table(root, "t", at).rows().to_pylist())
+
+
+def log_of(root: Path) -> list[Path]:
+    return sorted((root / "tables" / "t" / "_delta_log").glob("*.json"))
 
 
 def test_days_are_replaced_others_stay_and_the_inputs_are_known(spark: SparkSession, tmp_path: Path) -> None:
@@ -40,48 +64,251 @@ def test_days_are_replaced_others_stay_and_the_inputs_are_known(spark: SparkSess
     first = values(spark, table)
     assert first == [(FIRST, 1), (SECOND, 2), (THIRD, 3)]
     held = table.read(spark)  # by a reader that began before
-    old = table.manifest()
-    assert old is not None
     commit(table, frame(spark, (SECOND, 20)), [SECOND, THIRD], a=1, b=2)
-    assert values(spark, table) == [(FIRST, 1), (SECOND, 20)]
+    assert values(spark, table) == there(tmp_path) == [(FIRST, 1), (SECOND, 20)]
     assert values(spark, table, [SECOND]) == [(SECOND, 20)]
     assert sorted((row["date"], row["value"]) for row in held.collect()) == first
+    assert there(tmp_path, 1) == first
     assert table.inputs() == {"a": 1, "b": 2}
-    made = table.manifest()
+    assert table.dates() == {FIRST, SECOND}
+    made = table.last_commit()
     assert made is not None
-    assert (made.job, made.job_version, made.parameters, made.schema) == ("test", 3, {"a": 1}, "`value` bigint")
-
-    # A file that no manifest names is kept for an hour, and then deleted.
-    replaced = [table.folder / path for path in set(old.days.values()) - set(made.days.values())]
-    dead = table.folder / ".staging" / "dead"
-    dead.mkdir(parents=True)
-    os.utime(dead, (0, 0))
-    os.utime(replaced[0], (0, 0))
-    os.utime(table.folder / made.days["2026-03-01"], (0, 0))
+    assert (made.job, made.job_version, made.parameters) == ("test", 3, {"a": 1})
     commit(table, frame(spark), [SECOND])
     assert values(spark, table) == [(FIRST, 1)]
-    assert [path.exists() for path in (*replaced, dead)] == [False, True, False]
-    assert list((table.folder / ".staging").iterdir()) == []
+    assert list((table.folder / "_staging").iterdir()) == []
 
 
-def test_rows_of_a_day_that_is_not_to_be_replaced_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_other_programs_read_the_same_version_and_its_history(tmp_path: Path) -> None:
     table = Table(tmp_path, "t")
-    commit(table, frame(spark, (FIRST, 1)), [FIRST])
-    before = table.manifest()
+    for number, rows in enumerate((arrow((FIRST, 1), (SECOND, 2)), arrow((SECOND, 3))), 1):
+        commit(table, rows.append_column("name", pa.array(["x"] * rows.num_rows)), rows["date"].to_pylist(), a=number)
+    uri = str(table.folder)
+    for number, wanted in ((1, [(FIRST, 1), (SECOND, 2)]), (2, [(FIRST, 1), (SECOND, 3)])):
+        delta = DeltaTable(uri, version=number)
+        frame = pl.scan_delta(uri, version=number).select("date", "value").collect()
+        assert sorted(frame.rows()) == wanted
+        asked = duckdb.from_arrow(delta.to_pyarrow_dataset())
+        assert sorted(asked.select("date", "value").fetchall()) == wanted
+        assert len(asked.filter("name = 'x' and value > 0").fetchall()) == 2  # text has no bounds in the log
+    last = DeltaTable(uri).history(1)[0]
+    assert last["userMetadata"] == "trouter test, version 3"
+    assert last["trouter"]["inputs"] == {"a": 2}
+
+
+def test_rows_of_a_day_that_is_not_to_be_replaced_change_nothing(tmp_path: Path) -> None:
+    table = Table(tmp_path, "t")
+    commit(table, arrow((FIRST, 1)), [FIRST])
+    files = set(table.folder.rglob("*.parquet"))
     with pytest.raises(BadTable, match="rows of 2026-03-02"):
-        commit(table, frame(spark, (FIRST, 5), (SECOND, 2)), [FIRST])
+        commit(table, arrow((FIRST, 5), (SECOND, 2)), [FIRST])
     with pytest.raises(BadTable, match=r"no column `date`"):
-        commit(table, frame(spark).drop("date"), [FIRST])
-    assert table.manifest() == before
-    with locked(table.folder / "LOCK"), pytest.raises(TableBusy, match=re.escape(f"process {os.getpid()} ")):
-        commit(table, frame(spark), [FIRST])
+        commit(table, arrow().drop_columns(["date"]), [FIRST])
+    assert there(tmp_path) == [(FIRST, 1)]
+    assert set(table.folder.rglob("*.parquet")) == files
 
 
-def test_a_manifest_that_is_none_is_reported_with_its_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("begun", [False, True])
+def test_of_two_writers_at_once_the_second_is_told_to_begin_again(tmp_path: Path, *, begun: bool) -> None:
+    if begun:
+        commit(Table(tmp_path, "t"), arrow((FIRST, 0)), [FIRST])
+    one, other = Table(tmp_path, "t"), Table(tmp_path, "t")
+    assert (one.last_commit() is None) == (other.last_commit() is None) == (not begun)
+    commit(one, arrow((SECOND, 1)), [SECOND], a=1)
+    with pytest.raises(TableBusy, match=r"changed meanwhile, by version \d: .*begin again"):
+        commit(other, arrow((SECOND, 2)), [SECOND], b=1)
+    assert there(tmp_path)[-1] == (SECOND, 1)
+    assert len(list(one.folder.rglob("*.parquet"))) == 1 + begun
+    other.refresh()
+    commit(other, arrow((SECOND, 2)), [SECOND], b=1)
+    assert there(tmp_path)[-1] == (SECOND, 2)
+
+
+def test_what_another_program_changes_elsewhere_excludes_no_commit(tmp_path: Path) -> None:
     table = Table(tmp_path, "t")
-    table.folder.mkdir(parents=True)
-    path = table.folder / "_manifest.json"
-    for text, why in (("{", "not a manifest"), ('{"version": 9}', "version 9")):
-        path.write_text(text)
-        with pytest.raises(BadTable, match=re.escape(str(path)) + f".*{why}"):
-            table.inputs()
+    commit(table, arrow((FIRST, 1), (FIRST, 2)), [FIRST])
+    table.last_commit()
+    DeltaTable(str(table.folder)).alter.set_table_properties({"delta.checkpointInterval": "7"})
+    commit(table, arrow((SECOND, 3)), [SECOND], a=1)
+    assert there(tmp_path) == [(FIRST, 1), (FIRST, 2), (SECOND, 3)]
+    DeltaTable(str(table.folder)).delete("value = 3")
+    with pytest.raises(TableBusy, match="it changed 2026-03-02"):
+        commit(table, arrow((SECOND, 4)), [SECOND])
+    assert Table(tmp_path, "t").inputs() == {"a": 1}  # of our last commit
+
+
+def test_a_batch_of_a_stream_is_committed_once(tmp_path: Path) -> None:
+    table = Table(tmp_path, "t")
+    given: dict[str, Any] = {"inputs": {}, "job": "test", "version": 1, "parameters": {}}
+    table.commit(arrow((FIRST, 1)), [FIRST], batch=("query", 0), **given)
+    table.commit(arrow((FIRST, 2)), [FIRST], batch=("query", 0), **given)
+    assert there(tmp_path) == [(FIRST, 1)]
+    table.commit(arrow((FIRST, 2)), [FIRST], batch=("query", 1), **given)
+    table.commit(arrow((FIRST, 3)), [FIRST], batch=("another", 0), **given)
+    assert there(tmp_path) == [(FIRST, 3)]
+    assert len(list(table.folder.rglob("*.parquet"))) == 3
+
+
+def test_other_columns_replace_the_table_and_not_a_part_of_it(tmp_path: Path) -> None:
+    table = Table(tmp_path, "t")
+    commit(table, arrow((FIRST, 1), (SECOND, 2)), [FIRST, SECOND])
+    other = pa.table({"date": pa.array([FIRST], pa.date32()), "name": ["x"]})
+    with pytest.raises(BadTable, match="some days have other columns"):
+        commit(table, other, [FIRST])
+    commit(table, other, [FIRST, SECOND], b=1)
+    assert Table(tmp_path, "t").rows().to_pylist() == [{"name": "x", "date": FIRST}]
+    assert there(tmp_path, 1) == [(FIRST, 1), (SECOND, 2)]
+
+
+def test_a_version_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    commit(Table(tmp_path, "t"), arrow((FIRST, 1)), [FIRST])
+    with pytest.raises(BadTable, match="there is no version 9; the last is 1"):
+        there(tmp_path, 9)
+    with pytest.raises(BadTable, match="there was no version yet at 2020"):
+        there(tmp_path, datetime(2020, 1, 1, tzinfo=UTC))
+    assert there(tmp_path, datetime.now(UTC)) == [(FIRST, 1)]
+
+
+def test_a_vacuum_deletes_what_no_version_of_the_last_hours_has(tmp_path: Path) -> None:
+    table = Table(tmp_path, "t")
+    commit(table, arrow((FIRST, 1)), [FIRST])
+    (old,) = table.files()
+    reader = Table(tmp_path, "t")
+    reader.files()
+    commit(table, arrow((FIRST, 2)), [FIRST])
+    left = table.folder / "date=2026-03-01" / "part-of-a-killed-run.parquet"
+    left.write_bytes(b"half")
+    dead = table.folder / "_staging" / "dead"
+    dead.mkdir()
+    for path in (left, dead):
+        os.utime(path, (0, 0))
+    folder = Folder(table.folder)
+    wanted = {"date=2026-03-01/part-of-a-killed-run.parquet", "_staging/dead"}
+    assert set(folder.vacuum(1, really=False)) == wanted
+    assert left.exists()
+    assert set(folder.vacuum(1, really=True)) == wanted
+    assert not left.exists()
+    assert not dead.exists()
+    assert reader.rows().num_rows == 1  # a reader of the former version goes on
+    assert folder.vacuum(0, really=True) == [old.path]
+    assert there(tmp_path) == [(FIRST, 2)]
+    with pytest.raises(BadTable, match=re.escape(old.path) + ".*it may have been vacuumed"):
+        reader.rows()
+
+
+def test_a_table_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "tables" / "t"), arrow((FIRST, 1)), partition_by=["date"])
+    with pytest.raises(BadTable, match="is not one of the pipeline"):
+        commit(Table(tmp_path, "t"), arrow((FIRST, 2)), [FIRST])
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (lambda log: log[1].unlink(), "a version is missing in the log"),
+        (lambda log: log[2].write_bytes(log[2].read_bytes()[:99]), "_delta_log: .*[Jj]son"),
+        (lambda log: newer(log, "fromTheFuture"), "fromTheFuture"),
+        (lambda log: newer(log, "deletionVectors"), "this table has deletionVectors"),
+    ],
+    ids=["hole", "torn", "newer", "feature"],
+)
+def test_a_log_that_cannot_be_read_is_reported_with_its_place(
+    tmp_path: Path, harm: Callable[[list[Path]], object], why: str
+) -> None:
+    table = Table(tmp_path, "t")
+    commit(table, arrow((FIRST, 1)), [FIRST])
+    commit(table, arrow((FIRST, 2)), [FIRST])
+    harm(log_of(tmp_path))
+    with pytest.raises(BadTable, match=why) as caught:
+        there(tmp_path)
+    assert str(table.folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def newer(log: list[Path], feature: str) -> None:
+    """Append a version that requires a feature of readers."""
+    features = {"readerFeatures": [feature], "writerFeatures": [feature]}
+    action = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
+    log[-1].with_name(f"{len(log):020}.json").write_text(json.dumps(action) + "\n")
+
+
+def test_a_version_that_the_disk_lost_before_it_was_acknowledged_is_empty(tmp_path: Path) -> None:
+    table = Table(tmp_path, "t")
+    commit(table, arrow((FIRST, 1)), [FIRST], a=1)
+    commit(table, arrow((FIRST, 2)), [FIRST], a=2)
+    log_of(tmp_path)[-1].write_bytes(b"")
+    assert there(tmp_path) == [(FIRST, 1)]
+    assert Table(tmp_path, "t").inputs() == {"a": 1}
+    commit(Table(tmp_path, "t"), arrow((FIRST, 3)), [FIRST], a=3)
+    assert there(tmp_path) == [(FIRST, 3)]
+
+
+FULL = """
+import resource, signal, sys
+from pipeline.tests.test_tables import *
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+table = Table(Path(sys.argv[1]), "t")
+table.last_commit()
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+try:
+    commit(table, arrow(*((FIRST, each) for each in range(2000))), [FIRST], a=2)
+except (OSError, BadTable) as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("octets", [100, 6_000], ids=["data", "log"])
+def test_a_disk_that_is_full_changes_nothing(tmp_path: Path, octets: int) -> None:
+    table = Table(tmp_path, "t")
+    inputs = {} if octets == 100 else {f"segment-{number}": number for number in range(1000)}
+    commit(table, arrow((FIRST, 1)), [FIRST], a=1)
+    script = FULL.replace("a=2", f"**{inputs!r}")
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path), str(octets)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "arge" in done.stdout, done  # File too large
+    assert there(tmp_path) == [(FIRST, 1)]
+    assert len(list(table.folder.rglob("*.parquet"))) == 1
+    commit(Table(tmp_path, "t"), arrow((FIRST, 2)), [FIRST])
+    assert there(tmp_path) == [(FIRST, 2)]
+
+
+STEPS = {
+    "before the files": ("write", "before"),
+    "after the files": ("write", "after"),
+    "between the places": ("sync", "after"),
+    "before the commit": ("Folder._append", "before"),
+    "after the commit": ("Folder._append", "after"),
+}
+KILLED = """
+import os, signal, sys
+from pipeline.tests.test_tables import *
+from trouter_pipeline import delta, tables
+name, when = sys.argv[2:]
+home = delta if name != "write" else tables
+for part in name.split(".")[:-1]:
+    home = getattr(home, part)
+name = name.rpartition(".")[2]
+former = getattr(home, name)
+def killing(*given, **named):
+    if when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    former(*given, **named)
+    os.kill(os.getpid(), signal.SIGKILL)
+table = Table(Path(sys.argv[1]), "t")
+table.last_commit()
+setattr(home, name, killing)
+commit(table, arrow((FIRST, 2), (SECOND, 3)), [FIRST, SECOND], a=2)
+"""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_writer_killed_at_any_step_leaves_one_version_or_the_other(tmp_path: Path, step: str) -> None:
+    commit(Table(tmp_path, "t"), arrow((FIRST, 1)), [FIRST], a=1)
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), *STEPS[step]], cwd=ROOT, check=False)
+    assert done.returncode == -9
+    committed = step == "after the commit"
+    assert there(tmp_path) == ([(FIRST, 2), (SECOND, 3)] if committed else [(FIRST, 1)])
+    assert Table(tmp_path, "t").inputs() == {"a": 2 if committed else 1}
+    commit(Table(tmp_path, "t"), arrow((FIRST, 4)), [FIRST, SECOND], a=4)
+    assert there(tmp_path) == [(FIRST, 4)]

@@ -157,6 +157,7 @@ ONLY_IN = {
     "multiprocessing": {"load", "cli", *PIPELINE},
     "pyspark": {"pipeline"},
     "pyarrow": {"pipeline"},
+    "deltalake": {"pipeline"},
     "pandas": {"pipeline"},
     "matplotlib": {"pipeline"},
     "trouter_pipeline": PIPELINE,

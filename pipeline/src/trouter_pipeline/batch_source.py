@@ -17,11 +17,11 @@ import msgspec
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from trouter_pipeline.embedded import open_spool, receive_some
+from trouter_pipeline.files import replace
 from trouter_pipeline.options import Options, Receiver
 from trouter_pipeline.shards import open_shards
 from trouter_pipeline.slices import Slice, SliceReader, cut
 from trouter_pipeline.spool import SpoolCorrupt
-from trouter_pipeline.tables import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -43,11 +43,11 @@ from trouter_pipeline.datasets import (
     manifest_of,
     records_folder,
 )
+from trouter_pipeline.files import locked, make_folder, replace
 from trouter_pipeline.gaps import Boot, Gap, gaps_under
 from trouter_pipeline.overlaps import Conflict, new_rows
 from trouter_pipeline.proof import Proof, claimed, prove
 from trouter_pipeline.rows import rows_of
-from trouter_pipeline.tables import KEEP_S, locked, make_folder, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +59,8 @@ MIN_BYTES: Final = 4 << 20
 MERGE_FILES: Final = 16
 MERGE_BYTES: Final = 2 << 20
 MAX_MERGED: Final = 64
+#: Seconds for which files that no manifest names are kept for readers.
+KEEP_S: Final = 3600
 _DAY_US: Final = 86_400_000_000
 
 #: Runs a function on each item, and yields the results in order.

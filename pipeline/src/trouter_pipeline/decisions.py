@@ -22,7 +22,7 @@ import trio
 from trouter.client import ACCEPTED, RELEASED, ClientError, Message, Modified, Properties, Rejected, connect
 from trouter.records.text import clean
 from trouter_pipeline.connecting import Peer
-from trouter_pipeline.tables import locked, make_folder, replace
+from trouter_pipeline.files import locked, make_folder, replace
 
 SUBJECT: Final = "trouter.decision.v1"
 CONTENT_TYPE: Final = "application/json"

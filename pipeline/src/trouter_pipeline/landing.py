@@ -1,53 +1,41 @@
-"""A table that grows by batches, each of which becomes visible as a whole, by the rename of one folder.
+"""A Delta table that grows by the batches of a stream, divided by address and day, and one for its dead letters.
 
-    ROOT/tables/NAME/_land.json                                checkpoint and columns of the table
-    ROOT/tables/NAME/data/batch=N/address=A/date=D/*.parquet   one micro-batch, never changed
-    ROOT/tables/NAME/.staging/                                 unfinished files of a run
-    ROOT/tables/NAME/LOCK                                      locked by the landing process
-
-A batch that is repeated after a crash finds its folder and is skipped. So any program that reads the files under `data`
-reads every row once, without a log. Dead letters go the same way into the table `NAME_dead`.
+The tables ``NAME`` and ``NAME_dead`` below ``ROOT/tables`` belong to one checkpoint, which their descriptions name.
+Each batch is a version of them with its number, so a batch that is repeated after a crash is known and changes nothing.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
-import pyarrow.parquet as pq
 
-from trouter._disk import sync
-from trouter_pipeline.manifests import read_manifest
-from trouter_pipeline.tables import locked, make_folder, replace
+from trouter_pipeline.checkpoints import NoCheckpoint, query_of
+from trouter_pipeline.delta import File, Folder, Version, columns_in, write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-IDENTITY: Final = "_land.json"
-VERSION: Final = 1
 #: The column that separates dead letters; it is in no table.
 DEAD: Final = "_dead"
 DEAD_SUFFIX: Final = "_dead"
+#: The columns of the partition.
+BY_ADDRESS: Final = ("address", "date")
 
 
 class NotLanded(Exception):
     """Rows cannot be landed here; the text names the place and the cure."""
 
 
-class Identity(msgspec.Struct, omit_defaults=True):
-    """The identity of a landed table: Spark's id of the checkpoint, and the columns in Spark's spelling."""
+class Identity(msgspec.Struct):
+    """The description of a landed table: Spark's id of the checkpoint, and the parameters."""
 
-    version: int
     checkpoint: str
-    schema: str
     parameters: dict[str, str]
 
 
@@ -65,99 +53,111 @@ class Landing:
         self.name = name
         self.folder = Path(root) / "tables" / name
         self.graves = Path(root) / "tables" / (name + DEAD_SUFFIX)
+        self._places = {False: Folder(self.folder), True: Folder(self.graves)}
+        self._versions: dict[bool, Version] = {}
+        self._query = ""
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Lock the tables for this process; TableBusy, OSError."""
-        for folder in (self.folder, self.graves):
-            make_folder(folder / "data")
-        with locked(self.folder / "LOCK"):
-            shutil.rmtree(self.folder / ".staging", ignore_errors=True)
+        with self._places[False].locked():
             yield
 
-    def claim(self, checkpoint: Path, schema: str, parameters: Mapping[str, str]) -> None:
-        """Bind the tables to a checkpoint and a schema, or verify that they are; NotLanded, OSError."""
-        path = checkpoint / "metadata"
+    def claim(self, checkpoint: Path, columns: Mapping[str, Any], parameters: Mapping[str, str]) -> None:
+        """Bind the tables to a checkpoint and columns, or verify that they are; NotLanded, BadTable, OSError."""
         try:
-            query = str(msgspec.json.decode(path.read_bytes().strip())["id"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise NotLanded(f"{path} is no checkpoint of Spark's: {error}") from None
-        wanted = Identity(VERSION, query, schema, dict(parameters))
-        known = self.identity()
-        if known is None:
-            for folder in (self.graves, self.folder):
-                replace(folder / IDENTITY, msgspec.json.encode(wanted))
-        elif known.checkpoint != query:
-            raise NotLanded(
-                f"{self.folder} was landed with another checkpoint than {checkpoint}, and with this one it would get "
-                "its rows twice: give the former checkpoint, or another --name"
-            )
-        elif known.schema != schema:
-            raise NotLanded(
-                f"{self.folder} has the columns {known.schema}, not {schema}: give the former schema, or another --name"
-            )
+            self._query = query_of(checkpoint)
+        except NoCheckpoint as error:
+            raise NotLanded(str(error)) from None
+        described = msgspec.json.encode(Identity(self._query, dict(parameters))).decode()
+        for dead, place in self._places.items():
+            version = place.create(columns, BY_ADDRESS, description=described)
+            known = _identity(version)
+            if known is None:
+                raise NotLanded(f"{place.path} is a table that was not landed here: give another --name")
+            if known.checkpoint != self._query:
+                raise NotLanded(
+                    f"{place.path} was landed with another checkpoint than {checkpoint}, and with this one it would "
+                    "get its rows twice: give the former checkpoint, or another --name"
+                )
+            if version.columns != columns:
+                raise NotLanded(
+                    f"{place.path} has the columns {_spelt(version.columns)}, not {_spelt(columns)}: give the former "
+                    "schema, or another --name"
+                )
+            self._versions[dead] = version
 
     def identity(self) -> Identity | None:
-        """Return the identity of the table; None before the first batch. NotLanded, OSError."""
-        return read_manifest(self.folder / IDENTITY, Identity, (VERSION,), "a landed table", NotLanded)
+        """Return the identity of the table; None before the first batch, or if it is no landed table. BadTable."""
+        version = self._places[False].version()
+        return None if version is None else _identity(version)
 
     def batches(self) -> dict[str, int]:
-        """Return the landed batches by name, with their numbers; a batch never changes."""
-        return {path.name: int(path.name.partition("=")[2]) for path in (self.folder / "data").glob("batch=*")}
+        """Return the number of the last landed batch by its checkpoint; BadTable, OSError."""
+        version = self._places[False].version()
+        known = None if version is None else _identity(version)
+        return {} if version is None or known is None else {known.checkpoint: version.last_batch(known.checkpoint)}
 
     def land(self, frame: DataFrame, batch: int) -> Counter[Part]:
-        """Land a batch unless it is there already; return the number of rows of each part.
+        """Land a batch of the claimed tables unless it is there already; return the number of rows of each part.
 
-        ``frame`` has the columns `address`, `date` and ``DEAD``, and is computed once. OSError, and Spark's errors.
+        ``frame`` has the columns `address`, `date` and ``DEAD``, and is computed once. TableBusy, BadTable, OSError,
+        and Spark's errors.
         """
-        places = {False: self.folder / "data" / _batch(batch), True: self.graves / "data" / _batch(batch)}
-        if places[False].exists():
-            return Counter()
-        staged = self.folder / ".staging" / str(uuid.uuid4())
-        try:
-            frame.write.option("compression", "zstd").partitionBy(DEAD, "address", "date").parquet(
-                str(staged.absolute())
-            )
-            counts: Counter[Part] = Counter()
+        counts: Counter[Part] = Counter()
+        if self._versions[False].last_batch(self._query) >= batch:
+            return counts
+        with self._places[False].staged() as staged:
+            write(frame, staged, (DEAD, *BY_ADDRESS))
             for dead in (True, False):  # the good rows last: they complete the batch
-                part = staged / f"{DEAD}={str(dead).lower()}"
-                make_folder(part)
-                counts += _settle(part, dead)
-                if dead and places[True].exists():
-                    continue
-                part.rename(places[dead])
-                sync(places[dead].parent)
-        finally:
-            shutil.rmtree(staged, ignore_errors=True)
+                placed = self._places[dead].place(staged / f"{DEAD}={str(dead).lower()}", BY_ADDRESS)
+                for each in placed:
+                    counts[Part(each.partition[0] or "", dead)] += each.rows
+                if placed or not dead:
+                    self._commit(placed, batch, dead)
         return counts
 
+    def _commit(self, placed: list[File], batch: int, dead: bool) -> None:
+        rows: Counter[str] = Counter()
+        for each in placed:
+            rows[each.partition[0] or ""] += each.rows
+        facts = {"job": "land", "checkpoint": self._query, "batch": batch, "rows": dict(rows)}
+        self._versions[dead] = self._places[dead].commit(
+            self._versions[dead],
+            placed,
+            (),
+            facts,
+            shown=f"trouter land, batch {batch}",
+            batch=(self._query, batch),
+        )
 
-def landed(spark: SparkSession, root: Path, name: str, *, dead: bool = False) -> DataFrame:
-    """Return the rows of a landed table, or of its dead letters. NotLanded, OSError."""
+
+def landed(
+    spark: SparkSession, root: Path, name: str, *, dead: bool = False, at: int | datetime | None = None
+) -> DataFrame:
+    """Return the rows of a landed table, or of its dead letters, of the last version or that of ``at``.
+
+    NotLanded, BadTable, OSError.
+    """
     landing = Landing(root, name)
-    known = landing.identity()
-    if known is None:
+    folder = landing.graves if dead else landing.folder
+    version = Folder(folder).version(at)
+    if version is None or _identity(version) is None:
         raise NotLanded(f"{landing.folder}: no message was landed here yet")
-    data = (landing.graves if dead else landing.folder) / "data"
-    schema = f"{known.schema}, `address` string, `date` date"
-    return spark.read.schema(schema).option("basePath", str(data)).parquet(str(data)).drop("batch")
+    return version.frame(spark, version.files)
 
 
-def _batch(number: int) -> str:
-    return f"batch={number:010}"
+def columns_of_rows(frame: DataFrame) -> dict[str, Any]:
+    """Return the columns of a landed table by the rows of a batch."""
+    return {name: kind for name, kind in columns_in(frame).items() if name != DEAD}
 
 
-def _settle(part: Path, dead: bool) -> Counter[Part]:
-    """Sync the files that Spark wrote for one table; return the number of rows by part."""
-    counts: Counter[Part] = Counter()
-    for folder, _, names in os.walk(part, topdown=False):
-        for name in names:
-            file = Path(folder, name)
-            if file.suffix != ".parquet":
-                file.unlink()  # checksums of Hadoop's local file system
-                continue
-            address = unquote(file.parent.parent.name.partition("=")[2])
-            counts[Part(address, dead)] += pq.read_metadata(file).num_rows
-            sync(file)
-        sync(Path(folder))
-    return counts
+def _identity(version: Version) -> Identity | None:
+    try:
+        return msgspec.json.decode(version.description, type=Identity)
+    except msgspec.DecodeError:
+        return None
+
+
+def _spelt(columns: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {kind if isinstance(kind, str) else kind['type']}" for name, kind in columns.items())

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +34,8 @@ PACKAGES: Final = (
     Package("pandas", (2, 2), below=3),
     Package("protobuf", (5, 0)),
 )
+#: Packages of the program that starts Spark, beside the others; workers do without.
+ON_DRIVER: Final = (Package("deltalake", (1, 6)),)
 CURE: Final = "pip install 'trouter[spark]'"
 #: The oldest Java that Spark 4 runs on.
 JAVA: Final = 17
@@ -141,20 +143,20 @@ def _output_of(command: list[str]) -> tuple[int, str]:
 
 def _packages() -> list[Need]:
     found: dict[str, str | None] = {}
-    for package in PACKAGES:
+    for package in (*PACKAGES, *ON_DRIVER):
         try:
             found[package.name] = version(package.name)
         except PackageNotFoundError:
             found[package.name] = None
-    return list(judged(found))
+    return list(judged(found, packages=(*PACKAGES, *ON_DRIVER)))
 
 
-def judged(found: dict[str, str | None], where: str = "") -> Iterator[Need]:
+def judged(found: dict[str, str | None], where: str = "", packages: Sequence[Package] = PACKAGES) -> Iterator[Need]:
     """Yield the faults of package versions (None: not installed). ``where`` names another Python for the text."""
-    if absent := [package.name for package in PACKAGES if found.get(package.name) is None]:
-        packages = f"package {absent[0]} is" if len(absent) == 1 else f"packages {', '.join(absent)} are"
-        yield Need(f"the {packages} not installed{where}", CURE + where)
-    for package in PACKAGES:
+    if absent := [package.name for package in packages if found.get(package.name) is None]:
+        named = f"package {absent[0]} is" if len(absent) == 1 else f"packages {', '.join(absent)} are"
+        yield Need(f"the {named} not installed{where}", CURE + where)
+    for package in packages:
         has = found.get(package.name)
         if has is None:
             continue

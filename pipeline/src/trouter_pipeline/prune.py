@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -26,11 +27,12 @@ import pyarrow.parquet as pq
 
 from trouter._disk import sync
 from trouter.records import KINDS
-from trouter_pipeline.compact import clear
+from trouter_pipeline.compact import KEEP_S, clear
 from trouter_pipeline.datasets import MANIFEST, PRUNED_VERSION, UNKNOWN, columns_of, manifest_of, records_folder
+from trouter_pipeline.delta import File, write_part
+from trouter_pipeline.files import locked, make_folder, replace
 from trouter_pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_by
-from trouter_pipeline.tables import KEEP_S, Commit, Table, locked, make_folder, replace
-from trouter_pipeline.tables import PRUNED_VERSION as PRUNED_TABLE
+from trouter_pipeline.tables import BY_DAY, Commit, Table
 
 _START: Final = ("router", "boot")
 _CONNECTION: Final = (*_START, "conn")
@@ -113,8 +115,9 @@ def prune(
         summary.notes = records.objections(summary.parts, scope.tables)
         if really:
             for table in tables:
-                held.enter_context(table.table.locked())
-                table.commit(0 if at_once else KEEP_S)
+                table.commit()
+                if at_once:
+                    table.table.place.vacuum(0, really=True)
             records.commit(0 if at_once else KEEP_S)
             summary.done = True
     return summary
@@ -251,11 +254,11 @@ class _Records:
             days = {day for kind in kinds for day in gone.get(kind, ())} - frozen
             if not days:
                 continue
-            manifest = Table(self._root, name).manifest()
-            if manifest is None:
+            commit = Table(self._root, name).last_commit()
+            if commit is None:
                 notes.append(f"there is no table {name} yet, and a later one will not have these days: {_span(days)}")
                 continue
-            if behind := self._not_in(manifest, days):
+            if behind := self._not_in(commit, days):
                 raise Refused(
                     f"the table {name} does not include {behind} segments of the days to prune: run `trouter pipeline "
                     f"{JOBS[name]} {self._root}` first"
@@ -263,11 +266,11 @@ class _Records:
             notes.append(f"{name} keeps its rows of {_span(days)}; no job computes these days again")
         return notes
 
-    def _not_in(self, manifest: Commit, days: Collection[str]) -> int:
+    def _not_in(self, commit: Commit, days: Collection[str]) -> int:
         """Return the number of segments with rows of these days that a table should include and does not."""
-        closed = str(manifest.parameters.get("closed_before") or "")
+        closed = str(commit.parameters.get("closed_before") or "")
         return sum(
-            facts.count > 0 and any(day in days for day in facts.dates) and manifest.inputs.get(name) != facts.crc
+            facts.count > 0 and any(day in days for day in facts.dates) and commit.inputs.get(name) != facts.crc
             for name, facts in self._manifest.segments.items()
             if not closed or any(day >= closed for day in facts.dates)
         )
@@ -330,40 +333,31 @@ def _name(rows: pa.Table, key: Sequence[str]) -> pa.Array:
 
 
 class _Rows:
-    """One table that is replaced by days."""
+    """One table that is replaced by days, at the version that was the last."""
 
     def __init__(self, root: Path, name: str, scope: Scope) -> None:
         self.table = Table(root, name)
         self._scope = scope
-        manifest = self.table.manifest()
-        if manifest is None:
+        commit, version = self.table.last_commit(), self.table.version()
+        if commit is None or version is None:
             raise Refused(f"{self.table.folder}: there is no table that is replaced by days")
-        self._manifest = manifest
-        if scope.tenants and "`vhost` " not in manifest.schema:
+        self._before, self._version = commit, version
+        if scope.tenants and "vhost" not in version.columns:
             raise Refused(f"the table {name} has no column vhost: prune it for all tenants, or keep it")
+        before = scope.before.isoformat()
+        self._files = [file for file in version.files if _day(file) < before]
         self.going = self._count()
 
     def _count(self) -> Going:
-        days: dict[str, int] = {}
+        days: Counter[str] = Counter()
         kept = octets = 0
-        for day, folder in self._days():
-            there = stay = 0
-            for path in self._files(folder):
-                file = pq.ParquetFile(path)
-                there += file.metadata.num_rows
-                stay += self._stay(file.read(columns=["vhost"])).num_rows if self._scope.tenants else 0
-            if there > stay:
-                days[day] = there - stay
-                octets += sum(path.stat().st_size for path in self._files(folder))
+        for file in self._files:
+            stay = self._stay(self._version.rows(file, ["vhost"])).num_rows if self._scope.tenants else 0
             kept += stay
-        return Going(f"table {self.table.name}", days, kept, octets)
-
-    def _days(self) -> list[tuple[str, str]]:
-        before = self._scope.before.isoformat()
-        return [(day, folder) for day, folder in sorted(self._manifest.days.items()) if day < before]
-
-    def _files(self, folder: str) -> list[Path]:
-        return sorted((self.table.folder / folder).glob("*.parquet"))
+            if file.rows > stay:
+                days[_day(file)] += file.rows - stay
+                octets += file.octets
+        return Going(f"table {self.table.name}", dict(days), kept, octets)
 
     def _stay(self, rows: pa.Table) -> pa.Table:
         """Return the rows that stay."""
@@ -371,35 +365,25 @@ class _Rows:
             return rows.slice(0, 0)
         return rows.filter(pc.invert(pc.is_in(rows["vhost"], value_set=pa.array(self._scope.tenants, pa.string()))))
 
-    def commit(self, keep_s: int) -> None:
-        """Delete the rows; the table is locked, and must not have changed since the count. Refused, OSError."""
-        before = self.table.manifest()
-        if before is None or before != self._manifest:
-            raise Refused(f"the table {self.table.name} was changed meanwhile: begin again")
-        run = _run()
-        staged = self.table.folder / ".staging" / run
-        after = msgspec.convert(msgspec.to_builtins(before), Commit)
-        try:
-            for day, folder in self._days():
-                if day in self.going.days:
-                    self._rewrite(after, day, folder, staged, run)
-                    after.pruned[day] = sorted({*after.pruned.get(day, ()), *(self._scope.tenants or (EVERYBODY,))})
-                    after.version = PRUNED_TABLE
-            after.run, after.committed = run, datetime.now(UTC).isoformat(timespec="seconds")
-            self.table.put(before, after, keep_s)
-        finally:
-            shutil.rmtree(staged, ignore_errors=True)
+    def commit(self) -> None:
+        """Delete the rows; TableBusy if the table has changed since the count, BadTable, OSError."""
+        pruned = dict(self._before.pruned)
+        for day in self.going.days:
+            pruned[day] = sorted({*pruned.get(day, ()), *(self._scope.tenants or (EVERYBODY,))})
+        place, gone = self.table.place, []
+        with place.staged() as staged:
+            for file in self._files:
+                rows = self._stay(self._version.rows(file))
+                if rows.num_rows == file.rows:
+                    continue
+                gone.append(file)
+                if rows.num_rows:
+                    write_part(rows, staged, {"date": _day(file)})
+            self.table.put(place.place(staged, BY_DAY), gone, msgspec.structs.replace(self._before, pruned=pruned))
 
-    def _rewrite(self, after: Commit, day: str, folder: str, staged: Path, run: str) -> None:
-        """Write the remaining rows of a day into a new generation, if there are any."""
-        place = self.table.folder / "data" / f"date={day}" / f"gen={run}"
-        del after.days[day]
-        for path in self._files(folder):
-            rows = self._stay(_table_in(path))
-            if rows.num_rows:
-                make_folder(place)
-                _write(rows, staged, place / path.name)
-                after.days[day] = str(place.relative_to(self.table.folder))
+
+def _day(file: File) -> str:
+    return file.partition[0] or ""
 
 
 # --- both
@@ -417,16 +401,6 @@ def _write(rows: pa.Table, staged: Path, place: Path) -> None:
     sync(part)
     part.rename(place)
     sync(place.parent)
-
-
-def _table_in(path: Path) -> pa.Table:
-    """Return rows that Spark wrote, with times as microseconds in UTC."""
-    rows = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
-    naive = [number for number, each in enumerate(rows.schema) if pa.types.is_timestamp(each.type) and not each.type.tz]
-    for number in naive:
-        each = rows.schema.field(number)
-        rows = rows.set_column(number, each.name, rows.column(number).cast(pa.timestamp("us", "UTC")))
-    return rows
 
 
 def _span(days: Collection[str]) -> str:

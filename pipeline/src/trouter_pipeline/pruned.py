@@ -55,5 +55,5 @@ def frozen_by(manifest: Manifest, table: str) -> frozenset[date]:
 
 def pruned_days(table: Table) -> frozenset[date]:
     """Return the days of which rows of the table itself were pruned; BadTable, OSError."""
-    manifest = table.manifest()
-    return frozenset() if manifest is None else frozenset(map(date.fromisoformat, manifest.pruned))
+    commit = table.last_commit()
+    return frozenset() if commit is None else frozenset(map(date.fromisoformat, commit.pruned))

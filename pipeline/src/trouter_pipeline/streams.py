@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import StreamingQueryException
 
+from trouter_pipeline.checkpoints import query_of
+from trouter_pipeline.files import TableBusy
 from trouter_pipeline.reasons import reason_of
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Prefix of a stream's name among a table's inputs, before the checkpoint's name; the value is the last batch.
 STREAM: Final = "stream "
+#: How often a batch is merged if other writers change the table meanwhile.
+_TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +63,38 @@ def add_to(
 ) -> StreamingQuery:
     """Start merging the rows of a stream into a table, by days of the column ``date``; ``on_rows`` gets the new rows.
 
-    ``merged`` selects among old and new rows, and must give the same for a batch that is repeated after a crash;
-    ``on_rows`` gets that batch again. ``made_by``: job, version and parameters for the manifest. The rows of one batch
-    must fit into the driver's memory.
+    ``merged`` selects among old and new rows. A batch that is repeated after a crash is known by the number that its
+    commit has, and changes nothing; ``on_rows`` gets it again. ``made_by``: job, version and parameters. The rows of
+    one batch must fit into the driver's memory.
     """
 
     def add(batch: DataFrame, number: int) -> None:
         rows = batch.collect()
         if not rows:
             return
+        for again in reversed(range(_TRIES)):
+            try:
+                merge(batch, rows, number)
+            except TableBusy:
+                if not again:
+                    raise
+            else:
+                break
+        if on_rows is not None:
+            on_rows(rows)
+
+    def merge(batch: DataFrame, rows: Sequence[Any], number: int) -> None:
+        """Merge rows into the last version, unless it has this batch already."""
+        table.refresh()
+        version, before, query = table.version(), table.last_commit(), query_of(checkpoint)
+        if version is not None and version.last_batch(query) >= number:
+            return
         days = sorted({row["date"] for row in rows})
         new = batch.sparkSession.createDataFrame(rows, batch.schema)
-        before = table.manifest()
         if before is not None:
             new = new.unionByName(table.read(batch.sparkSession, days).select(*new.columns))
         inputs = {**({} if before is None else before.inputs), f"{STREAM}{checkpoint.name}": number}
-        table.commit(merged(new), days, inputs=inputs, **made_by)
-        if on_rows is not None:
-            on_rows(rows)
+        table.commit(merged(new), days, inputs=inputs, batch=(query, number), **made_by)
 
     writer = found.writeStream.outputMode("append").queryName(table.name)
     writer = writer.option("checkpointLocation", str(checkpoint.absolute()))

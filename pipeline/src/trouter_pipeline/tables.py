@@ -1,66 +1,45 @@
-"""Tables that are replaced by days, and change as a whole: by the rename of one manifest.
+"""Tables that are replaced by days: Delta tables below ``ROOT/tables``, divided by the column ``date``.
 
-    ROOT/tables/NAME/_manifest.json            the valid generation of each day, and the table's inputs
-    ROOT/tables/NAME/data/date=D/gen=RUN/      the rows of a day as one run wrote them; never changed
-    ROOT/tables/NAME/.staging/RUN/             unfinished files of a run
-    ROOT/tables/NAME/LOCK                      locked by the committing process
-
-A reader reads the manifest first and then the files that it names. After a crash at any moment it names whole
-generations: the old ones until the rename, the new ones after it. A later commit deletes others after an hour, since a
-reader may still use them. All files are durable before the manifest is.
+A version has whole days, and says which job made it, of which inputs. A job pins the version that it began with; if
+another one was committed meanwhile, its own is refused, because it would be made of other inputs. Pruned days are never
+replaced.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import time
-import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import UTC, date, datetime
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import pyarrow as pa
 
-from trouter._disk import FileHeld, lock_file, place_file, sync
-from trouter_pipeline.datasets import arrow_types
-from trouter_pipeline.manifests import read_manifest
+from trouter_pipeline.delta import (
+    WHOLE_LOG,
+    BadTable,
+    File,
+    Folder,
+    Version,
+    columns_in,
+    is_arrow,
+    write,
+)
+from trouter_pipeline.files import TableBusy
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-MANIFEST: Final = "_manifest.json"
-#: Versions of the manifest: the first, and the one after pruning, which older programs would undo.
-VERSION: Final = 1
-PRUNED_VERSION: Final = 2
-#: Seconds for which files that no manifest names are kept for readers.
-KEEP_S: Final = 3600
-_LOCK: Final = "LOCK"
-
-
-class TableBusy(Exception):
-    """Another process commits to the same table."""
-
-
-class BadTable(Exception):
-    """A table is damaged or unsupported, or rows do not fit it."""
+#: The columns of the partition.
+BY_DAY: Final = ("date",)
 
 
 class Commit(msgspec.Struct, omit_defaults=True):
-    """The manifest: the folder of each day, the inputs, and the job with its version and parameters."""
+    """What a version was made of: the inputs, and the job with its version and parameters."""
 
-    version: int = VERSION
-    run: str = ""
-    committed: str = ""
     job: str = ""
     job_version: int = 0
-    #: The columns in Spark's spelling, without ``date``.
-    schema: str = ""
-    #: By day, relative to the folder of the table.
-    days: dict[str, str] = {}
     #: The inputs with their checksums; for records the names of segments.
     inputs: dict[str, int] = {}
     parameters: dict[str, Any] = {}
@@ -73,69 +52,100 @@ class Commit(msgspec.Struct, omit_defaults=True):
 
 
 class Table:
-    """One table under the folder of a pipeline."""
+    """One table under the folder of a pipeline, at the version that was the last when it was first looked at."""
 
-    def __init__(self, root: Path, name: str) -> None:
+    def __init__(self, root: Path, name: str, at: int | datetime | None = None) -> None:
+        """``at``: the version to read, by number or moment; None for the last."""
         self.name = name
         self.folder = Path(root) / "tables" / name
+        self._place = Folder(self.folder)
+        self._at = at
+        self._looked = False
+        self._pinned: Version | None = None
+        self._commit: Commit | None = None
 
-    def manifest(self) -> Commit | None:
-        """Return the last commit; None before the first. BadTable, OSError."""
-        return read_manifest(self.folder / MANIFEST, Commit, (VERSION, PRUNED_VERSION), "a table", BadTable)
+    def refresh(self) -> None:
+        """Look at the last version from now on."""
+        self._looked = False
+        self._pinned = self._commit = None
+
+    def version(self) -> Version | None:
+        """Return the pinned version; None before the first commit. BadTable, OSError."""
+        if not self._looked:
+            self._pinned = self._place.version(self._at)
+            self._looked = True
+        return self._pinned
+
+    def last_commit(self) -> Commit | None:
+        """Return what the pinned version was made of; None before the first commit. BadTable, OSError."""
+        version = self.version()
+        if version is None or (version.number == 0 and not version.files):  # created, and nothing is committed yet
+            return None
+        if self._commit is None:
+            made = version.made()
+            if made is None:
+                raise BadTable(f"{self.folder}: this table is not one of the pipeline: none of its versions is ours")
+            try:
+                self._commit = msgspec.convert(made.facts, Commit)
+            except ValueError as error:
+                raise BadTable(f"{self.folder}, version {made.version}: {error}") from None
+        return self._commit
 
     def inputs(self) -> Mapping[str, int]:
         """Return the inputs of the rows with their checksums; {} before the first commit. BadTable, OSError."""
-        manifest = self.manifest()
-        return {} if manifest is None else manifest.inputs
+        commit = self.last_commit()
+        return {} if commit is None else commit.inputs
+
+    def files(self, dates: Iterable[date] | None = None) -> list[File]:
+        """Return the files of all days or of ``dates``; none before the first commit. BadTable, OSError."""
+        version = self.version()
+        wanted = None if dates is None else {day.isoformat() for day in dates}
+        files = () if version is None else version.files
+        return [file for file in files if wanted is None or file.partition[0] in wanted]
 
     def dates(self) -> set[date]:
         """Return the days that have rows; none before the first commit. BadTable, OSError."""
-        manifest = self.manifest()
-        return set() if manifest is None else {date.fromisoformat(day) for day in manifest.days}
+        return {date.fromisoformat(day) for day in self.generations()}
+
+    def generations(self) -> dict[str, int]:
+        """Return the days that have rows, each with a number that changes with the day. BadTable, OSError."""
+        days: dict[str, int] = {}
+        for file in self.files():
+            day = file.partition[0] or ""
+            days[day] = zlib.crc32(file.path.encode(), days.get(day, 0))
+        return days
 
     def read(self, spark: SparkSession, dates: Iterable[date] | None = None) -> DataFrame:
-        """Return the rows of the last commit, of all days or of ``dates``, with the column ``date``.
+        """Return the rows of the pinned version, of all days or of ``dates``, with the column ``date``.
 
         BadTable before the first commit; OSError.
         """
-        manifest = self.manifest()
-        if manifest is None:
-            raise BadTable(f"{self.folder}: this table is empty: no job has written it yet")
-        schema = f"{manifest.schema}, `date` date"
-        wanted = None if dates is None else {day.isoformat() for day in dates}
-        folders = [path for day, path in sorted(manifest.days.items()) if wanted is None or day in wanted]
-        if not folders:
-            return spark.createDataFrame([], schema)
-        whole = [str((self.folder / path).absolute()) for path in folders]
-        base = str((self.folder / "data").absolute())
-        found = spark.read.schema(schema).option("basePath", base).parquet(*whole)
-        return found.drop("gen")
+        return self._there().frame(spark, self.files(dates))
 
     def rows(self, dates: Iterable[date] | None = None) -> pa.Table:
         """Return the same rows as `read`, without Spark; read a table that exceeds the memory by few days at a time.
 
         BadTable before the first commit, or if a file is damaged.
         """
-        import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
-        manifest = self.manifest()
-        if manifest is None:
-            raise BadTable(f"{self.folder}: this table is empty: no job has written it yet")
-        spelt = arrow_types()
-        columns = [column.rpartition(" ") for column in manifest.schema.split(", ")]
-        schema = pa.schema([*((name.strip("`"), spelt[kind]) for name, _, kind in columns), ("date", spelt["date"])])
-        wanted = manifest.days.keys() if dates is None else {day.isoformat() for day in dates}
+        version = self._there()
+        names = [name for name in version.schema.names if name not in BY_DAY]
+        schema = pa.schema([*(version.schema.field(name) for name in names), version.schema.field("date")])
         parts = []
-        for day in sorted(wanted & manifest.days.keys()):
-            for file in sorted((self.folder / manifest.days[day]).glob("*.parquet")):
-                try:
-                    found = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
-                except pa.ArrowInvalid as error:
-                    raise BadTable(f"{file}: {error}") from None
-                found = found.append_column("date", pa.repeat(pa.scalar(date.fromisoformat(day)), found.num_rows))
-                parts.append(found.cast(schema))
+        for file in self.files(dates):
+            found = version.rows(file)
+            day = date.fromisoformat(file.partition[0] or "")
+            found = found.append_column("date", pa.repeat(pa.scalar(day), found.num_rows))
+            try:
+                parts.append(found.select(schema.names).cast(schema))
+            except (KeyError, pa.ArrowInvalid) as error:
+                raise BadTable(f"{version.path(file)}: {error}") from None
         return pa.concat_tables([schema.empty_table(), *parts])
+
+    def _there(self) -> Version:
+        version = self.version()
+        if version is None or self.last_commit() is None:
+            raise BadTable(f"{self.folder}: this table is empty: no job has written it yet")
+        return version
 
     def commit(
         self,
@@ -147,143 +157,96 @@ class Table:
         version: int,
         parameters: Mapping[str, object],
         frozen: Collection[date] = (),
+        batch: tuple[str, int] | None = None,
     ) -> Commit:
         """Replace these days by the rows of ``frame``, whose column ``date`` names the day of each.
 
         A day without rows becomes empty. Other days stay, also ``frozen`` and pruned ones that the frame has rows of.
-        ``inputs`` are all inputs of the table from then on. ``frame`` is computed once. BadTable for a row of another
-        day, and Spark's errors, leave the table unchanged; TableBusy, OSError.
+        ``inputs`` are all inputs of the table from then on. ``frame`` is computed once. ``batch`` names the batch of a
+        stream, which is committed once. BadTable for a row of another day, and Spark's errors, leave the table
+        unchanged; TableBusy if it was changed since it was pinned, OSError.
         """
-        columns = columns_of(frame)
-        if columns.pop("date", None) is None:
+        columns = columns_in(frame)
+        if "date" not in columns:
             raise BadTable(f"{self.name}: the rows have no column `date`")
-        schema = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-        with self.locked():
-            before = self.manifest() or Commit()
-            shut = {*before.pruned, *(day.isoformat() for day in frozen)}
-            replaced = {day.isoformat() for day in dates} - shut
-            run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
-            staged = self.folder / ".staging" / run
-            try:
-                write(frame, staged, shut)
-                days = self._place(staged, run, replaced)
-            finally:
-                shutil.rmtree(staged, ignore_errors=True)
-            kept = {day: path for day, path in before.days.items() if day not in replaced}
-            manifest = Commit(
-                version=PRUNED_VERSION if before.pruned else VERSION,
-                run=run,
-                committed=datetime.now(UTC).isoformat(timespec="seconds"),
-                job=job,
-                job_version=version,
-                schema=schema,
-                days=dict(sorted({**kept, **days}.items())),
-                inputs=dict(inputs),
-                parameters=dict(parameters),
-                pruned=before.pruned,
-            )
-            self.put(before, manifest)
-            return manifest
+        before = self.last_commit() or Commit()
+        base = self.version() or self._created(columns)
+        shut = {*before.pruned, *(day.isoformat() for day in frozen)}
+        replaced = {day.isoformat() for day in dates} - shut
+        commit = Commit(
+            job=job,
+            job_version=version,
+            inputs=dict(inputs),
+            parameters=dict(parameters),
+            pruned=before.pruned,
+        )
+        gone = [file for file in base.files if file.partition[0] in replaced]
+        other = columns if columns != base.columns else None
+        if other is not None and len(gone) != len(base.files):
+            raise BadTable(f"{self.name}: some days have other columns, and are frozen or pruned: move the table away")
+        with self._place.staged() as staged:
+            write(_without(frame, shut), staged, BY_DAY)
+            placed = self._place.place(staged, BY_DAY)
+            strange = {each.partition[0] or "null" for each in placed} - replaced
+            if strange:
+                self._place.discard(placed)
+                raise BadTable(
+                    f"{self.name}: there are rows of {', '.join(sorted(strange))}, which is not to be replaced"
+                )
+            self._put(base, placed, gone, commit, batch=batch, columns=other)
+        return commit
 
-    def put(self, before: Commit, manifest: Commit, keep_s: int = KEEP_S) -> None:
-        """Replace the manifest; delete generations not named for ``keep_s`` seconds. The table is locked; OSError."""
-        for path in {*before.days.values()} - {*manifest.days.values()}:
-            os.utime(self.folder / path)  # the time from which it is unused
-        replace(self.folder / MANIFEST, msgspec.json.encode(manifest))
-        self._clear({*manifest.days.values()}, keep_s)
+    def _created(self, columns: Mapping[str, Any]) -> Version:
+        """Create the table, unless another process was faster; TableBusy if that has committed already."""
+        found = self._place.create(columns, BY_DAY, properties=WHOLE_LOG)
+        if found.number:
+            raise TableBusy(f"{self.folder} was changed meanwhile, by version {found.number}: begin again")
+        return found
 
-    def _place(self, staged: Path, run: str, wanted: Collection[str]) -> dict[str, str]:
-        """Move the days of a finished run to their places; return the folder of each. BadTable, OSError."""
-        found = {path.name.removeprefix("date="): path for path in staged.glob("date=*")}
-        if strange := found.keys() - set(wanted):
-            raise BadTable(f"{self.name}: there are rows of {', '.join(sorted(strange))}, which is not to be replaced")
-        places = {}
-        for day, path in found.items():
-            for file in path.iterdir():
-                sync(file)
-            sync(path)
-            place = self.folder / "data" / f"date={day}" / f"gen={run}"
-            make_folder(place.parent)
-            path.rename(place)
-            sync(place.parent)
-            places[day] = str(place.relative_to(self.folder))
-        return places
+    def put(self, add: Sequence[File], remove: Sequence[File], commit: Commit) -> None:
+        """Add and remove files of the pinned version, as a new version; TableBusy, BadTable, OSError."""
+        self._put(self._there(), add, remove, commit)
 
-    def _clear(self, named: Collection[str], keep_s: int) -> None:
-        """Delete old remains of killed runs, and old generations that the manifest does not name."""
-        old = time.time() - keep_s
-        for path in (*self.folder.glob(".staging/*"), *self.folder.glob("data/date=*/gen=*")):
-            if str(path.relative_to(self.folder)) not in named and _changed_s(path) <= old:
-                shutil.rmtree(path, ignore_errors=True)
+    def _put(
+        self,
+        base: Version,
+        add: Sequence[File],
+        remove: Sequence[File],
+        commit: Commit,
+        *,
+        batch: tuple[str, int] | None = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> None:
+        known = base.made()
+        days = {file.partition for file in (*remove, *add)}
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lock the table for this process; TableBusy, OSError."""
-        make_folder(self.folder)
-        with locked(self.folder / _LOCK):
-            yield
+        def clash(later: Version) -> str:
+            if later.made() != known:
+                return "another job committed; begin again"
+            changed = {file.partition for file in {*base.files} ^ {*later.files}}
+            return f"it changed {', '.join(str(each[0]) for each in sorted(changed & days))}" if changed & days else ""
 
+        shown = f"trouter {commit.job}, version {commit.job_version}" + (f", batch {batch[1]}" if batch else "")
+        facts = msgspec.to_builtins(commit)
+        self._pinned = self._place.commit(
+            base, add, remove, facts, shown=shown, batch=batch, columns=columns, clash=clash
+        )
+        self._commit = commit
 
-def is_arrow(frame: Any) -> bool:
-    """Return whether rows are Arrow's and not Spark's, without importing either."""
-    return type(frame).__module__.startswith("pyarrow.")
+    @property
+    def place(self) -> Folder:
+        """The folder, for files that are placed in it."""
+        return self._place
 
 
-def columns_of(frame: Any) -> dict[str, str]:
-    """Return the columns of rows of Spark or Arrow, with their types in Spark's spelling."""
+def _without(frame: Any, shut: Collection[str]) -> Any:
+    """Return the rows of days that are not in ``shut``."""
+    if not shut:
+        return frame
     if not is_arrow(frame):
-        return {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    spelt = {kind: name for name, kind in arrow_types().items()}
-    return {field.name: spelt[field.type] for field in frame.schema}
+        days = ", ".join(f"DATE'{day}'" for day in sorted(shut))
+        return frame.where(f"date IS NULL OR date NOT IN ({days})")
+    import pyarrow.compute as pc  # noqa: PLC0415  # only where days are shut
 
-
-def write(frame: Any, folder: Path, shut: Collection[str]) -> None:
-    """Write rows below ``folder``, in a folder for each day, except for the days in ``shut``; OSError."""
-    folder = folder.absolute()
-    if not is_arrow(frame):
-        if shut:
-            days_shut = ", ".join(f"DATE'{day}'" for day in sorted(shut))
-            frame = frame.where(f"date IS NULL OR date NOT IN ({days_shut})")
-        frame.write.option("compression", "zstd").partitionBy("date").parquet(str(folder))
-        return
-    import pyarrow.compute as pc  # noqa: PLC0415  # not where only the manifest is read
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    for day in pc.unique(frame["date"]).to_pylist():
-        if str(day) not in shut:
-            make_folder(folder / f"date={day}")
-            rows = frame.filter(pc.equal(frame["date"], day)).drop_columns(["date"])
-            pq.write_table(rows, folder / f"date={day}" / "part-0.parquet", compression="zstd")
-
-
-def _changed_s(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return time.time()
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Lock a file for the block; the end of the process releases it. TableBusy, OSError."""
-    try:
-        descriptor = lock_file(path)
-    except FileHeld as held:
-        raise TableBusy(f"{path.parent} is written by process {held.holder or '?'} at this moment") from None
-    try:
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def replace(path: Path, octets: bytes) -> None:
-    """Replace the contents of ``path`` atomically and durably; OSError."""
-    place_file(path, octets, mode=0o666, part=path.with_name(path.name + ".tmp"))
-
-
-def make_folder(path: Path) -> None:
-    """Create a folder and its parents, each durable before its contents; OSError."""
-    if not path.is_dir():
-        make_folder(path.parent)
-        path.mkdir(exist_ok=True)
-        sync(path.parent)
+    days_shut = pa.array([date.fromisoformat(day) for day in shut], pa.date32())
+    return frame.filter(pc.invert(pc.is_in(frame["date"], days_shut)))

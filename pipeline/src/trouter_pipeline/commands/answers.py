@@ -59,7 +59,8 @@ def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
 def at_folder(arguments: argparse.Namespace, run: Callable[[], int]) -> int:
     """Run an action on the folder of a pipeline; return its exit status, 1 with a message if the folder is unusable."""
     from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415  # only when it runs
-    from trouter_pipeline.tables import BadTable, TableBusy  # noqa: PLC0415
+    from trouter_pipeline.delta import BadTable  # noqa: PLC0415
+    from trouter_pipeline.files import TableBusy  # noqa: PLC0415
 
     if not arguments.root.is_dir():
         print(f"{arguments.root}: there is no such folder", file=sys.stderr)
@@ -80,7 +81,7 @@ def rows_of(name: str, spark: Any, summary: Any, arguments: argparse.Namespace) 
     if summary.nothing is not None:
         print(summary.nothing, file=sys.stderr)
     table = Table(arguments.root, name)
-    if table.manifest() is None:
+    if table.last_commit() is None:
         return None
     frame = table.read(spark)
     if arguments.since is not None:

@@ -91,7 +91,7 @@ def _recompute(spark: Any, progress: Any, arguments: argparse.Namespace, limits:
     if summary.nothing is not None:
         print(summary.nothing, file=sys.stderr)
     table = Table(arguments.root, audit.ALERTS)
-    if table.manifest() is None:
+    if table.last_commit() is None:
         return 1
     rows = table.read(spark).orderBy("first_at", "alert_id").collect()
     _print(rows, as_json=arguments.json)

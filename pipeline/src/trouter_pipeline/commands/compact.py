@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, runner: Runner, cores: int, progress: Progress) -> int:
     from trouter_pipeline.compact import compact  # noqa: PLC0415
     from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415
-    from trouter_pipeline.tables import TableBusy  # noqa: PLC0415
+    from trouter_pipeline.files import TableBusy  # noqa: PLC0415
 
     try:
         summary = compact(

@@ -109,9 +109,10 @@ def run(arguments: argparse.Namespace) -> int:
     if wrong := _wrong(arguments):
         raise UsageError(wrong)
     with started(arguments, "land") as (spark, progress):
+        from trouter_pipeline.delta import BadTable  # noqa: PLC0415
+        from trouter_pipeline.files import TableBusy  # noqa: PLC0415
         from trouter_pipeline.jobs import land  # noqa: PLC0415  # Spark, once it was seen to be there
         from trouter_pipeline.landing import NotLanded  # noqa: PLC0415
-        from trouter_pipeline.tables import TableBusy  # noqa: PLC0415
 
         ended: list[int] = []
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -125,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
                 land.publish(spark, arguments.out, parameters, target, progress, lambda: bool(ended))
                 return 0
             summary = land.run(spark, arguments.out, parameters, progress, lambda: bool(ended))
-        except (NotLanded, TableBusy) as error:
+        except (NotLanded, BadTable, TableBusy) as error:
             progress.close()
             return _refuse(str(error))
         except OSError as error:

@@ -59,7 +59,7 @@ def answer(engine: Engine, progress: Progress, arguments: argparse.Namespace) ->
         print(f"{name}: came too late, all its days are closed", file=sys.stderr)
     if summary.nothing is not None:
         print(summary.nothing, file=sys.stderr)
-    if Table(arguments.root, meter.METER).manifest() is None:
+    if Table(arguments.root, meter.METER).last_commit() is None:
         return 1
     rows = _of_days(Table(arguments.root, meter.METER), arguments)
     if arguments.json:

@@ -50,9 +50,10 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def run(arguments: argparse.Namespace) -> int:
     """Delete rows, or print which would be deleted; return 1 if that is refused or fails, else 0."""
     from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415  # Arrow, only when it runs
+    from trouter_pipeline.delta import BadTable  # noqa: PLC0415
+    from trouter_pipeline.files import TableBusy  # noqa: PLC0415
     from trouter_pipeline.progress import Progress  # noqa: PLC0415
     from trouter_pipeline.prune import Refused, prune  # noqa: PLC0415
-    from trouter_pipeline.tables import BadTable, TableBusy  # noqa: PLC0415
 
     progress = Progress("trouter pipeline prune", quiet=arguments.quiet)
     try:

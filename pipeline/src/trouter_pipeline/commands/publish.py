@@ -77,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Make decisions, send them and print the results; return the exit status."""
     cover_arguments(passwords_in(arguments.url or ()))
     try:
-        from trouter_pipeline.tables import BadTable, TableBusy  # noqa: PLC0415  # only when it runs
+        from trouter_pipeline.delta import BadTable  # noqa: PLC0415  # only when it runs
+        from trouter_pipeline.files import TableBusy  # noqa: PLC0415  # only when it runs
     except ImportError as error:
         return _failed(f"{error}: pip install 'trouter[spark]'")
     if not arguments.on and not arguments.quota:

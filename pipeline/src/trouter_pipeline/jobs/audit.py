@@ -20,11 +20,12 @@ from pyspark.sql.window import Window as Over
 from trouter_pipeline.attacks import STATES, Alert, Judge, Limits, Rules, Subject, judge_of
 from trouter_pipeline.datasets import NO_RECORDS, dataset, manifest_of, records_folder, schema_of
 from trouter_pipeline.detector import Row
+from trouter_pipeline.files import make_folder
 from trouter_pipeline.following import records
 from trouter_pipeline.pruned import frozen_by
 from trouter_pipeline.stateful import detect
 from trouter_pipeline.streams import Pace, add_to, without_streams
-from trouter_pipeline.tables import Table, make_folder
+from trouter_pipeline.tables import Table
 from trouter_pipeline.windows import Seen
 
 if TYPE_CHECKING:
@@ -242,12 +243,12 @@ def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Calla
     progress(f"looking for attacks in {len(inputs)} segments")
     seen = sightings(of_data_sets(*(dataset(spark, root, kind) for kind in KINDS)))
     found = alerts(seen, parameters.limits, as_of)
-    if table.manifest() is not None:
+    if table.last_commit() is not None:
         later = table.read(spark).where(F.col("first_at") > F.timestamp_micros(F.lit(as_of)))
         found = found.unionByName(later.select(*found.columns))
     settings: dict[str, Any] = {"inputs": inputs, "job": "audit", "version": VERSION, "parameters": recorded}
     frozen = frozen_by(manifest, ALERTS)
-    if frozen and table.manifest() is not None:
+    if frozen and table.last_commit() is not None:
         found = found.join(table.read(spark, frozen).transform(_attacks), _goes_on(), "left_anti")
     table.commit(found, {*every_day, *table.dates()}, **settings, frozen=frozen)
     progress("counting what rules decided")
@@ -276,10 +277,10 @@ def _goes_on() -> Column:
 
 
 def _is_made_of(table: Table, inputs: Mapping[str, int], parameters: Mapping[str, object]) -> bool:
-    manifest = table.manifest()
-    if manifest is None or not manifest.is_by(VERSION, parameters):
+    commit = table.last_commit()
+    if commit is None or not commit.is_by(VERSION, parameters):
         return False
-    return without_streams(manifest.inputs) == inputs
+    return without_streams(commit.inputs) == inputs
 
 
 def compacted(spark: SparkSession, root: Path) -> DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -25,16 +24,14 @@ def summary_of(root: Path, days: set[date]) -> Summary:
     """Return the summary of a job that computed these days; BadTable, OSError."""
     if days:
         return Summary(sorted(days))
-    if Table(root, METER).manifest() is None:
+    if Table(root, METER).last_commit() is None:
         return Summary(nothing="there is no table meter yet: run `trouter pipeline meter` first")
     return Summary(nothing="nothing is new")
 
 
 def generations(meter: Table) -> dict[str, int]:
     """Return the days of the meter, each with a number that changes with the day; BadTable, OSError."""
-    manifest = meter.manifest()
-    days = {} if manifest is None else manifest.days
-    return {f"{meter.name}/{day}": zlib.crc32(path.encode()) for day, path in days.items()}
+    return {f"{meter.name}/{day}": number for day, number in meter.generations().items()}
 
 
 def changed_days(
@@ -50,7 +47,7 @@ def changed_days(
 
     Days of which rows of the meter were pruned are left out, because their counts would be too low.
     """
-    before = table.manifest()
+    before = table.last_commit()
     same = before is not None and before.is_by(version, parameters) and not again
     held = before.inputs if before is not None and same else {}
     names = {name for name in inputs.keys() | held.keys() if inputs.get(name) != held.get(name)}

@@ -301,7 +301,7 @@ def run(
     MissingColumn, BadTable, TableBusy, OSError.
     """
     table = Table(root, TABLE)
-    before = table.manifest()
+    before = table.last_commit()
     used = asdict(pattern)
     same = before is not None and before.is_by(VERSION, used) and without_streams(before.inputs) == inputs
     if inputs and same:

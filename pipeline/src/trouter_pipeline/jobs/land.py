@@ -22,7 +22,7 @@ from pyspark.sql.types import StructField, StructType
 
 from trouter_pipeline.bodies import DEAD_LETTER, DEAD_LETTER_TYPE
 from trouter_pipeline.datasource import register
-from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part
+from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part, columns_of_rows
 from trouter_pipeline.reasons import reason_of
 from trouter_pipeline.schema import SCHEMA
 
@@ -147,23 +147,19 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
     wants_to_end: Callable[[], bool] = bool,
 ) -> Summary:
-    """Land all that is there, or with ``every_s`` until ``wants_to_end``. NotLanded, TableBusy, OSError."""
+    """Land all that is there, or with ``every_s`` until ``wants_to_end``. NotLanded, BadTable, TableBusy, OSError."""
     landing = Landing(root, parameters.name)
     checkpoint = parameters.checkpoint or Path(root) / "checkpoints" / parameters.name
     summary = Summary()
     with landing.held():
         check_writable(checkpoint)
         rows = parted(_read(spark, parameters))
-        schema = ", ".join(
-            f"`{each.name}` {each.dataType.simpleString()}"
-            for each in rows.schema
-            if each.name not in {"address", "date", DEAD}
-        )
+        columns = columns_of_rows(rows)
         if parameters.deduplicate_s:
             rows = once(rows, parameters.deduplicate_s)
 
         def add(batch: DataFrame, number: int) -> None:
-            landing.claim(checkpoint, schema, {"deduplicate": str(parameters.deduplicate_s)})
+            landing.claim(checkpoint, columns, {"deduplicate": str(parameters.deduplicate_s)})
             summary.add(landing.land(batch, number))
 
         progress(f"landing in {landing.folder}")

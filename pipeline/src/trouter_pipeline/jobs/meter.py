@@ -182,7 +182,7 @@ class _Work:
         self.segments = segments
         self._given = given
         self._frozen = {*frozen, *pruned_days(table)}
-        before = table.manifest()
+        before = table.last_commit()
         inputs = {} if before is None else before.inputs
         same = before is not None and before.job_version == VERSION and not given.again
         same = same and all(name in segments for name in inputs)
@@ -246,7 +246,7 @@ def _metered_days(work: _Work, incomplete: set[date]) -> set[date]:
 
 
 def _incomplete_days(table: Table) -> set[date]:
-    if table.manifest() is None:
+    if table.last_commit() is None:
         return set()
     rows = table.rows()
     return set(rows.filter(pc.invert(rows["complete"]))["date"].unique().to_pylist())

@@ -46,7 +46,7 @@ def material_of(
     manifest = manifest_of(root)
     segments, frozen = manifest.segments, frozen_by(manifest, table.name) | pruned_days(table)
     inputs = {name: facts.crc for name, facts in sorted(segments.items())}
-    before = table.manifest()
+    before = table.last_commit()
     same = before is not None and before.is_by(version, parameters) and not again
     held = without_streams(before.inputs) if before is not None and same else {}
     fresh = {name for name in inputs.keys() | held.keys() if inputs.get(name) != held.get(name)}

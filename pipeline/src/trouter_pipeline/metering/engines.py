@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 
 from trouter_pipeline.datasets import arrow_dataset, dataset
+from trouter_pipeline.delta import BadTable
 from trouter_pipeline.session import dealt_out
-from trouter_pipeline.tables import BadTable
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
+from trouter_pipeline.delta import BadTable
 from trouter_pipeline.report import drawing
 from trouter_pipeline.report.drawing import (
     COLOURS,
@@ -29,7 +30,6 @@ from trouter_pipeline.report.drawing import (
 )
 from trouter_pipeline.report.figures import Lines, added, counted, duration, latencies, lines_of, moment, short, steps
 from trouter_pipeline.report.stored import NoTable, Period, read
-from trouter_pipeline.tables import BadTable
 
 #: Rows of one table of numbers; and bars or strips of one plot.
 MAX_ROWS: Final = 20

@@ -1,20 +1,17 @@
-"""Tables read with Arrow alone: the files that a manifest names for the dates, and only the needed columns.
-
-`trouter_pipeline.tables` finds the folder of each date; this module opens the files in it.
-"""
+"""Tables read with Arrow alone: the files of one version for the dates, and only the needed columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from trouter_pipeline.tables import BadTable, Table
+from trouter_pipeline.delta import BadTable, File, Version
+from trouter_pipeline.tables import Table
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TEXT: Final = pa.string()
@@ -75,70 +72,40 @@ class Period:
     last: date | None = None
 
     def has(self, day: str) -> bool:
-        """Return whether ``day`` (as in a manifest, 2026-03-01) is in the range."""
+        """Return whether ``day`` (as in the log, 2026-03-01) is in the range."""
         found = date.fromisoformat(day)
         return (self.first is None or found >= self.first) and (self.last is None or found <= self.last)
 
 
-def read(root: Path, name: str, period: Period) -> Any:
-    """Return a pyarrow.Table with the columns of COLUMNS; NoTable, BadTable.
-
-    A writer may delete files that the manifest no longer names; then the table is read again by the new manifest.
-    """
+def read(root: Path, name: str, period: Period, at: int | datetime | None = None) -> Any:
+    """Return a pyarrow.Table with the columns of COLUMNS, of the last version or that of ``at``; NoTable, BadTable."""
+    table = Table(root, name, at)
     try:
-        return _read(root, name, period)
-    except FileNotFoundError:
-        pass
-    try:
-        return _read(root, name, period)
-    except FileNotFoundError as error:
-        raise BadTable(f"{error.filename}: the manifest names this file, but it does not exist") from None
-
-
-def _read(root: Path, name: str, period: Period) -> Any:
-    table = Table(root, name)
-    try:
-        manifest = table.manifest()
+        version = table.version()
+        if version is None or table.last_commit() is None:
+            raise NoTable(f"there is no table {name}")
+        columns = COLUMNS[name]
+        parts = [_read_file(version, file, columns) for file in version.files if period.has(file.partition[0] or "")]
     except OSError as error:
         raise BadTable(f"{error.filename}: {error.strerror}") from None
-    if manifest is None:
-        raise NoTable(f"there is no table {name}")
-    columns = COLUMNS[name]
-    parts = [
-        _read_file(path, columns, day)
-        for day, folder in sorted(manifest.days.items())
-        if period.has(day)
-        for path in _files(table.folder / folder)
-    ]
     return pa.concat_tables([pa.schema(list(columns.items())).empty_table(), *parts])
 
 
-def _files(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        raise FileNotFoundError(2, "No such folder", str(folder))
-    return sorted(folder.glob("*.parquet"))
-
-
-def _read_file(path: Path, columns: Mapping[str, Any], day: str) -> Any:
-    """Return a file's columns; ``day`` is the value of the column ``date``, which only the folder's name has."""
+def _read_file(version: Version, file: File, columns: Mapping[str, Any]) -> Any:
+    """Return a file's columns; ``date`` is not in it."""
     stored = [column for column in columns if column != "date"]
-    try:
-        with pq.ParquetFile(path) as file:
-            there = set(file.schema_arrow.names)
-            if lacking := [column for column in stored if column not in there]:
-                raise BadTable(f"{path}: there is no column {lacking[0]}")
-            found = file.read(columns=stored)
-    except FileNotFoundError:
-        raise FileNotFoundError(2, "No such file", str(path)) from None
-    except (OSError, pa.ArrowException) as error:
-        raise BadTable(f"{path}: {error}") from None
+    found = version.rows(file, stored)
+    if lacking := [column for column in stored if column not in found.column_names]:
+        raise BadTable(f"{version.path(file)}: there is no column {lacking[0]}")
     cast = []
     for column, kind in columns.items():
         if column == "date":
-            cast.append(pa.array([date.fromisoformat(day)] * found.num_rows, kind))
+            cast.append(pa.array([date.fromisoformat(file.partition[0] or "")] * found.num_rows, kind))
             continue
         try:
             cast.append(found[column].cast(kind, safe=False))
         except pa.ArrowException as error:
-            raise BadTable(f"{path}: column {column} is {found[column].type}, not {kind} ({error})") from None
+            raise BadTable(
+                f"{version.path(file)}: column {column} is {found[column].type}, not {kind} ({error})"
+            ) from None
     return pa.table(cast, names=list(columns))

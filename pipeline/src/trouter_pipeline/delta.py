@@ -1,0 +1,564 @@
+"""Delta tables: versions that a reader pins, files placed for them, and commits that notice other writers.
+
+    FOLDER/_delta_log/N.json                 version N: the files that came and went, and what it was made of
+    FOLDER/COLUMN=VALUE/.../*.parquet        data files, by the columns of the partition; never changed
+    FOLDER/_staging/RUN/                     unfinished files of a run
+
+A job, or Spark for it, writes files into the staging folder. `Folder.place` makes them durable and moves them to their
+places, where no reader sees them, and `Folder.commit` makes them a version: it creates one file, which must not exist
+yet. So a killed writer leaves the former version, and at most files that no version names. A commit that finds a
+version it has not seen asks whether the two exclude each other; if not, it becomes the version after that one.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from trouter._disk import sync
+from trouter_pipeline.files import TableBusy, locked, make_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+LOG: Final = "_delta_log"
+STAGING: Final = "_staging"
+#: The key of our own metadata in a commit, and that of a text which every tool shows.
+OURS: Final = "trouter"
+SHOWN: Final = "userMetadata"
+#: The name of a folder for null, as Spark and others write it.
+NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+#: Properties of a table: a checkpoint of the log every so many versions.
+PROPERTIES: Final = {"delta.checkpointInterval": "20"}
+#: Property of a table of whose log no version may be deleted, because the state of its job is in it.
+WHOLE_LOG: Final = {"delta.enableExpiredLogCleanup": "false"}
+#: Features that a reader of plain files may ignore.
+_READABLE: Final = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+#: Spark writes timestamps that other programs read as well.
+_TIMES: Final = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+_LOCK: Final = "_LOCK"
+_OLD: Final = ("_manifest.json", "_land.json")
+#: How often a commit is tried again after other commits that it does not exclude.
+_TRIES: Final = 20
+
+
+class BadTable(Exception):
+    """A table is damaged or unsupported, or rows do not fit it."""
+
+
+class File(NamedTuple):
+    """A file of a version: its path in the folder, and the texts of its partition (None for null)."""
+
+    path: str
+    partition: tuple[str | None, ...]
+    rows: int
+    octets: int
+
+
+class Made(NamedTuple):
+    """A version that we committed, and what it was made of."""
+
+    version: int
+    facts: Mapping[str, Any]
+
+
+class Version:
+    """One version of a table; it stays what it is while others write."""
+
+    def __init__(self, folder: Path, table: DeltaTable) -> None:
+        self.folder = folder
+        self.number = table.version()
+        self._table = table
+
+    @cached_property
+    def columns(self) -> dict[str, Any]:
+        """The columns and their types as JSON, with those of the partition."""
+        return columns_of(self._table.schema().to_json())
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return pa.schema(self._table.schema().to_arrow())
+
+    @cached_property
+    def partition(self) -> tuple[str, ...]:
+        """The columns of the partition."""
+        return tuple(self._table.metadata().partition_columns)
+
+    @property
+    def description(self) -> str:
+        return self._table.metadata().description or ""
+
+    @cached_property
+    def files(self) -> tuple[File, ...]:
+        """The files of the version, sorted by their paths."""
+        found = pa.table(self._table.get_add_actions())
+        paths, rows, octets = (found[name].to_pylist() for name in ("path", "num_records", "size_bytes"))
+        values = found["partition"].to_pylist() if self.partition else [{}] * len(paths)
+        return tuple(
+            sorted(
+                File(unquote(path), tuple(_text(each[name]) for name in self.partition), count or 0, size)
+                for path, each, count, size in zip(paths, values, rows, octets, strict=True)
+            )
+        )
+
+    def path(self, file: File) -> Path:
+        """Return where a file is."""
+        return self.folder / file.path
+
+    def last_batch(self, application: str) -> int:
+        """Return the last batch that an application committed, -1 before its first."""
+        found = self._table.transaction_version(application)
+        return -1 if found is None else found
+
+    def made(self) -> Made | None:
+        """Return our last commit up to this version and what it was made of; None without one. BadTable, OSError."""
+        for number in range(self.number, -1, -1):
+            for facts in _commits(self.folder / LOG / f"{number:020}.json"):
+                if OURS in facts:
+                    return Made(number, facts[OURS])
+        return None
+
+    def frame(self, spark: SparkSession, files: Sequence[File], schema: StructType | None = None) -> DataFrame:
+        """Return the rows of these files in Spark, with all columns or those of ``schema``."""
+        from pyspark.sql import functions as F  # noqa: PLC0415, N812  # where Spark is in use
+        from pyspark.sql.types import StructType  # noqa: PLC0415
+
+        if schema is None:
+            schema = StructType.fromJson(json.loads(self._table.schema().to_json()))
+        reader = spark.read.schema(schema).option("basePath", str(self.folder))
+        plain = [str(self.path(file)) for file in files if _is_in_its_folder(self.partition, file)]
+        frames = [reader.parquet(*plain).select(*schema.names)] if plain else []
+        other: dict[tuple[str | None, ...], list[str]] = {}
+        for file in files:
+            if not _is_in_its_folder(self.partition, file):  # another program wrote it, and names folders otherwise
+                other.setdefault(file.partition, []).append(str(self.path(file)))
+        for values, paths in other.items():
+            stored = StructType([each for each in schema if each.name not in self.partition])
+            named = dict(zip(self.partition, values, strict=True))
+            columns = [
+                F.lit(named[each.name]).cast(each.dataType).alias(each.name) if each.name in named else each.name
+                for each in schema
+            ]
+            read = spark.read.schema(stored).option("recursiveFileLookup", "true").parquet(*paths)
+            frames.append(read.select(*columns))
+        if not frames:
+            return spark.createDataFrame([], schema)
+        whole = frames[0]
+        for each in frames[1:]:
+            whole = whole.unionByName(each)
+        return whole
+
+    def rows(self, file: File, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows of a file, without the columns of its partition; BadTable if it is damaged or gone."""
+        path = self.path(file)
+        try:
+            with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as opened:
+                there = set(opened.schema_arrow.names)
+                found = opened.read(columns=None if columns is None else [name for name in columns if name in there])
+        except FileNotFoundError:
+            raise BadTable(
+                f"{path}: version {self.number} names this file, but it does not exist; it may have been vacuumed"
+            ) from None
+        except (OSError, pa.ArrowException) as error:
+            raise BadTable(f"{path}: {error}") from None
+        return _in_utc(found)
+
+
+class Folder:
+    """The folder of a table."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path).absolute()
+
+    def version(self, at: int | datetime | None = None) -> Version | None:
+        """Return a version: the last one, or that of a number or a moment. None without a table; BadTable, OSError."""
+        try:
+            table = DeltaTable(str(self.path), version=at if isinstance(at, int) else None)
+            if isinstance(at, datetime):
+                table.load_as_version(at)
+        except TableNotFoundError:
+            if old := [name for name in _OLD if (self.path / name).exists()]:
+                root = self.path.parent if self.path.name == "records" else self.path.parent.parent
+                raise BadTable(
+                    f"{self.path / old[0]}: an earlier program made this table: run `trouter pipeline migrate {root}`"
+                ) from None
+            return None
+        except DeltaError as error:
+            raise BadTable(self._why(error, at)) from None
+        found = Version(self.path, table)
+        self._require_readable(table)
+        if isinstance(at, datetime) and self._written(found.number) > at:
+            raise BadTable(f"{self.path}: there was no version yet at {at.isoformat()}")
+        return found
+
+    def _written(self, number: int) -> datetime:
+        """Return when a version was written."""
+        stamps = [facts["timestamp"] for facts in _commits(self.path / LOG / f"{number:020}.json")]
+        return datetime.fromtimestamp(stamps[0] / 1000, UTC) if stamps else datetime.min.replace(tzinfo=UTC)
+
+    def _why(self, error: DeltaError, at: object) -> str:
+        why = str(error).partition("\n")[0]
+        if "not the same as the specified" in why or "Invalid table version" in why:
+            last = self.version()
+            return f"{self.path}: there is no version {at}; the last is {last.number if last is not None else 'none'}"
+        if "found gap" in why:
+            return f"{self.path / LOG}: a version is missing in the log: bring back its file, or begin a new table"
+        return f"{self.path / LOG}: {why}"
+
+    def _require_readable(self, table: DeltaTable) -> None:
+        protocol = table.protocol()
+        strange = set(protocol.reader_features or ()) - _READABLE
+        if protocol.min_reader_version == 2:
+            mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+            strange |= {"columnMapping"} if mode != "none" else set()
+        if strange:
+            raise BadTable(
+                f"{self.path}: this table has {', '.join(sorted(strange))}, and this program reads tables without it"
+            )
+
+    def create(
+        self,
+        columns: Mapping[str, Any],
+        partition: Sequence[str],
+        *,
+        description: str = "",
+        properties: Mapping[str, str] | None = None,
+    ) -> Version:
+        """Return the last version; create the table with these columns if there is none. BadTable, OSError."""
+        found = self.version()
+        if found is not None:
+            return found
+        make_folder(self.path)
+        with suppress(CommitFailedError), self._faults():  # another process was first
+            DeltaTable.create(
+                str(self.path),
+                schema=Schema.from_json(schema_of(columns)),
+                mode="ignore",
+                partition_by=list(partition),
+                description=description or None,
+                configuration={**PROPERTIES, **(properties or {})},
+            )
+        found = self.version()
+        if found is None:
+            raise BadTable(f"{self.path}: the new table is gone again")
+        self._sync_log(found.number)
+        return found
+
+    @contextmanager
+    def staged(self) -> Iterator[Path]:
+        """Give a path for the unfinished files of a run; delete what is left there at the end."""
+        make_folder(self.path)
+        folder = self.path / STAGING / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def place(self, staged: Path, partition: Sequence[str]) -> list[File]:
+        """Move Parquet files to their places, durably; their folders name their partition. BadTable, OSError."""
+        placed = []
+        folders = set()
+        for path in sorted(staged.rglob("*.parquet")):
+            if path.name.startswith((".", "_")):
+                continue
+            relative = path.relative_to(staged)
+            named = _named(relative)
+            if strange := named.keys() ^ set(partition):
+                raise BadTable(f"{self.path}: the rows are not divided by {', '.join(sorted(strange))}")
+            rows = pq.read_metadata(path).num_rows
+            sync(path)
+            place = self.path / relative
+            make_folder(place.parent)
+            path.rename(place)
+            folders.add(place.parent)
+            values = tuple(named[name] for name in partition)
+            placed.append(File(relative.as_posix(), values, rows, place.stat().st_size))
+        for each in folders:
+            sync(each)
+        return placed
+
+    def commit(
+        self,
+        base: Version,
+        add: Sequence[File],
+        remove: Sequence[File],
+        facts: Mapping[str, Any],
+        *,
+        shown: str,
+        batch: tuple[str, int] | None = None,
+        columns: Mapping[str, Any] | None = None,
+        clash: Callable[[Version], str] = lambda _: "",
+    ) -> Version:
+        """Add and remove files in one version; return it.
+
+        ``facts`` are what it was made of, and ``shown`` says that in the history. ``batch`` is the number of an
+        application's batch, which is committed once: if it is there already, nothing changes. ``columns`` replace
+        those of ``base``, all of whose files must go then. ``clash`` says why a version that came after ``base``
+        excludes this one, "" if it does not. TableBusy for that; BadTable, OSError. If it fails, the files to add
+        are deleted.
+        """
+        adding, removing = _actions(base.partition, add, remove)
+        properties = CommitProperties(
+            custom_metadata={OURS: dict(facts), SHOWN: shown},
+            max_commit_retries=0,
+            app_transactions=[] if batch is None else [Transaction(batch[0], batch[1])],
+        )
+        try:
+            for _ in range(_TRIES):
+                if batch is not None and base.last_batch(batch[0]) >= batch[1]:
+                    self.discard(add)
+                    return base
+                with suppress(CommitFailedError), self._faults():
+                    if columns is None:
+                        self._append(base, [*adding, *removing], properties)
+                    else:
+                        self._overwrite(base, adding, columns, properties)
+                    break
+                later = self._last()
+                if later.number == base.number:
+                    raise BadTable(f"{self.path / LOG}: version {base.number + 1} cannot be written")
+                if why := clash(later):
+                    raise TableBusy(f"{self.path} was changed meanwhile, by version {later.number}: {why}")
+                base = later
+            else:
+                raise TableBusy(f"{self.path} is changed by others all the time: version {base.number} is not the last")
+        except BaseException:
+            self.discard(add)
+            raise
+        self._sync_log(base.number + 1)
+        return self._last()
+
+    def _append(self, base: Version, actions: list[Any], properties: CommitProperties) -> None:
+        base._table.create_write_transaction(
+            actions, "append", base._table.schema(), list(base.partition), commit_properties=properties
+        )
+
+    def _overwrite(
+        self, base: Version, adding: list[AddAction], columns: Mapping[str, Any], properties: CommitProperties
+    ) -> None:
+        """Replace the columns and all files; TableBusy if another version came between, which is restored."""
+        if self._last().number != base.number:
+            raise CommitFailedError
+        create_table_with_add_actions(
+            str(self.path),
+            Schema.from_json(schema_of(columns)),
+            adding,
+            mode="overwrite",
+            partition_by=list(base.partition),
+            description=base.description or None,
+            configuration=base._table.metadata().configuration,
+            commit_properties=properties,
+        )
+        made = self._last()
+        if made.number != base.number + 1:
+            made._table.restore(made.number - 1)
+            raise TableBusy(f"{self.path} was changed meanwhile, by version {made.number - 1}: begin again")
+
+    def _last(self) -> Version:
+        found = self.version()
+        if found is None:
+            raise BadTable(f"{self.path}: the table is gone")
+        return found
+
+    def discard(self, placed: Sequence[File]) -> None:
+        """Delete files that were placed and not committed, as far as that is certain."""
+        try:
+            known = {file.path for file in self._last().files}
+        except (BadTable, OSError):
+            return
+        for each in placed:
+            if each.path not in known:
+                with suppress(OSError):
+                    (self.path / each.path).unlink()
+
+    def vacuum(self, keep_hours: int, *, really: bool) -> list[str]:
+        """Delete files that no version of the last ``keep_hours`` hours has, if ``really``; return their paths.
+
+        Versions that had them can no longer be read. BadTable, OSError.
+        """
+        version = self._last()
+        with self._faults():
+            found = version._table.vacuum(
+                keep_hours,
+                dry_run=not really,
+                enforce_retention_duration=False,
+                full=True,
+                post_commithook_properties=PostCommitHookProperties(),
+            )
+        old = time.time() - keep_hours * 3600
+        left = [path for path in (self.path / STAGING).glob("*") if _changed_s(path) <= old]
+        if really:
+            for path in left:
+                shutil.rmtree(path, ignore_errors=True)
+        return [*map(unquote, found), *(str(path.relative_to(self.path)) for path in left)]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the folder for this process, so that another one on this file system says so early; TableBusy, OSError.
+
+        What is committed does not depend on it.
+        """
+        make_folder(self.path)
+        with locked(self.path / _LOCK):
+            yield
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Raise what goes wrong as BadTable, except for a failed commit."""
+        try:
+            yield
+        except CommitFailedError:
+            raise
+        except DeltaError as error:
+            raise BadTable(f"{self.path}: {str(error).partition(chr(10))[0]}") from None
+
+    def _sync_log(self, number: int) -> None:
+        """Have the disk hold on to a version; OSError."""
+        sync(self.path / LOG / f"{number:020}.json")
+        sync(self.path / LOG)
+
+
+def _actions(
+    partition: Sequence[str], add: Sequence[File], remove: Sequence[File]
+) -> tuple[list[AddAction], list[RemoveAction]]:
+    """Return what the log says of files that come and go."""
+    moment = int(time.time() * 1000)
+    adding = [
+        AddAction(
+            each.path,
+            each.octets,
+            dict(zip(partition, each.partition, strict=True)),
+            moment,
+            data_change=True,
+            # Only the number: least and greatest values of some columns make deltalake drop rows of the others.
+            stats=json.dumps({"numRecords": each.rows}),
+        )
+        for each in add
+    ]
+    removing = [
+        RemoveAction(each.path, True, moment, each.octets, dict(zip(partition, each.partition, strict=True)))
+        for each in remove
+    ]
+    return adding, removing
+
+
+def is_arrow(frame: Any) -> bool:
+    """Return whether rows are Arrow's and not Spark's, without importing either."""
+    return type(frame).__module__.startswith("pyarrow.")
+
+
+def columns_of(schema: str) -> dict[str, Any]:
+    """Return the columns of a schema in JSON, each with its type, in which everything may be null."""
+    return {field["name"]: _nullable(field["type"]) for field in json.loads(schema)["fields"]}
+
+
+def columns_in(frame: Any) -> dict[str, Any]:
+    """Return the columns of rows of Spark or Arrow."""
+    if is_arrow(frame):
+        return columns_of(Schema.from_arrow(frame.schema).to_json())
+    return columns_of(frame.schema.json())
+
+
+def schema_of(columns: Mapping[str, Any]) -> str:
+    """Return the schema of columns as JSON."""
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns.items()]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def _nullable(kind: Any) -> Any:
+    """Return a type without anything that must not be null."""
+    if not isinstance(kind, dict):
+        return kind
+    changed = {
+        name: True if name in {"nullable", "containsNull", "valueContainsNull"} else _nullable(value)
+        for name, value in kind.items()
+    }
+    if kind.get("type") == "struct":
+        changed["fields"] = [{**_nullable(field), "metadata": {}} for field in kind["fields"]]
+    return changed
+
+
+def write(frame: Any, folder: Path, partition: Sequence[str]) -> None:
+    """Write rows of Spark or Arrow below ``folder``, divided by the columns of the partition; OSError."""
+    if not is_arrow(frame):
+        frame.sparkSession.conf.set(*_TIMES)
+        frame.write.option("compression", "zstd").partitionBy(*partition).parquet(str(folder.absolute()))
+        return
+    for values in frame.select(list(partition)).group_by(list(partition)).aggregate([]).to_pylist():
+        rows = frame
+        for name, value in values.items():
+            same = pc.is_null(rows[name]) if value is None else pc.equal(rows[name], value)
+            rows = rows.filter(same)
+        write_part(rows.drop_columns(list(partition)), folder, {name: _text(value) for name, value in values.items()})
+
+
+def write_part(rows: pa.Table, folder: Path, values: Mapping[str, str | None]) -> Path:
+    """Write rows of one partition below ``folder``, without its columns; return the file. OSError."""
+    path = folder.joinpath(*(f"{name}={NULL if value is None else quote(value)}" for name, value in values.items()))
+    make_folder(path)
+    path /= f"part-{uuid.uuid4().hex}.zstd.parquet"
+    pq.write_table(rows, path, compression="zstd")
+    return path
+
+
+def _named(path: Path) -> dict[str, str | None]:
+    """Return the partition that the folders of a path name."""
+    pairs = [part.partition("=") for part in path.parent.parts]
+    return {name: None if value == NULL else unquote(value) for name, _, value in pairs}
+
+
+def _is_in_its_folder(partition: Sequence[str], file: File) -> bool:
+    """Return whether the folders of a file name its partition, as Spark expects."""
+    return _named(Path(file.path)) == dict(zip(partition, file.partition, strict=True))
+
+
+def _text(value: object) -> str | None:
+    """Return a value of a partition as the log has it."""
+    return None if value is None else value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _in_utc(rows: pa.Table) -> pa.Table:
+    """Return rows whose times are microseconds in UTC, as Delta's are."""
+    for number, each in enumerate(rows.schema):
+        if pa.types.is_timestamp(each.type) and not each.type.tz:
+            rows = rows.set_column(number, each.name, rows.column(number).cast(pa.timestamp("us", "UTC")))
+    return rows
+
+
+def _commits(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield what a version in the log says of its commit; nothing if it is empty or no longer there. BadTable."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return
+    for line in content.splitlines():
+        try:
+            action = json.loads(line)
+        except ValueError as error:
+            raise BadTable(f"{path}: this is not a version of a table: {error}") from None
+        if "commitInfo" in action:
+            yield action["commitInfo"]
+
+
+def _changed_s(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()
