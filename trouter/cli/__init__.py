@@ -7,6 +7,7 @@ returns the exit status. Other distributions bring commands by entry points of t
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import re
 import sys
@@ -168,6 +169,9 @@ def _installed() -> dict[str, EntryPoint]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status; run `qdstat`, `qdmanage` or `qdrouterd` if called so."""
     if arguments is None:
+        # Modules make some hundred thousand objects that stay: the collector's default threshold would look for garbage
+        # among them for a sixth of the start.
+        gc.set_threshold(50_000)
         name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
         if name in OLDER_NAMES:
             program: Callable[[], int] = getattr(import_module("trouter.cli.names"), name)
