@@ -12,12 +12,19 @@ SPARKS: Final = frozenset({"pyspark", "py4j", "pandas", "fastavro", "google"})
 RECORDS: Final = frozenset({"duckdb", "pyarrow", "matplotlib", "numpy"})
 _PROGRAM: Final = """
 import sys
+from importlib import metadata
+from importlib.machinery import PathFinder
 HIDDEN = set(sys.argv.pop(1).split())
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in HIDDEN:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Hidden())
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in HIDDEN else super().find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
+def version(name, known=metadata.version):
+    if {"protobuf": "google"}.get(name, name) in HIDDEN:
+        raise metadata.PackageNotFoundError(name)
+    return known(name)
+metadata.version = version
 from trouter.cli import main
 if __name__ == "__main__":
     sys.exit(main())

@@ -25,7 +25,7 @@ from .recorded import Faults, Records
 #: Seconds between two readings of memory.
 _LOOK_S = 0.2
 #: The ways in which the job runs, and its memory limit in GB if it has one.
-_WAYS = {"in DuckDB": (), "on Spark": ("--conf", "spark.driver.memory=1g")}
+_WAYS = {"in DuckDB": ("--engine", "duckdb"), "on Spark": ("--conf", "spark.driver.memory=1g")}
 _MOST_GB = {"on Spark": (3.0,)}
 
 

@@ -26,8 +26,9 @@ def metered(root: Path) -> pa.Table:
 
 @pytest.mark.slow
 @pytest.mark.pipeline_long
+@pytest.mark.parametrize("engine", ["spark", "duckdb"])
 @pytest.mark.parametrize("count", [1_000_000, 10_000_000])
-def test_every_message_is_counted_or_its_row_is_not_complete(tmp_path: Path, count: int) -> None:
+def test_every_message_is_counted_or_its_row_is_not_complete(tmp_path: Path, count: int, engine: str) -> None:
     records = Records(links=count // 200, steps=200, each=count // 400)
     faults = Faults(records)
     cores = os.cpu_count() or 1
@@ -36,7 +37,7 @@ def test_every_message_is_counted_or_its_row_is_not_complete(tmp_path: Path, cou
     assert done.errors == []
     assert [gap.from_n for gap in done.gaps] == [number * records.each for number in faults.lost]
     assert len(manifest_of(tmp_path / "root").kinds["delivery.interval"]["2026-03-01"]) >= 2 * cores
-    command = ["pipeline", "meter", str(tmp_path / "root"), "--quiet", "--json"]
+    command = ["pipeline", "meter", str(tmp_path / "root"), "--engine", engine, "--quiet", "--json"]
     subprocess.run([sys.executable, "-m", "trouter", *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     total: Counter[tuple[str, ...]] = Counter()
     incomplete = set()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pipeline.tests.generate import HOUR, START, Ledger, Scribe, traffic
-from tests.extras import SPARKS, run_without
+from tests.extras import RECORDS, SPARKS, run_without
+
+METER = ("pipeline", "meter", "root", "--engine", "duckdb")
 
 
 def write_records(folder: Path) -> None:
@@ -17,7 +21,7 @@ def write_records(folder: Path) -> None:
 
 def test_records_become_tables_and_a_report_without_spark(tmp_path: Path) -> None:
     write_records(tmp_path / "in")
-    for line in ("compact in root", "meter root", "report root"):
+    for line in ("compact in root", "meter root --engine duckdb", "report root"):
         done = run_without(SPARKS, "pipeline", *line.split(), folder=tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stdout, line
@@ -33,10 +37,29 @@ def test_a_damaged_file_is_named_and_is_no_traceback(tmp_path: Path) -> None:
         if metered:
             for path, content in whole.items():
                 path.write_bytes(content)
-            assert run_without(SPARKS, "pipeline", "meter", "root", folder=tmp_path).returncode == 0
+            assert run_without(SPARKS, *METER, folder=tmp_path).returncode == 0
         for path in tmp_path.rglob("root/**/*.parquet"):
             path.write_bytes(b"PAR1 is all PAR1")
-        done = run_without(SPARKS, "pipeline", "meter", "root", folder=tmp_path)
+        done = run_without(SPARKS, *METER, folder=tmp_path)
         assert (done.returncode, done.stdout) == (1, "")
         assert ".parquet" in done.stderr.splitlines()[-1]
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("hidden", [SPARKS, SPARKS | RECORDS], ids=["spark", "all"])
+def test_the_meter_without_spark_names_both_cures(tmp_path: Path, hidden: frozenset[str]) -> None:
+    (tmp_path / "root").mkdir()
+    done = run_without(hidden, *METER[:3], folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    said = done.stderr.splitlines()[-1]
+    assert ": pip install 'trouter[spark]'" in said
+    assert said.endswith(
+        "; or run without Spark: --engine duckdb, for which `pip install 'trouter[records]'` is enough"
+    )
+
+
+def test_a_job_that_only_spark_runs_names_its_cure(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    done = run_without(SPARKS | RECORDS, "pipeline", "rollup", "root", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1].endswith(": pip install 'trouter[spark]'")

@@ -55,6 +55,7 @@ NONSENSE = (
     "bench pair",
     "bench pair --count 1 --size 0",
     "pipeline audit none --checkpoint c",
+    "pipeline meter none --engine duckdb --master local",
     "pipeline fraud none --stream --spool s",
     "pipeline land --spool s --out o --body json",
 )

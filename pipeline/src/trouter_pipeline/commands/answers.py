@@ -12,7 +12,7 @@ from typing import Any
 
 from trouter.records.text import clean
 from trouter.tools.table import Cell, Grid, aligned
-from trouter_pipeline.commands.spark import add_spark, started
+from trouter_pipeline.commands.spark import add_spark, cures, started
 
 #: Does the work with a Spark session and an observer of its progress; returns the exit status.
 Answer = Callable[[Any, Any, argparse.Namespace], int]
@@ -40,7 +40,10 @@ def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace
 
 
 def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
-    """Run an action on Spark; return its exit status, 1 with a message if a folder is unusable or a query fails."""
+    """Run an action on Spark; return its exit status.
+
+    1 with a message if a folder is unusable, Spark cannot run here, or a query fails.
+    """
 
     def run() -> int:
         with started(arguments, name) as (spark, progress):
@@ -53,7 +56,16 @@ def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
                 print(f"trouter pipeline {name}: {reason_of(error)}", file=sys.stderr)
         return 1
 
-    return at_folder(arguments, run)
+    try:
+        return at_folder(arguments, run)
+    except ModuleNotFoundError:
+        # without Arrow, before Spark is looked for
+        from trouter_pipeline.needs import lines, missing  # noqa: PLC0415
+
+        if not (found := missing()):
+            raise
+        print(cures(arguments, "; ".join(lines(found))), file=sys.stderr)
+    return 1
 
 
 def at_folder(arguments: argparse.Namespace, run: Callable[[], int]) -> int:

@@ -9,7 +9,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from trouter_pipeline.commands.answers import add_table, answered, at_folder, day, show_rows
-from trouter_pipeline.commands.spark import is_wanted
+from trouter_pipeline.commands.spark import add_engine, is_in_process
 
 if TYPE_CHECKING:
     from trouter_pipeline.metering.engines import Engine
@@ -23,8 +23,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="count messages of tenants, users and addresses, as a basis for bills",
         description="Bring the tables meter, meter_conn and meter_gaps under ROOT up to date with the records there, "
         "and show what each tenant used. Where records are lost, later ones give their counts, which the table "
-        "marks as estimated; if they do not, the row is not complete. DuckDB computes the tables in this process; with "
-        "--master or --conf, Spark does.",
+        "marks as estimated; if they do not, the row is not complete.",
     )
     parser.add_argument(
         "--closed-before",
@@ -32,18 +31,25 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="DATE",
         help="days before this were billed and do not change; the command names records that came too late for them",
     )
+    add_engine(parser)
     add_table(parser, run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Bring the tables up to date and print what each tenant used; return the exit status, 1 for a failure."""
-    from trouter_pipeline.metering.engines import InProcess, OnSpark  # noqa: PLC0415  # Arrow, only when it runs
+    if not is_in_process(arguments):
+        return answered(arguments, "meter", _answer_on_spark)
+    from trouter_pipeline.metering.engines import InProcess  # noqa: PLC0415  # Arrow, only when it runs
     from trouter_pipeline.progress import Progress  # noqa: PLC0415
 
-    if is_wanted(arguments):
-        return answered(arguments, "meter", lambda spark, *rest: answer(OnSpark(spark), *rest))
     progress = Progress("trouter pipeline meter", quiet=arguments.quiet)
     return at_folder(arguments, lambda: answer(InProcess(), progress, arguments))
+
+
+def _answer_on_spark(spark: Any, progress: Progress, arguments: argparse.Namespace) -> int:
+    from trouter_pipeline.metering.engines import OnSpark  # noqa: PLC0415  # Arrow, only when it runs
+
+    return answer(OnSpark(spark), progress, arguments)
 
 
 def answer(engine: Engine, progress: Progress, arguments: argparse.Namespace) -> int:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from trouter.tools.failures import UsageError
 
 if TYPE_CHECKING:
     from trouter_pipeline.progress import Progress
+
+#: Values of `--engine`.
+SPARK: Final = "spark"
+DUCKDB: Final = "duckdb"
 
 
 def add_spark(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +37,33 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--quiet", "-q", action="store_true", help="no progress on stderr")
 
 
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of the engine to an action that adds Spark's options, too, and whose job runs without Spark."""
+    parser.add_argument(
+        "--engine",
+        choices=(SPARK, DUCKDB),
+        default=SPARK,
+        help="what computes: Spark (the default), or DuckDB in this process, without Java; the rows are the same",
+    )
+
+
+def is_in_process(arguments: argparse.Namespace) -> bool:
+    """Return whether the action is to run without Spark; UsageError for options that only Spark has."""
+    if arguments.engine == SPARK:
+        return False
+    for name in ("master", "conf"):
+        if getattr(arguments, name):
+            raise UsageError(f"--{name} is for --engine {SPARK}")
+    return True
+
+
+def cures(arguments: argparse.Namespace, found: str) -> str:
+    """Return what Spark lacks and the cures, with the way around Spark if the action has one."""
+    if "engine" not in arguments:
+        return found
+    return f"{found}; or run without Spark: --engine {DUCKDB}, for which `pip install 'trouter[records]'` is enough"
+
+
 def _setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.startswith("spark."):
@@ -42,13 +74,6 @@ def _setting(text: str) -> tuple[str, str]:
 def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the settings of Spark on the command line."""
     return dict(arguments.conf)
-
-
-def is_wanted(arguments: argparse.Namespace) -> bool:
-    """Return whether the command line asks for Spark, or Spark runs already: in this process or by spark-submit."""
-    from trouter_pipeline.session import SUBMITTED, is_running  # noqa: PLC0415  # only when an action runs
-
-    return bool(arguments.master or arguments.conf) or is_running() or SUBMITTED in os.environ
 
 
 @contextmanager
@@ -76,7 +101,7 @@ def held(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Progre
         spark = session(f"trouter pipeline {name}", master=arguments.master, settings=settings_of(arguments))
     except Missing as error:
         progress.close()
-        print(error, file=sys.stderr)
+        print(cures(arguments, str(error)), file=sys.stderr)
         raise SystemExit(1) from None
     try:
         yield spark, progress

@@ -1,4 +1,4 @@
-"""Engines for the meter's SQL: DuckDB in this process, or Spark for a cluster or its memory.
+"""Engines for the meter's SQL: Spark, or DuckDB in this process, without Java.
 
 Both run the statements of this package unchanged; `Engine` has what they spell differently.
 """
@@ -51,7 +51,7 @@ class Engine(Protocol):
 
 
 class OnSpark:
-    """The engine of a cluster, or of a machine whose operator sets Spark's memory."""
+    """Spark, on this machine or a cluster."""
 
     has_between = "exists({list}, each -> each > {low} AND each < {high})"
 
