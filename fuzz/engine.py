@@ -2,7 +2,8 @@
 
 The first byte chooses the conversation and the second the size of the pieces. The target also checks that no frame
 exceeds the agreed size, that buffered data and deliveries stay within window and credit, that a detached link has no
-handle, and that the engine sends nothing after the close.
+handle, that what the data path keeps of states (``mapped``, ``silent``, ``attached``) is what the states say, and that
+the engine sends nothing after the close.
 
 Allowed: nothing. The engine reports each fault of the peer as an event.
 """
@@ -34,7 +35,7 @@ from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.ports import Budget, Delivery, LinkSink
 from trouter.engine.sasl import SaslClient, SaslServer
-from trouter.engine.states import LinkState
+from trouter.engine.states import LinkState, SessionState
 from trouter.testing.fuzz import behind, frames
 from trouter.wire.framing import HEADER_BYTES
 from trouter.wire.performatives import Close, Open, Source, Target
@@ -69,6 +70,16 @@ MOST_SESSIONS = LIMITS.channel_max + 2
 MOST_HANDLES = LIMITS.handle_max + 1
 MOST_INCOMING = LIMITS.max_links * (CREDIT + 1) + 1000
 MOST_OUTGOING = MOST_SENT * LIMITS.max_links
+#: One side has sent its end.
+ENDED: Final = frozenset(
+    (
+        SessionState.BEGIN_END_RECEIVED,
+        SessionState.END_SENT,
+        SessionState.END_RECEIVED,
+        SessionState.DISCARDING,
+        SessionState.END,
+    )
+)
 
 
 class Sent(Delivery):
@@ -243,7 +254,10 @@ class Holder:
         for session in sessions:
             by_handle = session.links_by_handle
             links += len(by_handle)
+            assert session.silent == (connection.silent or session.state in ENDED)
+            assert session.mapped == (session.state is SessionState.MAPPED and not session.silent)
             for link in by_handle.values():
+                assert link.attached == (link.state is LinkState.ATTACHED and session.mapped)
                 assert link.state is not LinkState.END or link.reported, f"{link.name!r} is gone and has a handle"
             assert session.held_bytes == 0
             assert -session.window_frames <= session.incoming_window <= session.window_frames

@@ -47,9 +47,11 @@ class Link(LinkPort):
         self.attached = False
         #: A detach with closed=true was sent or received.
         self.closed = False
-        #: The holder was notified that the link is over without its detach, and has not answered yet.
+        #: The holder was notified that the link is over without its detach, and has not answered yet. No state: the
+        #: link keeps its handle for the holder, whatever the peer has sent meanwhile.
         self.reported = False
-        #: The holder wants an event for the peer's answer to its detach, and then detaches once more.
+        #: The holder wants an event for the peer's answer to its detach, and then detaches once more. No state: it is a
+        #: wish of the holder, which it may take back, and changes no frame.
         self.awaited = False
         self.context: Any = None
         #: Bytes of messages that were received or sent on the link.

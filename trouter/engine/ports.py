@@ -90,7 +90,8 @@ class ConnectionPort:
         self.paused = False
         #: Something was written since the last tick.
         self.wrote = False
-        #: A close was sent or received: sessions and links write nothing more.
+        #: A close was sent or received, or the holder is done with the connection: sessions and links write nothing
+        #: more. Kept for the data path.
         self.silent = False
         self.link_count = 0
         #: Links that were refused and that the peer has not detached yet.

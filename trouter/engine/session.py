@@ -121,9 +121,11 @@ class Session(SessionPort):
         super().__init__(connection, channel)
         self.limits = limits
         self.state = SessionState.UNMAPPED
-        #: One side is done with the session: every frame of it is ignored, except the peer's end.
+        #: One side has sent its end, or the connection is silent: every frame is ignored, except the peer's end. Kept
+        #: for the data path; it follows from the two states.
         self.silent = False
-        #: The holder was notified that the session is over, and has not dropped it yet.
+        #: The holder was notified that the session is over, and has not dropped it yet. No state: it says what the
+        #: holder has done, and a session that the engine itself ended waits for the holder before its END and in it.
         self.reported = False
         self.remote_channel = -1
         #: Bytes that its first window allows the peer to send.

@@ -23,7 +23,7 @@ ROUNDS_IN_A_ROW: Final = 4
 
 READABLE: Final = select.EPOLLIN
 WRITABLE: Final = select.EPOLLOUT
-#: The peer will send no more; earlier octets may still wait to be read.
+#: The peer will send no more; earlier bytes may still wait to be read.
 HUNG_UP: Final = select.EPOLLRDHUP
 
 log = logging.getLogger("trouter.SERVER")
