@@ -78,7 +78,7 @@ class Door:
         assert self.counts.limits_reached(LIMITS, user, host) == expected, f"{full} are open"
         if not expected:
             self.opened += 1
-            self.counts.enter(str(self.opened), user, host)
+            self.counts.add_connection(str(self.opened), user, host)
             self.open[str(self.opened)] = user, host
 
     def leave(self, value: int) -> None:
@@ -90,7 +90,7 @@ class Door:
     def log_in(self, value: int, right: bool) -> None:
         host, user = HOSTS[value & 7], USERS[value >> 3 & 3]
         pair = Key(place_of(host), user)
-        verdict = self.lockout.judge(host, user, right=right)
+        verdict = self.lockout.judge_attempt(host, user, right=right)
         is_due = self.locked_s.get(pair, 0.0) > self.now_s
         assert verdict.locked == is_due, f"{pair} is locked until {self.locked_s.get(pair)}"
         if verdict.began:
@@ -100,7 +100,7 @@ class Door:
         keys = self.lockout.keys()
         if keys:
             key = keys[value % len(keys)]
-            assert self.lockout.forgive(key)
+            assert self.lockout.remove_entry(key)
 
     def look(self) -> None:
         kept = self.lockout.keys()

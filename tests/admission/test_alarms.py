@@ -62,7 +62,7 @@ def test_memory_is_reported_at_each_mark_and_when_it_falls_below() -> None:
     recorder, taken = Recorder(), [0]
     alarms = Alarms(recorder)
     watch = MemoryWatch(Budget(0), recorder, lambda: taken[0], lambda: taken[0], lambda: 0.0)
-    watch.configure(1000)
+    watch.set_limit(1000)
 
     def refuses() -> bool:
         return bool(watch.refusal)
@@ -72,7 +72,7 @@ def test_memory_is_reported_at_each_mark_and_when_it_falls_below() -> None:
 
     def at(percent: int) -> list[tuple[str | None, ...]]:
         taken[0] = percent * 10
-        watch.check(())
+        watch.check_memory(())
         return alarms.take()
 
     starve, refuse = ("memory", "warning", f"{STARVE_AT} percent"), ("memory", "critical", f"{REFUSE_AT} percent")

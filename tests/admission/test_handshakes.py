@@ -161,7 +161,7 @@ class Slow:
 def watched(handshakes: Handshakes, newcomer: Newcomer, octets: int) -> Slow:
     """Return a connection of the newcomer, which is aborted if it is too slow."""
     connection = Slow(octets)
-    handshakes.watch(newcomer, cast("ConnectionView", connection))
+    handshakes.watch_handshake(newcomer, cast("ConnectionView", connection))
     return connection
 
 

@@ -25,7 +25,7 @@ def lockout(clock: Clock) -> Lockout:
 
 
 def fail(lockout: Lockout, times: int, user: str = "alice", host: str = HOST) -> list[AttemptResult]:
-    return [lockout.judge(host, user, right=False) for _ in range(times)]
+    return [lockout.judge_attempt(host, user, right=False) for _ in range(times)]
 
 
 def guess(lockout: Lockout, clock: Clock, user: str = "alice", host: str = HOST) -> tuple[float, AttemptResult]:
@@ -33,7 +33,7 @@ def guess(lockout: Lockout, clock: Clock, user: str = "alice", host: str = HOST)
     before_s = lockout.wait_s(host)
     assert before_s is not None
     clock.now_s += before_s
-    verdict = lockout.judge(host, user, right=False, waited_s=before_s)
+    verdict = lockout.judge_attempt(host, user, right=False, waited_s=before_s)
     assert verdict.wait_s is not None
     clock.now_s += verdict.wait_s
     return before_s, verdict
@@ -45,7 +45,7 @@ def guess(lockout: Lockout, clock: Clock, user: str = "alice", host: str = HOST)
 def test_a_few_failures_cost_nothing(lockout: Lockout) -> None:
     assert fail(lockout, 4) == [AttemptResult()] * 4
     assert lockout.wait_s(HOST) == 0.0
-    assert lockout.judge(HOST, "alice", right=True) == AttemptResult()
+    assert lockout.judge_attempt(HOST, "alice", right=True) == AttemptResult()
 
 
 def test_each_further_failure_of_a_host_doubles_the_wait_up_to_the_longest(lockout: Lockout, clock: Clock) -> None:
@@ -65,12 +65,12 @@ def test_a_user_is_waited_for_where_hosts_are_not_counted(lockout: Lockout, cloc
         assert before_s == 0.0
         waits.append(verdict.wait_s)
     assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
-    assert lockout.judge("127.0.0.1", "bob", right=True) == AttemptResult()
+    assert lockout.judge_attempt("127.0.0.1", "bob", right=True) == AttemptResult()
 
 
 def test_a_right_password_waits_as_a_wrong_one_does(lockout: Lockout) -> None:
     fail(lockout, 5)
-    assert lockout.judge(HOST, "alice", right=True).wait_s == 1.0
+    assert lockout.judge_attempt(HOST, "alice", right=True).wait_s == 1.0
 
 
 def test_a_wait_served_for_the_host_is_not_served_again(lockout: Lockout, clock: Clock) -> None:
@@ -88,16 +88,16 @@ def test_attempts_at_the_same_time_have_their_turns_one_after_another(lockout: L
 
 def test_an_attempt_that_has_no_turn_is_not_counted(lockout: Lockout) -> None:
     fail(lockout, 8)
-    while lockout.judge(HOST, "alice", right=False).wait_s is not None:
+    while lockout.judge_attempt(HOST, "alice", right=False).wait_s is not None:
         pass
-    counted = lockout.state(Key(HOST, "alice"))
+    counted = lockout.state_of(Key(HOST, "alice"))
     fail(lockout, 100)
-    assert lockout.state(Key(HOST, "alice")) == counted
+    assert lockout.state_of(Key(HOST, "alice")) == counted
 
 
 def test_failures_far_apart_are_no_guessing(lockout: Lockout, clock: Clock) -> None:
     for _ in range(19):
-        assert lockout.judge(HOST, "alice", right=False) == AttemptResult()
+        assert lockout.judge_attempt(HOST, "alice", right=False) == AttemptResult()
         assert lockout.wait_s(HOST) == 0.0
         clock.now_s += RULES.delay_window_s / 4 + 0.1
 
@@ -117,7 +117,7 @@ def test_a_minute_without_failure_is_forgiven(lockout: Lockout, clock: Clock) ->
     assert lockout.wait_s(HOST) == 16.0
     clock.now_s += 16.0 + RULES.delay_window_s + 1
     assert lockout.wait_s(HOST) == 0.0
-    assert lockout.judge(HOST, "alice", right=True) == AttemptResult()
+    assert lockout.judge_attempt(HOST, "alice", right=True) == AttemptResult()
 
 
 # Locks
@@ -135,10 +135,10 @@ def test_thirty_wrong_passwords(lockout: Lockout, clock: Clock) -> None:
         assert verdict.locked is (number > 20)
     assert began == [20]
     assert total_s > 600
-    assert lockout.judge(HOST, "alice", right=True).locked  # it is refused, and counts as a failure
-    assert lockout.judge(OTHER, "alice", right=True) == AttemptResult()
-    assert lockout.judge(OTHER, "bob", right=True) == AttemptResult()
-    assert not lockout.judge(HOST, "bob", right=True).locked
+    assert lockout.judge_attempt(HOST, "alice", right=True).locked  # it is refused, and counts as a failure
+    assert lockout.judge_attempt(OTHER, "alice", right=True) == AttemptResult()
+    assert lockout.judge_attempt(OTHER, "bob", right=True) == AttemptResult()
+    assert not lockout.judge_attempt(HOST, "bob", right=True).locked
 
 
 def test_the_lock_ends_at_its_time_although_logins_are_tried(lockout: Lockout, clock: Clock) -> None:
@@ -146,15 +146,15 @@ def test_the_lock_ends_at_its_time_although_logins_are_tried(lockout: Lockout, c
     fail(lockout, 20)
     clock.now_s += RULES.lock_s - 1
     assert [verdict.locked for verdict in fail(lockout, 5)] == [True] * 5
-    assert lockout.judge(HOST, "alice", right=True).locked
+    assert lockout.judge_attempt(HOST, "alice", right=True).locked
     clock.now_s += 1
-    assert not lockout.judge(HOST, "alice", right=True).locked
-    assert lockout.state(Key(HOST, "alice")) is None
+    assert not lockout.judge_attempt(HOST, "alice", right=True).locked
+    assert lockout.state_of(Key(HOST, "alice")) is None
 
 
 def test_twenty_failures_over_a_longer_time_are_no_lock(lockout: Lockout, clock: Clock) -> None:
     for _ in range(60):
-        assert not lockout.judge(HOST, "alice", right=False).began
+        assert not lockout.judge_attempt(HOST, "alice", right=False).began
         clock.now_s += RULES.lock_window_s / 19 + 0.1
 
 
@@ -165,8 +165,8 @@ def test_an_unknown_user_is_locked_as_well(lockout: Lockout) -> None:
 
 def test_a_success_forgives_the_user_and_not_the_host(lockout: Lockout) -> None:
     fail(lockout, 4)
-    lockout.judge(HOST, "alice", right=True)
-    assert lockout.state(Key(HOST, "alice")) is None
+    lockout.judge_attempt(HOST, "alice", right=True)
+    assert lockout.state_of(Key(HOST, "alice")) is None
     fail(lockout, 1, "bob")
     assert lockout.wait_s(HOST) == 1.0
 
@@ -213,7 +213,7 @@ def test_an_alarm_is_given_once_and_no_login_is_held_up(lockout: Lockout) -> Non
     assert [verdict.began for verdict in verdicts] == [False] * 19 + [True] + [False] * 10
     assert {(verdict.locked, verdict.wait_s) for verdict in verdicts} == {(False, 0.0)}
     assert lockout.wait_s(HOST) == 0.0
-    assert lockout.judge(HOST, "alice", right=True) == AttemptResult()
+    assert lockout.judge_attempt(HOST, "alice", right=True) == AttemptResult()
 
 
 def test_the_lockout_can_be_switched_off(lockout: Lockout) -> None:
@@ -234,8 +234,8 @@ def test_so_many_are_remembered_and_no_more_the_last_touched_longest(clock: Cloc
     fail(lockout, 1)
     fail(lockout, 1, host="198.51.100.99")
     assert len(lockout) == 10
-    assert lockout.state(Key("198.51.100.0")) is None
-    assert lockout.state(Key(HOST)) is not None
+    assert lockout.state_of(Key("198.51.100.0")) is None
+    assert lockout.state_of(Key(HOST)) is not None
 
 
 def test_an_attempt_in_a_full_table_does_not_end_the_lock_of_its_user(clock: Clock) -> None:
@@ -249,7 +249,7 @@ def test_an_attempt_in_a_full_table_does_not_end_the_lock_of_its_user(clock: Clo
 def test_a_million_names_take_bounded_room(clock: Clock) -> None:
     lockout = Lockout(clock, max_entries=1000)
     for number in range(10_000):
-        lockout.judge("127.0.0.1", f"user{number}", right=False)
+        lockout.judge_attempt("127.0.0.1", f"user{number}", right=False)
     assert len(lockout) == 1000
 
 
@@ -263,9 +263,9 @@ def test_an_entry_can_be_looked_at_and_forgiven(lockout: Lockout) -> None:
     lockout.rules = replace(RULES, lock_after=6)
     fail(lockout, 6)
     assert lockout.keys() == [Key(HOST), Key(HOST, "alice")]
-    assert lockout.state(Key(HOST, "alice")) == (6, 2.0, 900.0)
-    assert lockout.state(Key(HOST)) == (6, 2.0, 0.0)
-    assert lockout.forgive(Key(HOST, "alice"))
-    assert not lockout.forgive(Key(HOST, "alice"))
-    assert lockout.state(Key(HOST, "alice")) is None
-    assert lockout.judge(HOST, "alice", right=True) == AttemptResult()
+    assert lockout.state_of(Key(HOST, "alice")) == (6, 2.0, 900.0)
+    assert lockout.state_of(Key(HOST)) == (6, 2.0, 0.0)
+    assert lockout.remove_entry(Key(HOST, "alice"))
+    assert not lockout.remove_entry(Key(HOST, "alice"))
+    assert lockout.state_of(Key(HOST, "alice")) is None
+    assert lockout.judge_attempt(HOST, "alice", right=True) == AttemptResult()

@@ -51,8 +51,8 @@ class Connected:
 def watch_at(percent: int, *connections: Connected) -> MemoryWatch:
     taken = LIMIT * percent // 100
     watch = MemoryWatch(Budget(0), Recorder(), lambda: taken, lambda: taken, lambda: 0.0)
-    watch.configure(LIMIT)
-    watch.check(cast("list[ConnectionView]", connections))
+    watch.set_limit(LIMIT)
+    watch.check_memory(cast("list[ConnectionView]", connections))
     return watch
 
 
@@ -78,9 +78,9 @@ def test_the_user_with_the_most_memory_loses_connections_and_new_connections_are
 def test_one_after_the_other_pays() -> None:
     connections = [Connected(1, "b", 100), Connected(2, "b", 110)]
     watch = watch_at(95, *connections)
-    watch.check(cast("list[ConnectionView]", connections))
+    watch.check_memory(cast("list[ConnectionView]", connections))
     assert closed(*connections) == [2]
-    watch.check(cast("list[ConnectionView]", connections[:1]))
+    watch.check_memory(cast("list[ConnectionView]", connections[:1]))
     assert closed(*connections) == [1, 2]
 
 
@@ -117,25 +117,25 @@ def test_garbage_is_collected_before_anyone_pays_and_not_too_often() -> None:
     """The memory in use falls with the collection."""
     now, used, connection = [0.0], [950, 100, 950, 950], Connected(1, "a", 900)
     watch = MemoryWatch(Budget(0), Recorder(), lambda: 950, lambda: used.pop(0), lambda: now[0])
-    watch.configure(1000)
-    watch.check(cast("list[ConnectionView]", [connection]))
+    watch.set_limit(1000)
+    watch.check_memory(cast("list[ConnectionView]", [connection]))
     assert not closed(connection)
-    watch.check(cast("list[ConnectionView]", [connection]))  # too early for another collection
+    watch.check_memory(cast("list[ConnectionView]", [connection]))  # too early for another collection
     assert closed(connection) == [1]
 
 
 @pytest.mark.parametrize("operator", [True, False])
 def test_a_few_operators_are_admitted_while_no_other_client_is(operator: bool) -> None:
     watch = watch_at(95)
-    assert watch.refuses(busy=True)
-    assert not watch.refuses(busy=False)
-    assert [watch.admits(number, operator=operator) for number in range(OPERATORS + 1)] == [operator] * OPERATORS + [
+    assert watch.refusal_reason(busy=True)
+    assert not watch.refusal_reason(busy=False)
+    assert [watch.may_stay(number, operator=operator) for number in range(OPERATORS + 1)] == [operator] * OPERATORS + [
         False
     ]
-    assert bool(watch.refuses(busy=False)) == operator
+    assert bool(watch.refusal_reason(busy=False)) == operator
     gone: list[ConnectionView] = []
-    watch.check(gone)
-    assert not watch.refuses(busy=False)  # the operators' connections have ended
+    watch.check_memory(gone)
+    assert not watch.refusal_reason(busy=False)  # the operators' connections have ended
 
 
 def test_where_no_user_takes_much_newcomers_are_refused() -> None:

@@ -112,8 +112,8 @@ async def test_a_connection_of_the_user_who_takes_most_is_closed(mock_clock: Moc
         for _ in range(200):
             connection.engine.add_session()
         memory = router.process.services.guard.memory
-        memory.configure(200 * 1500)
+        memory.set_limit(200 * 1500)
         memory._resident = memory._used = lambda: 200 * 1500
-        memory.check(router.process.services.connections.values())
+        memory.check_memory(router.process.services.connections.values())
         assert condition_of(await large.play()) == "amqp:resource-limit-exceeded"
         assert await small.play() == []

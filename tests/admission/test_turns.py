@@ -28,7 +28,7 @@ class Holder:
         return len(self.held[place])
 
     async def _hold(self, place: str, most: int) -> None:
-        async with self.turns.of(place, most):
+        async with self.turns.hold_turn(place, most):
             self.held.setdefault(place, []).append(over := trio.Event())
             await over.wait()
 
@@ -69,7 +69,7 @@ async def test_a_login_that_gives_up_its_turn_leaves_no_entry() -> None:
         await holder.start("a", 1)
         for place in ("a", "nobody has been here"):
             with trio.move_on_after(0):
-                async with turns.of(place, 1):
+                async with turns.hold_turn(place, 1):
                     raise AssertionError
         assert len(turns) == 1
         await holder.go("a")

@@ -101,7 +101,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(owner, name, counting)
 
     counted(Plugins, "refresh")
-    counted(Peer, "_tick")
+    counted(Peer, "_tick_engine")
     monkeypatch.setattr("trouter.connections.standing.CHECK_S", 0.01)
     return counts
 
@@ -112,7 +112,7 @@ async def test_a_connection_inspected_by_a_task_is_freed_at_once(looks: Counter[
     before = len(of_the_router())
     async with connect(url, idle_timeout=0.8):
         there = looks["refresh"]
-        while looks["refresh"] < there + 2 or not looks["_tick"]:
+        while looks["refresh"] < there + 2 or not looks["_tick_engine"]:
             await trio.testing.wait_all_tasks_blocked()
         assert len(of_the_router()) > before
     while process.services.connections:

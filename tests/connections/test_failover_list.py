@@ -16,44 +16,44 @@ def listed(*hosts: str) -> list[dict[str, object]]:
 
 def test_each_endpoint_is_tried_twice_and_then_the_next_and_so_round() -> None:
     endpoints = FailoverList(FIRST)
-    endpoints.learn(listed("second", "third"))
+    endpoints.apply_server_list(listed("second", "third"))
     tried = []
     for _ in range(7):
         tried.append(endpoints.current.host)
-        endpoints.failed()
+        endpoints.note_failed()
     assert tried == ["first", "first", "second", "second", "third", "third", "first"]
 
 
 def test_an_endpoint_that_answered_has_its_two_tries_again() -> None:
     endpoints = FailoverList(FIRST)
-    endpoints.learn(listed("second"))
-    endpoints.failed()
-    endpoints.opened()
-    endpoints.failed()
+    endpoints.apply_server_list(listed("second"))
+    endpoints.note_failed()
+    endpoints.note_opened()
+    endpoints.note_failed()
     assert endpoints.current == FIRST
 
 
 def test_a_new_list_keeps_only_the_configured_endpoint_and_the_one_in_use() -> None:
     endpoints = FailoverList(FIRST)
-    endpoints.learn(listed("second", "third"))
+    endpoints.apply_server_list(listed("second", "third"))
     for _ in range(2):
-        endpoints.failed()
-    endpoints.learn(listed("fourth"))
+        endpoints.note_failed()
+    endpoints.apply_server_list(listed("fourth"))
     assert str(endpoints) == "amqp://second:5672, amqp://first:5672, amqp://fourth:5672"
 
 
 def test_an_empty_list_leaves_the_configured_endpoint() -> None:
     endpoints = FailoverList(FIRST)
-    endpoints.learn(listed("second"))
-    endpoints.learn([])
+    endpoints.apply_server_list(listed("second"))
+    endpoints.apply_server_list([])
     assert str(endpoints) == "amqp://first:5672"
 
 
 @pytest.mark.parametrize("nothing", [None, "second", 7, {"network-host": "second"}])
 def test_a_value_that_is_no_failover_list_changes_nothing(nothing: object) -> None:
     endpoints = FailoverList(FIRST)
-    endpoints.learn(listed("second"))
-    endpoints.learn(nothing)
+    endpoints.apply_server_list(listed("second"))
+    endpoints.apply_server_list(nothing)
     assert len(endpoints) == 2
 
 
@@ -80,17 +80,17 @@ def test_a_value_that_is_no_failover_list_changes_nothing(nothing: object) -> No
 )
 def test_entries_that_cannot_be_used_or_are_known_are_left_out(odd: object) -> None:
     endpoints = FailoverList(FIRST)
-    endpoints.learn([odd, *listed("second")])
+    endpoints.apply_server_list([odd, *listed("second")])
     assert str(endpoints) == "amqp://first:5672, amqp://second:5672"
 
 
 def test_a_list_without_end_is_cut() -> None:
     endpoints = FailoverList(FIRST)
-    endpoints.learn(listed(*(f"h{number}" for number in range(10_000))))
+    endpoints.apply_server_list(listed(*(f"h{number}" for number in range(10_000))))
     assert len(endpoints) == MAX_ALTERNATES + 1
 
 
 def test_ports_may_be_numbers_and_absent_and_hosts_ipv6() -> None:
     endpoints = FailoverList(FIRST)
-    endpoints.learn([{"network-host": "::1", "port": 5}, {"network-host": "h"}])
+    endpoints.apply_server_list([{"network-host": "::1", "port": 5}, {"network-host": "h"}])
     assert str(endpoints) == "amqp://first:5672, amqp://[::1]:5, amqp://h:5672"

@@ -66,7 +66,7 @@ async def test_our_own_close_is_why_a_dialled_connection_failed(outgoing: bool, 
 async def test_credentials_that_end_while_the_connection_ends_change_nothing() -> None:
     one = lifetime()
     one.end_connection(FIRST)
-    one.expire()
+    one.end_expired()
     assert one.farewell is FIRST
 
 

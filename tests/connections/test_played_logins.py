@@ -188,7 +188,7 @@ async def test_a_peer_waits_after_failures_of_its_host_and_keeps_its_time(mock_c
     async with play(text, {"mine": scripted}) as router:
         lockout = router.process.services.guard.lockout
         for _ in range(5):
-            lockout.judge("192.0.2.7", "alice", right=False)
+            lockout.judge_attempt("192.0.2.7", "alice", right=False)
         peer = router.accept()
         await peer.play(LOGIN)
         waited_s = 0.0

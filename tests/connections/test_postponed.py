@@ -42,8 +42,8 @@ async def test_an_outcome_that_is_delayed_comes_even_when_the_handshake_would_be
     await nursery.start(process.run)
     lockout, waits = process.services.guard.lockout, trio.Event()
     for _ in range(3):
-        mock_clock.jump(lockout.judge("127.0.0.1", "alice", right=False).wait_s or 0)
-    state = lockout.state(lockout.keys()[-1])
+        mock_clock.jump(lockout.judge_attempt("127.0.0.1", "alice", right=False).wait_s or 0)
+    state = lockout.state_of(lockout.keys()[-1])
     assert state is not None
     assert state[1] == LONGEST_S
     sleep = trio.sleep

@@ -43,7 +43,7 @@ class World:
 
     def connect(self, quotas: tuple[QuotaRule, ...], user: str = "alice", host: str = "h", **more: Any) -> MemoryClient:
         data: list[MemoryClient] = []
-        share = self.book.enter("c", "", quotas, user, host, lambda: data[0].written_bytes if data else 0)
+        share = self.book.count_connection("c", "", quotas, user, host, lambda: data[0].written_bytes if data else 0)
         client = self.router.connect(PeerTerms(gate=share if quotas else None, **more))
         data.append(client)
         if quotas:
@@ -67,7 +67,7 @@ class World:
 
 
 def enter(world: World, quotas: tuple[QuotaRule, ...]) -> Share:
-    return world.book.enter("c", "", quotas, "alice", "h", int)
+    return world.book.count_connection("c", "", quotas, "alice", "h", int)
 
 
 def may_open(book: Book, quotas: tuple[QuotaRule, ...], user: str, host: str) -> str:
@@ -288,7 +288,7 @@ def test_an_idle_link_does_not_keep_others_from_sending() -> None:
 
 
 def alarms(world: World) -> list[tuple[str, str, bool]]:
-    return [(alarm.rule.name(alarm.measure), alarm.who, alarm.raised) for alarm in world.alarms]
+    return [(alarm.rule.rule_id(alarm.measure), alarm.who, alarm.raised) for alarm in world.alarms]
 
 
 def test_an_alarm_is_raised_once_and_cleared_once() -> None:
@@ -296,14 +296,14 @@ def test_an_alarm_is_raised_once_and_cleared_once() -> None:
     flood = Flood(world, world.connect(rules(group="perUser: { maxMessagesPerSecond: 40 }")), "a", 400)
     world.pass_time(5)
     assert alarms(world) == [("v:g:perUser:maxMessagesPerSecond", "alice", True)]
-    assert list(world.book.raised("v")) == ["v:g:perUser:maxMessagesPerSecond alice"]
-    assert list(world.book.raised("w")) == []
+    assert list(world.book.alarms_of("v")) == ["v:g:perUser:maxMessagesPerSecond alice"]
+    assert list(world.book.alarms_of("w")) == []
     world.pass_time(5)
     assert flood.count == 400
     world.pass_time(CLEAR_S + 1)
     assert alarms(world)[1:] == [("v:g:perUser:maxMessagesPerSecond", "alice", False)]
     assert world.alarms[0].limit == 40
-    assert list(world.book.raised("v")) == []
+    assert list(world.book.alarms_of("v")) == []
 
 
 @pytest.mark.parametrize("limit", ["maxMessagesPerSecond: 40", "maxBytesPerSecond: 2000", "maxBufferedBytes: 1000"])
@@ -374,14 +374,14 @@ def test_links_and_addresses_are_counted_as_long_as_they_are() -> None:
     share = enter(world, rules("maxLinks: 4\n perUser: { maxAddresses: 2 }"))
     for link, address in (("1", "M0a"), ("2", "M0b"), ("3", "M0a")):
         assert may_attach(share, address) == ""
-        share.attached(link, address)
+        share.count_link(link, address)
     assert [may_attach(share, key) for key in ("M0c", "", "M0a", None)] == [*["v:perUser:maxAddresses"] * 2, "", ""]
-    share.attached("4", None)
+    share.count_link("4", None)
     assert may_attach(share, "M0a") == "v:maxLinks"
-    share.detached("1")
-    share.detached("1")
+    share.uncount_link("1")
+    share.uncount_link("1")
     assert may_attach(share, "M0c") == "v:perUser:maxAddresses"
-    share.detached("3")
+    share.uncount_link("3")
     assert may_attach(share, "M0c") == ""
 
 
@@ -435,7 +435,7 @@ def test_counts_are_those_of_a_reference(operations: list[tuple[str, int, int]])
     there: dict[int, tuple[str, Share, dict[int, str]]] = {}
     for number, (what, who, which) in enumerate(operations):
         if what == "connect" and who not in there:
-            share = book.enter("c", "", quotas, f"user-{who % 2}", "h", int)
+            share = book.count_connection("c", "", quotas, f"user-{who % 2}", "h", int)
             there[who] = (f"user-{who % 2}", share, {})
         elif what == "leave" and who in there:
             book.release_share(there.pop(who)[1])
@@ -448,13 +448,13 @@ def test_counts_are_those_of_a_reference(operations: list[tuple[str, int, int]])
             allowed = everything < 6 and len(mine) < 3 and not full
             assert (may_attach(share, address) == "") == allowed
             if allowed:
-                share.attached(number, address)
+                share.count_link(number, address)
                 links[number] = address
         elif what == "detach" and who in there and there[who][2]:
             _, share, links = there[who]
             link = next(iter(links))
             del links[link]
-            share.detached(link)
+            share.uncount_link(link)
         else:
             now[0] += which
             book.grant_waiting()

@@ -188,7 +188,7 @@ def test_a_session_without_a_link_has_no_task(limited: Limited) -> None:
         text = dumped.read_text(encoding="utf-8")
         dumped.unlink()
         assert text.count("  session channel=") == 501
-        assert "Sessions._serve" not in text
+        assert "Sessions._serve_inbox" not in text
 
 
 def test_only_the_user_with_the_most_memory_gets_no_credit_above_the_first_mark(limited: Limited) -> None:

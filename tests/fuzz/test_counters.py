@@ -114,7 +114,7 @@ class Served(trio.abc.Instrument):
         self._changed = trio.Event()
 
     def task_exited(self, task: trio.lowlevel.Task) -> None:
-        if task.name.endswith("Listener._serve"):
+        if task.name.endswith("Listener._serve_peer"):
             self.count += 1
             self._changed.set()
             self._changed = trio.Event()

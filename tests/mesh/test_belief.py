@@ -227,8 +227,8 @@ def test_every_one_of_several_shortest_ways_leads_to_a_router() -> None:
     links = {"R1": ("R2", "R3"), "R2": ("R1", "R4"), "R3": ("R1", "R5"), "R4": ("R2", "R6"), "R5": ("R3", "R6")}
     known = {router: dict.fromkeys(peers, 1) for router, peers in (links | {"R6": ("R4", "R5")}).items()}
     paths = Paths("R1", known)
-    assert [paths.leads(hop, "R6") for hop in ("R2", "R3")] == [True, True]
-    assert [paths.leads(hop, "R5") for hop in ("R2", "R3")] == [False, True]
+    assert [paths.may_come_from(hop, "R6") for hop in ("R2", "R3")] == [True, True]
+    assert [paths.may_come_from(hop, "R5") for hop in ("R2", "R3")] == [False, True]
 
 
 def test_the_way_of_a_router_that_counts_another_cost_leads_there() -> None:
@@ -236,7 +236,7 @@ def test_the_way_of_a_router_that_counts_another_cost_leads_there() -> None:
     links = {"R1": {"R2": 1, "R3": 1}, "R2": {"R1": 10, "R3": 1, "R4": 1}, "R3": {"R1": 1, "R2": 1}, "R4": {"R2": 1}}
     paths = Paths("R1", links)
     assert paths.next_hop["R4"] == "R2"
-    assert paths.leads("R3", "R4"), "R4 counts 1 + 10 over R2, and 1 + 1 + 1 over R3"
+    assert paths.may_come_from("R3", "R4"), "R4 counts 1 + 10 over R2, and 1 + 1 + 1 over R3"
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -255,12 +255,12 @@ def test_exactly_the_ends_of_shortest_ways_lead_to_a_router(seed: int) -> None:
     paths = Paths(me, {one: {other: graph.edges[one, other]["weight"] for other in graph[one]} for one in graph})
     for router in set(graph) - {me}:
         if router not in paths.next_hop:
-            assert not any(paths.leads(neighbour, router) for neighbour in graph)
+            assert not any(paths.may_come_from(neighbour, router) for neighbour in graph)
             continue
         ends = {way[1] for way in nx.all_shortest_paths(graph, me, router, weight="weight")}
         if nx.has_path(graph, router, me):
             ends |= {way[-2] for way in nx.all_shortest_paths(graph, router, me, weight="weight")}
-        assert {neighbour for neighbour in graph if neighbour != me and paths.leads(neighbour, router)} == ends
+        assert {neighbour for neighbour in graph if neighbour != me and paths.may_come_from(neighbour, router)} == ends
 
 
 def test_the_network_is_not_recomputed_for_lies(network: Network) -> None:

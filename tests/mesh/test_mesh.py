@@ -72,7 +72,7 @@ class Bench:
 
     def receive(self, *messages: Message | Newer, over: int = 1) -> None:
         for message in messages:
-            self.mesh.receive(message, over, self.now_s)
+            self.mesh.receive_message(message, over, self.now_s)
 
     def tick(self, seconds: int = 1) -> None:
         """Pass whole seconds, each with its tick."""

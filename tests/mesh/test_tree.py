@@ -69,8 +69,8 @@ def test_every_router_works_out_the_same(links: Links, data: st.DataObject) -> N
     cost, way = worked_off(links, root)
     behind = {router for router, stops in enumerate(way) if middle in [root, *stops[:-1]] and stops}
     tree = tree_of(links)
-    assert set(tree.grow(root, middle, False)) == behind
-    assert set(tree.grow(root, middle, True)) == behind
+    assert set(tree.compute_ways(root, middle, False)) == behind
+    assert set(tree.compute_ways(root, middle, True)) == behind
     assert list(tree.cost) == cost
     for router, stops in enumerate(way):
         if stops:
@@ -80,19 +80,19 @@ def test_every_router_works_out_the_same(links: Links, data: st.DataObject) -> N
 def test_a_long_way_of_dear_links_costs_their_sum() -> None:
     count, price = 2000, 2**31 - 1
     tree = tree_of([{number + 1: price} for number in range(count - 1)] + [{}])
-    assert tree.grow(0, 1, True)[-1] == count - 1
+    assert tree.compute_ways(0, 1, True)[-1] == count - 1
     assert tree.cost[count - 1] == (count - 1) * price
 
 
 def test_a_network_without_routers() -> None:
     with pytest.raises(IndexError):
-        Tree([0], [], []).grow(0, 0, True)
+        Tree([0], [], []).compute_ways(0, 0, True)
 
 
 @pytest.mark.parametrize(("root", "middle"), [(-1, 0), (0, -1), (2, 0), (0, 2)])
 def test_no_tree_grows_from_or_through_a_router_that_is_not_there(root: int, middle: int) -> None:
     with pytest.raises(IndexError):
-        tree_of([{1: 1}, {0: 1}]).grow(root, middle, True)
+        tree_of([{1: 1}, {0: 1}]).compute_ways(root, middle, True)
 
 
 @pytest.mark.parametrize(

@@ -254,7 +254,7 @@ def test_an_address_is_allowed_if_and_only_if_an_entry_matches_the_address(
         whole = "".join(user if part is None else part for part in parts)
         candidates += [entry, whole, whole + address, whole[:-1]]
     for candidate in candidates:
-        number = rules.find(candidate, user)
+        number = rules.find_entry(candidate, user)
         assert (number > 0) is allowed(entries, user, candidate), candidate
         assert number == 0 or allowed([entries[number - 1]], user, candidate)
 
@@ -312,7 +312,7 @@ def test_an_address_is_allowed_if_and_only_if_a_pattern_matches_the_address(
 ) -> None:
     written = ["/".join(pattern) for pattern in patterns]
     address = ".".join(tokens)
-    number = PatternRules(written).find(address, "")
+    number = PatternRules(written).find_entry(address, "")
     assert (number > 0) is (address != "" and any(matches(pattern, tokens) for pattern in patterns))
     assert number == 0 or matches(patterns[number - 1], tokens)
 
@@ -331,11 +331,11 @@ def test_the_user_in_a_pattern_is_text(rest: list[str], first: bool, user: str, 
     theirs = "/".join([other, *tokens] if first else [*tokens, other])
     if not matches(rest, tokens):
         return
-    assert rules.find(ours, user) == 1
+    assert rules.find_entry(ours, user) == 1
     own = (theirs + "/").startswith(user + "/") if first else ("/" + theirs).endswith("/" + user)
     if not own and "." not in theirs:
-        assert rules.find(theirs, user) == 0
-    assert rules.find(ours, "") == 0
+        assert rules.find_entry(theirs, user) == 0
+    assert rules.find_entry(ours, "") == 0
 
 
 @pytest.mark.parametrize("text", ["a/${user}/b", "a${user}", "${user}/${user}", "/${user}/a", "${user}/a/{user}"])
@@ -346,8 +346,8 @@ def test_a_pattern_that_cannot_be_decided_is_refused(text: str) -> None:
 
 def test_a_search_made_long_on_purpose_is_given_up_and_denied() -> None:
     patterns = ["/".join(["#", *["a/#"] * 12, f"b{number}"]) for number in range(20)]
-    assert PatternRules(patterns).find("/".join("a" * 2000), "") == UNDECIDED
-    assert PatternRules(patterns).find("/".join(["a"] * 20) + "/b7", "") == 8
+    assert PatternRules(patterns).find_entry("/".join("a" * 2000), "") == UNDECIDED
+    assert PatternRules(patterns).find_entry("/".join(["a"] * 20) + "/b7", "") == 8
     verdict = opened(group(f"sourcePattern: '{', '.join(patterns)}'")).may_receive("/".join("a" * 2000))
     assert (verdict.allowed, verdict.rule) == (False, "v:g:sourcePattern:undecided")
 

@@ -73,17 +73,19 @@ def test_when_all_connections_have_left_nothing_is_counted(acts: list[tuple[str,
         share = there.get(who)
         if act == "enter" and share is None:
             # all have one name, as clients that come to two listeners from one port
-            there[who] = book.enter("n", VHOSTS[which % 3], RULES[which % 4], f"u{who % 2}", "h", int, number)
+            there[who] = book.count_connection(
+                "n", VHOSTS[which % 3], RULES[which % 4], f"u{who % 2}", "h", int, number
+            )
         elif share is None:
             continue
         elif act == "move":
-            book.move(share, VHOSTS[which % 3], RULES[which % 4], int)
+            book.move_connection(share, VHOSTS[which % 3], RULES[which % 4], int)
         elif act == "attach":
-            share.attached(number, f"M0{which}" if which else None)
+            share.count_link(number, f"M0{which}" if which else None)
         elif act == "detach" and share.links:
             link = next(iter(share.links))
-            share.detached(link)
-            share.detached(link)
+            share.uncount_link(link)
+            share.uncount_link(link)
         elif act == "keep" and share.rules:
             share.add_held_bytes(which * 10)
         elif act == "send":
@@ -121,7 +123,7 @@ def test_a_quota_is_asked_without_being_used() -> None:
     limits = Quotas(max_connections_per_second=1, max_attaches_per_second=1, max_links=1)
     rules = (QuotaRule("v", "v", "", limits, enforced=True),)
     assert [book.quotas_at_open(rules, "u", "h").rule for _ in range(3)] == [""] * 3
-    share = book.enter("n", "", rules, "u", "h", int)
+    share = book.count_connection("n", "", rules, "u", "h", int)
     assert [share.quotas_at_attach("M0a", 0).rule for _ in range(3)] == [""] * 3
     book.note_answer(book.quotas_at_open(rules, "u", "h"))
     book.note_answer(share.quotas_at_attach("M0a", 0))
@@ -135,14 +137,14 @@ def test_a_quota_is_asked_without_being_used() -> None:
 
 def test_a_connection_that_moves_keeps_what_is_the_same() -> None:
     book = Book(lambda: 0.0, lambda: Budget(0), lambda _: None)
-    share = book.enter("n", "v", RULES[1], "u", "h", int)
-    share.attached("link", "M0a")
+    share = book.count_connection("n", "v", RULES[1], "u", "h", int)
+    share.count_link("link", "M0a")
     share.add_held_bytes(10)
-    book.move(share, "w", RULES[1], int)
+    book.move_connection(share, "w", RULES[1], int)
     (meter,) = share.meters
     assert (meter.links, meter.buffer.held, meter.connections) == (1, 10, 1)
     assert [len(book.connections_of(vhost)) for vhost in VHOSTS] == [0, 0, 1]
-    book.move(share, "w", RULES[2], int)
+    book.move_connection(share, "w", RULES[2], int)
     assert (share.links, share.kept) == ({}, 0)
     assert [each.connections for each in share.meters] == [1, 1]
 
@@ -153,10 +155,10 @@ def test_the_alarm_of_a_quota_that_is_no_longer_configured_ends_with_the_limit_t
     book = Book(lambda: now[0], lambda: Budget(0), alarms.append)
     before = (QuotaRule("v", "v", "", Quotas(max_links=1, max_addresses=5), enforced=True),)
     after = (QuotaRule("v", "v", "", Quotas(max_addresses=5), enforced=True),)
-    share = book.enter("n", "", before, "u", "h", int)
-    share.attached("link", "M0a")
+    share = book.count_connection("n", "", before, "u", "h", int)
+    share.count_link("link", "M0a")
     book.note_answer(share.quotas_at_attach("M0a", 0))
-    book.move(share, "", after, int)
+    book.move_connection(share, "", after, int)
     book.check_usage()
     assert [(alarm.raised, alarm.measure, alarm.limit) for alarm in alarms] == [
         (True, "max_links", 1),

@@ -19,7 +19,7 @@ ALL, USER, HOST = Reason.MAX_CONNECTIONS, Reason.MAX_CONNECTIONS_PER_USER, Reaso
 def counted(*connections: tuple[str, str]) -> VhostConnections:
     counts = VhostConnections()
     for number, (user, host) in enumerate(connections):
-        counts.enter(f"{host}:{number}", user, host)
+        counts.add_connection(f"{host}:{number}", user, host)
     return counts
 
 
@@ -61,7 +61,7 @@ def test_a_connection_that_left_leaves_room_and_no_trace() -> None:
 def test_users_that_come_and_go_leave_nothing_behind() -> None:
     counts = VhostConnections()
     for number in range(100_000):
-        counts.enter("name", f"user{number}", f"host{number}")
+        counts.add_connection("name", f"user{number}", f"host{number}")
         counts.remove_connection("name")
     assert (counts.by_user(), counts.by_host()) == ({}, {})
 
@@ -69,7 +69,7 @@ def test_users_that_come_and_go_leave_nothing_behind() -> None:
 def test_a_name_is_counted_once() -> None:
     counts = counted(("alice", "h"))
     with pytest.raises(ValueError, match="already"):
-        counts.enter("h:0", "bob", "other")
+        counts.add_connection("h:0", "bob", "other")
     assert counts.by_user() == {"alice": ["h:0"]}
     with pytest.raises(KeyError):
         counts.remove_connection("other:0")
@@ -83,7 +83,7 @@ def test_counts_equal_a_plain_count(steps: list[tuple[str, str, bool]]) -> None:
     for user, host, come in steps:
         if come or not there:
             name = str(next(names))
-            counts.enter(name, user, host)
+            counts.add_connection(name, user, host)
             there[name] = user, host
         else:
             gone = next(iter(there))

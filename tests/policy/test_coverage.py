@@ -54,7 +54,7 @@ NAMES: dict[str, tuple[tuple[str, ...], str | None]] = {
 @pytest.mark.parametrize("pattern", NAMES)
 def test_names_cover_a_pattern_with_every_separator_or_the_shortest_address_beside_them_is_told(pattern: str) -> None:
     entries, beside = NAMES[pattern]
-    assert rules(*entries).uncovered(pattern, "alice") == beside
+    assert rules(*entries).find_uncovered(pattern, "alice") == beside
 
 
 @pytest.mark.parametrize(
@@ -76,23 +76,23 @@ def test_names_cover_a_pattern_with_every_separator_or_the_shortest_address_besi
     ],
 )
 def test_a_pattern_covers_another_one(pattern: str, entry: str, covered: bool) -> None:
-    assert (rules(entry, patterns=True).uncovered(pattern, "bob") is None) is covered
+    assert (rules(entry, patterns=True).find_uncovered(pattern, "bob") is None) is covered
 
 
 def test_an_entry_with_the_users_name_covers_nothing_for_a_user_without_one() -> None:
-    assert rules("${user}*").uncovered("a", "") == "a"
-    assert rules("${user}.#", patterns=True).uncovered("a", "") == "a"
+    assert rules("${user}*").find_uncovered("a", "") == "a"
+    assert rules("${user}.#", patterns=True).find_uncovered("a", "") == "a"
 
 
 def test_a_users_name_is_text() -> None:
-    assert rules("x*", "${user}").uncovered("a.b", "*") == "a.b"
-    assert rules("${user}.#", patterns=True).uncovered("a.b", "#") == "a.b"
-    assert rules("${user}.#", patterns=True).uncovered("a.b.c", "a.b") == "a/b.c"
+    assert rules("x*", "${user}").find_uncovered("a.b", "*") == "a.b"
+    assert rules("${user}.#", patterns=True).find_uncovered("a.b", "#") == "a.b"
+    assert rules("${user}.#", patterns=True).find_uncovered("a.b.c", "a.b") == "a/b.c"
 
 
 def test_several_entries_together_cover_what_none_covers_alone() -> None:
-    assert rules("a", "a.*", "a/*").uncovered("a.#", "") is None
-    assert rules("a", "a.*.#", patterns=True).uncovered("a.#", "") is None
+    assert rules("a", "a.*", "a/*").find_uncovered("a.#", "") is None
+    assert rules("a", "a.*.#", patterns=True).find_uncovered("a.#", "") is None
 
 
 def invented(chance: random.Random, letters: str, count: int) -> str:
@@ -113,7 +113,7 @@ def test_what_is_covered_and_what_is_not_agrees_with_each_address(seed: int) -> 
         else:
             texts = [invented(chance, "a b ab", 3) + chance.choice(["", "*", ".*", "/*"]) for _ in range(3)]
             entries = rules(*texts, *chance.sample(["*", "${user}", "${user}.*", "a.${user}*", "a", "a*"], 1))
-        beside = entries.uncovered(pattern, user)
+        beside = entries.find_uncovered(pattern, user)
         missing = [address for address in taken(pattern) if not judge_address(entries, address, user)]
         told = f"{pattern} in {texts} for {user!r}: {beside} of {missing[:3]}"
         if beside is None:

@@ -68,7 +68,7 @@ def receiver() -> Attach:
 
 
 def checked(one: ConnectionPolicy) -> Callable[[str, str], None]:
-    check = one.check(of_tenant=False)
+    check = one.make_check(of_tenant=False)
     assert check is not None
     return check.notify
 

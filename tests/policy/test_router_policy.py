@@ -86,14 +86,18 @@ def admit(
 ) -> ConnectionPolicy:
     admission = made.judge_open(who).admission
     assert admission is not None
-    return made.admit(who, admission, cast("ConnectionView", connection or PolicedConnection()), stamps=stamps)
+    return made.admit_connection(
+        who, admission, cast("ConnectionView", connection or PolicedConnection()), stamps=stamps
+    )
 
 
 def deny(made: RouterPolicy, what: Judged, rule: str, **more: Any) -> None:
     """Record a denial of connection 1."""
-    one = made.admitted(1)
+    one = made.policy_of(1)
     assert one is not None
-    made._record.record(Verdict(False, rule, what, None, one.admission.vhost, one.admission.group, **more), one.request)
+    made._record.record_verdict(
+        Verdict(False, rule, what, None, one.admission.vhost, one.admission.group, **more), one.request
+    )
 
 
 def test_routers_have_room_that_clients_cannot_take() -> None:
@@ -196,16 +200,18 @@ def test_inter_router_and_outgoing_connections_are_exempt(role: str, outgoing: b
     bound = outgoing and role in {"normal", "route-container"}  # the vhost has no group $connector
     assert (pinned is None) == bound
     if exempt and pinned is not None:
-        made.admit(request(7, role=role, outgoing=outgoing), pinned, cast("ConnectionView", PolicedConnection()))
-        assert made.rights(7).level == "admin"
+        made.admit_connection(
+            request(7, role=role, outgoing=outgoing), pinned, cast("ConnectionView", PolicedConnection())
+        )
+        assert made.rights_of(7).level == "admin"
 
 
 def test_no_user_has_rights_unless_a_group_gives_them() -> None:
     made, _ = router_policy()
-    assert made.rights(0).level == "admin"
-    assert made.rights(99).level == "none"
+    assert made.rights_of(0).level == "admin"
+    assert made.rights_of(99).level == "none"
     made.replace_policy(compiled("policy { enableVhostPolicy: no }"))
-    assert made.rights(99).level == "admin"
+    assert made.rights_of(99).level == "admin"
 
 
 def test_a_connection_that_fails_to_follow_a_change_is_closed_and_the_others_are_judged() -> None:
@@ -230,7 +236,7 @@ def test_a_connection_that_fails_to_follow_a_change_is_closed_and_the_others_are
 
 def test_an_address_that_is_none_is_denied_by_a_rule_of_its_own() -> None:
     made, takes = router_policy()
-    check = admit(made, request(1)).check(of_tenant=False)
+    check = admit(made, request(1)).make_check(of_tenant=False)
     assert check is not None
     assert not check.allows(b"a" * 5000)
     check.notify(TARGET, "a" * 4096)
@@ -321,10 +327,10 @@ def test_a_denial_of_a_tenant_is_recorded_although_no_rule_reads_its_messages() 
     made, takes = router_policy("")
     enter(made, request(role="route-container"))
     takes.records.clear()
-    hold = made.admitted(1)
+    hold = made.policy_of(1)
     assert hold is not None
-    assert hold.check(of_tenant=False) is None
-    check = hold.check(of_tenant=True)
+    assert hold.make_check(of_tenant=False) is None
+    check = hold.make_check(of_tenant=True)
     assert check is not None
     assert not check.reads_messages
     check.notify(RESERVED, "_local/q")
@@ -344,13 +350,13 @@ def test_a_connection_without_a_vhost_has_the_rights_of_routers_under_a_policy(l
     made, _ = router_policy(POLICY.replace("defaultVhost:", f"defaultVhost: ,routerManagement: {level}", 1))
     router = request(7, role="inter-router")
     enter(made, router)
-    assert made.rights(7) == rights
+    assert made.rights_of(7) == rights
     assert made.may_send(7, "$management")
-    assert made.rights(8) == NOTHING
+    assert made.rights_of(8) == NOTHING
     assert not made.may_send(8, "x")
-    assert (made.rights(0), made.may_send(0, "x")) == (EVERYTHING, True)
+    assert (made.rights_of(0), made.may_send(0, "x")) == (EVERYTHING, True)
     made.replace_policy(compiled("policy { enableVhostPolicy: no }"))
-    assert (made.rights(7), made.rights(8), made.may_send(8, "x")) == (EVERYTHING, EVERYTHING, True)
+    assert (made.rights_of(7), made.rights_of(8), made.may_send(8, "x")) == (EVERYTHING, EVERYTHING, True)
 
 
 def test_a_connection_admitted_without_a_policy_is_judged_by_a_later_policy() -> None:
@@ -376,7 +382,7 @@ vhost { hostname: two, groups: { all: { users: *, remoteHosts: *, sources: a } }
 
 def slow(made: RouterPolicy, tenant: str) -> None:
     decision = Decision("1", "slow-tenant", tenant, 10**17, rate=5)
-    made._sanctions.put(Sanction(target_of(decision), decision, "admin", float("inf")))
+    made._sanctions.add_sanction(Sanction(target_of(decision), decision, "admin", float("inf")))
     made.apply_decision(target_of(decision))
 
 
@@ -412,8 +418,8 @@ def test_without_a_policy_a_name_that_was_proven_is_kept(
     more: dict[str, Any], own: bytes | None, stamp: bytes | None
 ) -> None:
     made, _ = router_policy("policy { enableVhostPolicy: no }")
-    stamping = admit(made, request(1, **more), stamps=True).check(of_tenant=False)
-    plain = admit(made, request(2, **more)).check(of_tenant=False)
+    stamping = admit(made, request(1, **more), stamps=True).make_check(of_tenant=False)
+    plain = admit(made, request(2, **more)).make_check(of_tenant=False)
     assert (None if plain is None else plain.user) == own
     assert (None if stamping is None else stamping.stamp) == stamp
     assert plain is None or plain.stamp is None

@@ -15,7 +15,7 @@ def decision(number: int = 0, action: str = "lock-user", subject: str = "mallory
 def standing(*decisions: Decision, until_s: float = 10.0, now_s: float = 0.0) -> Sanctions:
     sanctions = Sanctions(lambda: now_s)
     for each in decisions:
-        sanctions.put(Sanction(target_of(each), each, "audit", until_s))
+        sanctions.add_sanction(Sanction(target_of(each), each, "audit", until_s))
     return sanctions
 
 
@@ -47,22 +47,23 @@ def test_one_order_stands_for_one_subject_and_an_opposite_names_the_same() -> No
     sanctions = standing(
         decision(1, "slow-tenant", "acme", rate=5), decision(2, "slow-tenant", "acme", rate=7), decision(3)
     )
-    assert (len(sanctions), sanctions.rate("acme"), sanctions.rate("other"), sanctions.rate("")) == (2, 7, None, None)
-    assert sanctions.lift(target_of(decision(4, "restore-tenant", "acme"))) is not None
-    assert sanctions.lift(Target("slow-tenant", "acme")) is None
-    assert sanctions.rate("acme") is None
+    assert len(sanctions) == 2
+    assert [sanctions.rate_limit(tenant) for tenant in ("acme", "other", "")] == [7, None, None]
+    assert sanctions.lift_sanction(target_of(decision(4, "restore-tenant", "acme"))) is not None
+    assert sanctions.lift_sanction(Target("slow-tenant", "acme")) is None
+    assert sanctions.rate_limit("acme") is None
 
 
 def test_orders_are_over_when_their_time_has_come() -> None:
-    assert standing(decision(), now_s=9.9).over() == []
-    assert [sanction.decision for sanction in standing(decision(), now_s=10.0).over()] == [decision()]
+    assert standing(decision(), now_s=9.9).expired_sanctions() == []
+    assert [sanction.decision for sanction in standing(decision(), now_s=10.0).expired_sanctions()] == [decision()]
     assert (standing(decision()).next_s, standing().next_s) == (10.0, float("inf"))
 
 
 def test_so_many_ids_are_remembered() -> None:
     sanctions = standing()
     for number in range(MAX_SEEN + 1):
-        sanctions.remember(decision(number))
-    assert sanctions.seen(decision(0)) is False
-    assert sanctions.seen(decision(1)) is True
-    assert sanctions.seen(decision(1, subject="eve")) is None
+        sanctions.remember_decision(decision(number))
+    assert sanctions.was_carried_out(decision(0)) is False
+    assert sanctions.was_carried_out(decision(1)) is True
+    assert sanctions.was_carried_out(decision(1, subject="eve")) is None

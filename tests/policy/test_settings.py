@@ -97,7 +97,7 @@ def test_example_2_ten_connections_of_a_user() -> None:
     counts = VhostConnections()
     for number in range(10):
         assert counts.limits_reached(admission.limits, "alice", "h") == ()
-        counts.enter(str(number), "alice", "h")
+        counts.add_connection(str(number), "alice", "h")
     assert counts.limits_reached(admission.limits, "alice", "h2") == (Reason.MAX_CONNECTIONS_PER_USER,)
     assert counts.limits_reached(admission.limits, "bob", "h") == ()
     assert rules.entity.max_connections == 100

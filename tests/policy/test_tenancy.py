@@ -27,10 +27,10 @@ def test_a_hostname_means_one_of_the_users_tenants_or_none(
     hostname: str, own: tuple[str, ...], tenant: str | None
 ) -> None:
     if tenant is not None:
-        assert CLAIMED.name_for(hostname, "", own) == tenant
+        assert CLAIMED.tenant_name(hostname, "", own) == tenant
         return
     with pytest.raises(NoTenant) as refused:
-        CLAIMED.name_for(hostname, "", own)
+        CLAIMED.tenant_name(hostname, "", own)
     assert refused.value.error == TENANT_DENIED
 
 

@@ -361,7 +361,7 @@ def test_a_change_does_not_mix_up_users_and_hosts(per_user: int, per_host: int) 
     changed = vhost(f"maxConnectionsPerUser: {per_user}\n maxConnectionsPerHost: {per_host}")
     limits = opened(Policy.compile(entity, [changed], previous=before)).limits
     counts = VhostConnections()
-    counts.enter("1", "alice", "10.0.0.1")
+    counts.add_connection("1", "alice", "10.0.0.1")
     assert counts.limits_reached(limits, "bob", "10.0.0.1") == (
         (Reason.MAX_CONNECTIONS_PER_HOST,) if per_host == 1 else ()
     )

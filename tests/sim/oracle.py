@@ -63,4 +63,4 @@ def check(network: Known, listening: dict[str, set[str]]) -> None:
         from_origin = ways(graph, origin)
         for router, known in network.routers.items():
             expected = {end for end, stops in from_origin.items() if router == origin or router in stops}
-            assert known.paths.beyond(origin) == expected
+            assert known.paths.routers_beyond(origin) == expected

@@ -39,13 +39,15 @@ def every_way_costs_one(patch: Patch) -> None:
 
 def everybody_lies_behind_us(patch: Patch) -> None:
     """Ignore the valid origins."""
-    patch.setattr(Paths, "beyond", lambda self, origin: frozenset(self.next_hop))
+    patch.setattr(Paths, "routers_beyond", lambda self, origin: frozenset(self.next_hop))
 
 
 def no_router_lies_behind_this_one(patch: Patch) -> None:
     """Do not forward messages of other routers."""
-    beyond = Paths.beyond
-    patch.setattr(Paths, "beyond", lambda self, origin: beyond(self, origin) if origin == self._me else frozenset())
+    beyond = Paths.routers_beyond
+    patch.setattr(
+        Paths, "routers_beyond", lambda self, origin: beyond(self, origin) if origin == self._me else frozenset()
+    )
 
 
 def a_lost_question_is_not_asked_again(patch: Patch) -> None:
@@ -60,14 +62,14 @@ def a_restart_voids_nothing(patch: Patch) -> None:
     def keep(self: knowledge.Knowledge, node: MeshNode, now_s: float) -> None:
         node.older_in_a_row = 0
 
-    patch.setattr(knowledge.Knowledge, "restart", keep)
+    patch.setattr(knowledge.Knowledge, "restart_node", keep)
 
 
 def addresses_outlive_their_router(patch: Patch) -> None:
     def keep(self: knowledge.Knowledge, node: MeshNode) -> None:
         node.mobile_sequence = 0
 
-    patch.setattr(knowledge.Knowledge, "unmap", keep)
+    patch.setattr(knowledge.Knowledge, "delete_addresses", keep)
 
 
 def changes_of_links_are_not_counted(patch: Patch) -> None:

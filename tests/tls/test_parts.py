@@ -60,7 +60,7 @@ def test_a_subject_is_written_like_openssl_writes_it(tmp_path: Path, subject: st
 
 def test_a_peer_cannot_send_a_connector_from_tls_to_clear_text() -> None:
     failover = FailoverList(Endpoint("a", "5671", "amqps"))
-    failover.learn([{"network-host": "b", "scheme": "amqp"}, {"network-host": "c", "scheme": "amqps"}])
+    failover.apply_server_list([{"network-host": "b", "scheme": "amqp"}, {"network-host": "c", "scheme": "amqps"}])
     assert str(failover) == "amqps://a:5671, amqps://c:5671"
 
 
@@ -83,5 +83,5 @@ def test_credentials_go_only_to_the_configured_hosts(
     found = allowed_hosts(connector, has_certificate=has_certificate)
     assert found == allowed
     failover = FailoverList(Endpoint("a", "5672"))
-    failover.learn([{"network-host": "b"}, {"network-host": "d"}], found)
+    failover.apply_server_list([{"network-host": "b"}, {"network-host": "d"}], found)
     assert [host in str(failover) for host in ("//b:", "//d:")] == [found is None or "b" in found, found is None]

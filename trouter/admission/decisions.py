@@ -57,37 +57,37 @@ class Decisions:
         self._calendar = calendar
         self._now = now
         self._queue = queue
-        self._timer = queue.add(self._end_over)
+        self._timer = queue.add(self._end_expired)
 
     def carry_out(self, decision: Decision, by: str, limit: int) -> Rejected | None:
         """Carry a decision out; return why not, or None. At most ``limit`` sanctions are in force at a time."""
-        rejected = self._obey(decision, by, limit)
+        rejected = self._apply_decision(decision, by, limit)
         if rejected is not None:
             self._records.refused("CREATE", KIND, identity_of(target_of(decision)))
             log.warning("decision %.128r of user %.128r refused: %s", decision.id, by, rejected.reason)
         return rejected
 
-    def _obey(self, decision: Decision, by: str, limit: int) -> Rejected | None:
-        seen = self._sanctions.seen(decision)
+    def _apply_decision(self, decision: Decision, by: str, limit: int) -> Rejected | None:
+        seen = self._sanctions.was_carried_out(decision)
         if seen:
             return None
         if seen is None:
             return Rejected("another decision had this id", NOT_ALLOWED)
         target = target_of(decision)
         if decision.action in UNDOES:
-            self._end(target, f"{decision.action} by {decision.id}")
-            self._sanctions.remember(decision)
+            self._end_sanction(target, f"{decision.action} by {decision.id}")
+            self._sanctions.remember_decision(decision)
             return None
         lasts_s = decision.until_us / _MICROSECONDS - self._calendar()
         if lasts_s <= 0:
             return Rejected("until_us is in the past")
-        if self._sanctions.get(target) is None and len(self._sanctions) >= limit:
+        if self._sanctions.find_sanction(target) is None and len(self._sanctions) >= limit:
             return Rejected(f"{limit} decisions are in force already", FULL)
-        why = self._spared(decision)
+        why = self._unblockable_reason(decision)
         if why:
             return Rejected(why, NOT_ALLOWED)
-        self._sanctions.put(Sanction(target, decision, by, self._now() + lasts_s))
-        self._sanctions.remember(decision)
+        self._sanctions.add_sanction(Sanction(target, decision, by, self._now() + lasts_s))
+        self._sanctions.remember_decision(decision)
         self._queue.advance(self._timer, self._sanctions.next_s)
         log.warning(
             "decision %.128r of user %.128r: %s %.128r%s for %d s%s: %.256r",
@@ -105,7 +105,7 @@ class Decisions:
         self._flush()
         return None
 
-    def _spared(self, decision: Decision) -> str:
+    def _unblockable_reason(self, decision: Decision) -> str:
         """Return why a host cannot be blocked: it is no address, or many clients may share it; empty if it can."""
         if decision.action != BLOCK_HOST:
             return ""
@@ -117,12 +117,12 @@ class Decisions:
         spared = within((*rules.exempt, *rules.shared), decision.subject)
         return "the router does not block this host: it is in authLockoutExempt or handshakeExempt" if spared else ""
 
-    def _end(self, target: Target, why: str) -> None:
-        if self._lift(target, why):
+    def _end_sanction(self, target: Target, why: str) -> None:
+        if self._lift_sanction(target, why):
             self._records.done("DELETE", KIND, identity_of(target), {"why": why})
 
-    def _lift(self, target: Target, why: str) -> bool:
-        sanction = self._sanctions.lift(target)
+    def _lift_sanction(self, target: Target, why: str) -> bool:
+        sanction = self._sanctions.lift_sanction(target)
         if sanction is None:
             return False
         log.info("decision %.128r ends: %s", sanction.decision.id, clean(why))
@@ -130,10 +130,10 @@ class Decisions:
         self._flush()
         return True
 
-    def _end_over(self, _: float) -> float:
+    def _end_expired(self, _: float) -> float:
         """End the sanctions whose time is over; return when that of the next one is."""
-        for sanction in self._sanctions.over():
-            self._end(sanction.target, "its time is over")
+        for sanction in self._sanctions.expired_sanctions():
+            self._end_sanction(sanction.target, "its time is over")
         return self._sanctions.next_s
 
     # --- the entities of type decision
@@ -148,7 +148,7 @@ class Decisions:
 
     def facts(self, key: Target) -> DecisionFacts | None:
         """Return the decision on a target; None if it is no longer in force."""
-        sanction = self._sanctions.get(key)
+        sanction = self._sanctions.find_sanction(key)
         if sanction is None:
             return None
         decision = sanction.decision
@@ -166,7 +166,7 @@ class Decisions:
 
     def forgive(self, key: Target) -> bool:
         """End it now; return whether it was in force."""
-        return self._lift(key, "it was lifted")
+        return self._lift_sanction(key, "it was lifted")
 
 
 def identity_of(target: Target) -> str:

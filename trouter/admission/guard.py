@@ -38,7 +38,7 @@ class Guard:
         self.lockout = Lockout(now, blocks=self.sanctions.blocks_user)
         self.handshakes = Handshakes(now)
         self.turns = Turns()
-        #: Connections refused by ``turns_away``.
+        #: Connections refused by ``refuses_connection``.
         self.turned_away = 0
         self._now = now
         self._logged_at_s = float("-inf")
@@ -48,13 +48,13 @@ class Guard:
         """Apply the limits of the router entity from now on; counts are kept."""
         self.lockout.rules = lockout_rules(router)
         self.handshakes.rules = handshake_rules(router)
-        self.memory.configure(router.max_memory_bytes)
+        self.memory.set_limit(router.max_memory_bytes)
 
-    def blocks(self, host: str, role: str) -> str:
+    def blocking_reason(self, host: str, role: str) -> str:
         """Return why a host is blocked, empty if it is not; routers never are, or a decision could split a network."""
         return "a decision blocks the host" if role not in ROUTER_ROLES and self.sanctions.blocks_host(host) else ""
 
-    def turns_away(self, host: str, port: int, why: str) -> bool:
+    def refuses_connection(self, host: str, port: int, why: str) -> bool:
         """Return whether there is a reason ``why`` to refuse the connection, and log it."""
         if not why:
             return False
@@ -81,7 +81,7 @@ class Lockouts:
 
     def facts(self, key: Key) -> LockoutFacts | None:
         """Return the failed logins of one; None if it is forgotten."""
-        state = self._lockout.state(key)
+        state = self._lockout.state_of(key)
         return None if state is None else LockoutFacts(key.place, None if key.user is None else clean(key.user), *state)
 
     def identity(self, key: Key) -> str:
@@ -90,7 +90,7 @@ class Lockouts:
 
     def forgive(self, key: Key) -> bool:
         """Forget it, with its delay and lock; return whether it existed."""
-        forgiven = self._lockout.forgive(key)
+        forgiven = self._lockout.remove_entry(key)
         if forgiven:
             log.info("an operator cleared the failed logins of %s", self.identity(key))
         return forgiven

@@ -60,7 +60,7 @@ class Newcomer:
         self._asked_s: float | None = None
         self._waited_s = 0.0
 
-    def restart(self, now_s: float) -> None:
+    def restart_clock(self, now_s: float) -> None:
         """Let its time begin now: the TLS handshake had its own time limit."""
         self._came_s = now_s
 
@@ -102,7 +102,7 @@ class Handshakes:
         if not rules.arrivals_per_second or within(rules.exempt, host):
             return ""
         place = place_of(host)
-        if not self._bucket(place).take_tokens(1, self._now()):
+        if not self._bucket_of(place).take_tokens(1, self._now()):
             return f"more than acceptRatePerHost {rules.arrivals_per_second} a second from {place}"
         self._note_arrival(place)
         return ""
@@ -114,7 +114,7 @@ class Handshakes:
         """
         if self.rules.arrivals_per_second and not within(self.rules.exempt, host):
             place, now_s = place_of(host), self._now()
-            bucket = self._bucket(place)
+            bucket = self._bucket_of(place)
             bucket.owe_tokens(min(IN_VAIN, bucket.tokens(now_s) + self._burst), now_s)
             self._note_arrival(place)
 
@@ -122,7 +122,7 @@ class Handshakes:
     def _burst(self) -> int:
         return max(self.rules.arrivals_at_once, 1)
 
-    def _bucket(self, place: str) -> Bucket:
+    def _bucket_of(self, place: str) -> Bucket:
         """Return the connections that a place may open now, by the present rules."""
         rate, now_s = self.rules.arrivals_per_second, self._now()
         bucket = self._arrivals.get(place)
@@ -149,7 +149,7 @@ class Handshakes:
             return f"maxHandshakesPerHost {rules.max_by_place} from {place_of(host)}"
         return ""
 
-    def busy(self, host: str, role: str) -> bool:
+    def is_busy(self, host: str, role: str) -> bool:
         """Return whether ``host`` has a handshake under way, or all hosts together have ``FEW``."""
         kind = role in ROUTER_ROLES
         return self._counts[kind, ""] >= FEW or self._counts[kind, place_of(host)] > 0
@@ -163,9 +163,9 @@ class Handshakes:
                 self._counts[role in ROUTER_ROLES, place] += 1
         return newcomer
 
-    def watch(self, newcomer: Newcomer, connection: ConnectionView) -> None:
+    def watch_handshake(self, newcomer: Newcomer, connection: ConnectionView) -> None:
         """Abort ``connection``, which serves ``newcomer``, if it is too slow; its time begins now."""
-        newcomer.restart(self._now())
+        newcomer.restart_clock(self._now())
         if newcomer in self._newcomers:
             self._newcomers[newcomer] = connection
 

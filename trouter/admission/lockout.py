@@ -78,7 +78,7 @@ class _Entry:
         self.turn_s = 0.0
         self.locked_until_s = 0.0
 
-    def within(self, count: int, window_s: float, now_s: float) -> bool:
+    def failed_within(self, count: int, window_s: float, now_s: float) -> bool:
         """Return whether the last ``count`` failures are no older than ``window_s``."""
         return len(self.times) >= count and self.times[-count] > now_s - window_s
 
@@ -114,7 +114,7 @@ class Lockout:
         wait_s = 0.0 if key is None else self._turn_s(key)
         return 0.0 if self.rules.mode != "enforce" else wait_s
 
-    def judge(self, host: str, user: str, *, right: bool, waited_s: float = 0.0) -> AttemptResult:
+    def judge_attempt(self, host: str, user: str, *, right: bool, waited_s: float = 0.0) -> AttemptResult:
         """Return the verdict on an attempt from ``host`` whose password a plugin found ``right`` or not; count a
         failure.
 
@@ -126,7 +126,7 @@ class Lockout:
             return AttemptResult(blocked)
         enforced = rules.mode == "enforce"
         pair = Key(place_of(host), user) if user else None
-        locked = blocked or (pair is not None and enforced and self._locked(pair))
+        locked = blocked or (pair is not None and enforced and self._is_locked(pair))
         wait_s = 0.0 if pair is None else self._turn_s(pair, waited_s)
         if wait_s is None and enforced:
             return AttemptResult(locked, None)
@@ -135,10 +135,10 @@ class Lockout:
             if pair is not None:
                 self._entries.pop(pair, None)
         else:
-            began = self._failed(host, pair)
+            began = self._count_failure(host, pair)
         return AttemptResult(locked, wait_s, began) if enforced else AttemptResult(blocked, began=began)
 
-    def forgive(self, key: Key) -> bool:
+    def remove_entry(self, key: Key) -> bool:
         """Remove an entry; return whether there was one."""
         return self._entries.pop(key, None) is not None
 
@@ -146,7 +146,7 @@ class Lockout:
         """Return the keys of all entries, the one touched last at the end."""
         return list(self._entries)
 
-    def state(self, key: Key) -> tuple[int, float, float] | None:
+    def state_of(self, key: Key) -> tuple[int, float, float] | None:
         """Return the count of failures, the next delay, the rest of the lock, both in seconds; None for no entry."""
         entry = self._entries.get(key)
         if entry is None:
@@ -155,22 +155,22 @@ class Lockout:
         waits = entry.level and now_s - max(entry.times[-1], entry.turn_s) <= self.rules.delay_window_s
         return entry.total, self._pause_s(entry) if waits else 0.0, max(0.0, entry.locked_until_s - now_s)
 
-    def _failed(self, host: str, pair: Key | None) -> bool:
+    def _count_failure(self, host: str, pair: Key | None) -> bool:
         """Count a failure; return whether it begins a lock of the pair."""
         place = self._place_key(host)
         if pair is not None and pair in self._entries:  # a new entry of the place must not replace it
             self._entries.move_to_end(pair)
         if place is not None:
-            self._count(place)
+            self._count_for(place)
         if pair is None:
             return False
-        entry, now_s, rules = self._count(pair), self._now(), self.rules
-        if entry.locked_until_s > now_s or not entry.within(rules.lock_after, rules.lock_window_s, now_s):
+        entry, now_s, rules = self._count_for(pair), self._now(), self.rules
+        if entry.locked_until_s > now_s or not entry.failed_within(rules.lock_after, rules.lock_window_s, now_s):
             return False
         entry.locked_until_s = now_s + rules.lock_s
         return True
 
-    def _count(self, key: Key) -> _Entry:
+    def _count_for(self, key: Key) -> _Entry:
         entry, now_s, rules = self._entries.get(key), self._now(), self.rules
         if entry is None:
             entry = self._entries[key] = _Entry()
@@ -182,7 +182,7 @@ class Lockout:
         entry.times.append(now_s)
         del entry.times[: -max(rules.lock_after, rules.delay_after)]
         entry.total += 1
-        if entry.level or entry.within(rules.delay_after, rules.delay_window_s, now_s):
+        if entry.level or entry.failed_within(rules.delay_after, rules.delay_window_s, now_s):
             entry.level += 1
         return entry
 
@@ -205,7 +205,7 @@ class Lockout:
         longest_s: float = min(FIRST_WAIT_S * 2.0 ** min(entry.level - 1, 30), self.rules.longest_delay_s)
         return longest_s
 
-    def _locked(self, pair: Key) -> bool:
+    def _is_locked(self, pair: Key) -> bool:
         entry = self._entries.get(pair)
         return entry is not None and entry.locked_until_s > self._now()
 

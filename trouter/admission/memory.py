@@ -91,9 +91,9 @@ class MemoryWatch:
         self._closing: set[int] = set()
         #: Connections of operators that were admitted while no other client was.
         self._operators: set[int] = set()
-        self.configure(None)
+        self.set_limit(None)
 
-    def configure(self, limit: int | None) -> None:
+    def set_limit(self, limit: int | None) -> None:
         """Set the limit, in bytes; None for the memory of the machine or the container."""
         self._limit = limit or available_bytes()
         self._budget.limit = self._limit // MESSAGES_PART
@@ -102,7 +102,7 @@ class MemoryWatch:
     def limit(self) -> int:
         return self._limit
 
-    def totals(self) -> dict[str, int]:
+    def byte_totals(self) -> dict[str, int]:
         """Return the bytes of process and messages, and their limits."""
         budget = self._budget
         return {
@@ -123,14 +123,14 @@ class MemoryWatch:
         full = self._raised[REFUSE_AT] and not self._closing
         return f"{REFUSE_AT} percent of maxMemoryBytes {self._limit} are taken" if full else ""
 
-    def refuses(self, busy: bool) -> str:
+    def refusal_reason(self, busy: bool) -> str:
         """Return why a client may not connect, even if it should be an operator; empty if it may.
 
         ``busy`` says that its host has logins under way, or that there are many.
         """
         return self.refusal if busy or len(self._operators) >= OPERATORS else ""
 
-    def admits(self, number: int, *, operator: bool) -> bool:
+    def may_stay(self, number: int, *, operator: bool) -> bool:
         """Return whether a client that has logged in may stay: any client, or a few operators if others may not."""
         if not self.refusal:
             return True
@@ -139,12 +139,12 @@ class MemoryWatch:
             self._operators.add(number)
         return admitted
 
-    def check(self, connections: Collection[ConnectionView]) -> bool:
+    def check_memory(self, connections: Collection[ConnectionView]) -> bool:
         """Check the memory and take the measures; return whether any connection's credit has changed.
 
         To be called every ``CHECK_S`` seconds.
         """
-        resident, taken = self._measure()
+        resident, taken = self._measure_bytes()
         for mark, severity in _MARKS:
             percent = (resident if mark == STARVE_AT else taken) * 100 // self._limit
             raised = percent >= (mark - LATITUDE if self._raised[mark] else mark)
@@ -155,15 +155,15 @@ class MemoryWatch:
             if numbers:
                 numbers &= {each.number for each in connections}
         if not self._raised[STARVE_AT]:
-            return self._starve({})
+            return self._withhold_credit({})
         if self._raised[REFUSE_AT] and not self._closing:
-            self._close(connections, cost_bytes, MUCH_PART, taken - self._limit * (REFUSE_AT - LATITUDE) // 100)
+            self._close_largest(connections, cost_bytes, MUCH_PART, taken - self._limit * (REFUSE_AT - LATITUDE) // 100)
         elif self._raised[REFUSE_LINKS_AT] and not self._closing:
             excess_bytes = taken - self._limit * (REFUSE_LINKS_AT - LATITUDE) // 100
-            self._close(connections, standing_bytes, HOGS_PART, excess_bytes)
-        return self._starve(_largest(connections))
+            self._close_largest(connections, standing_bytes, HOGS_PART, excess_bytes)
+        return self._withhold_credit(_largest(connections))
 
-    def _measure(self) -> tuple[int, int]:
+    def _measure_bytes(self) -> tuple[int, int]:
         """Return the resident bytes, and those in use, after returning free memory if the limit is near."""
         resident = self._resident()
         if resident * 100 < self._limit * (STARVE_AT - LATITUDE):
@@ -176,7 +176,7 @@ class MemoryWatch:
             taken = self._used()
         return self._resident(), taken
 
-    def _starve(self, wanted: dict[int, ConnectionView]) -> bool:
+    def _withhold_credit(self, wanted: dict[int, ConnectionView]) -> bool:
         """Withhold credit from these connections only; return whether the set changed."""
         before, self._starved = self._starved, wanted
         for number, connection in before.items():
@@ -187,7 +187,7 @@ class MemoryWatch:
                 connection.suspend_credit(True)
         return before.keys() != wanted.keys()
 
-    def _close(
+    def _close_largest(
         self,
         connections: Collection[ConnectionView],
         cost_of: Callable[[Connection], int],

@@ -18,7 +18,7 @@ class QuotaClock:
         self._book = book
         self._checked_at_s = 0.0
 
-    def call(self) -> None:
+    def grant_and_check(self) -> None:
         """Grant credit, and check quotas once in ``CHECK_S``; to be called every ``TICK_S`` while quotas are in use."""
         self._book.grant_waiting()
         now_s = self._book.now()

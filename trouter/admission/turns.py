@@ -21,7 +21,7 @@ class Turns:
         return len(self._limiters)
 
     @asynccontextmanager
-    async def of(self, place: str, limit: int) -> AsyncIterator[None]:
+    async def hold_turn(self, place: str, limit: int) -> AsyncIterator[None]:
         """Hold one of the ``limit`` turns of ``place``; wait until one is free. An empty place has no limit."""
         if not place:
             yield

@@ -108,7 +108,7 @@ class Consumers:
 
     def sender(self, received: InsideMessage, terms: ConsumerTerms) -> str | None:
         """Return the user that sent a message; record a denial and return None if it may not or is unknown."""
-        held = self._policy.admitted(received.origin)
+        held = self._policy.policy_of(received.origin)
         request = None if held is None else held.request
         if (
             held is not None

@@ -80,9 +80,11 @@ def _checks(services: Services) -> Iterator[Periodic]:
         "memory",
         memory.CHECK_S,
         "compare the memory of the process with its limit, and take measures",
-        lambda: guard.memory.check(connections.values()),
+        lambda: guard.memory.check_memory(connections.values()),
     )
-    yield Periodic("quotas", quotas_s, "grant credit that rates withheld, check quotas", pacing.QuotaClock(quotas).call)
+    yield Periodic(
+        "quotas", quotas_s, "grant credit that rates withheld, check quotas", pacing.QuotaClock(quotas).grant_and_check
+    )
 
 
 def _looks_at_files(assembly: Assembly) -> Iterator[Periodic]:

@@ -37,7 +37,7 @@ class Running:
     def memory(self, by: str) -> list[dict[str, object]]:
         """Return rows of memory use in bytes: of the process, or of connections ``by`` connection, user or vhost."""
         if by == "process":
-            return [{**self._parts.guard.memory.totals()}]
+            return [{**self._parts.guard.memory.byte_totals()}]
         return shares(by, self._parts.connections.values())
 
     def vhost_statistics(self) -> Iterator[tuple[str, VhostFacts]]:
@@ -46,7 +46,7 @@ class Running:
 
     def rights(self, connection: int) -> Rights:
         """Return the rights in management of the user of a connection; connection 0 is the router itself."""
-        return self._parts.policy.rights(connection)
+        return self._parts.policy.rights_of(connection)
 
     def may_send(self, connection: int, address: str) -> bool:
         """Return whether the user of a connection may send to an address; connection 0 is the router itself."""
@@ -54,7 +54,7 @@ class Running:
 
     def uncovered(self, connection: int, pattern: str, direction: str) -> str | None:
         """Return an address that a link route would take and the connection's user may not use; None if none."""
-        return self._parts.policy.uncovered(connection, pattern, direction)
+        return self._parts.policy.find_uncovered(connection, pattern, direction)
 
     def denied(self, connection: int, what: str) -> None:
         """Record the denial of a management request, ``what``, of a connection's user."""

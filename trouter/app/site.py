@@ -92,7 +92,9 @@ class RouterSite:
     def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
         """Return whether a new connection is to be closed at once; ``full`` returns a reason or an empty string."""
         guard, host = self._services.guard, remote[0]
-        return guard.turns_away(*remote, guard.blocks(host, "normal") or guard.handshakes.too_fast(host) or full())
+        return guard.refuses_connection(
+            *remote, guard.blocking_reason(host, "normal") or guard.handshakes.too_fast(host) or full()
+        )
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
@@ -121,7 +123,7 @@ class RouterSite:
             gate = self._gates[entity.identity] = self._make_gate(entity)
             standing = {listener.entity.identity for listener in self._control.listeners.standing}
             self._gates = {identity: each for identity, each in self._gates.items() if identity in standing}
-        await gate.serve(sock, remote, below if isinstance(below, tuple) else None)
+        await gate.serve_socket(sock, remote, below if isinstance(below, tuple) else None)
 
     def exposition(self, tenant: str) -> bytes:
         """Return the text of /metrics, of the whole router or of ``tenant`` if that is not empty."""

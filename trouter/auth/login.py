@@ -188,7 +188,7 @@ class AcceptedLogin:
         """Wait as long as earlier failures from the host require, take the step, and return its answer."""
         host, lockout = self.facts.remote_host, self._guard.lockout
         while True:
-            async with self._guard.turns.of(lockout.busy_place(host), lockout.rules.delay_after):
+            async with self._guard.turns.hold_turn(lockout.busy_place(host), lockout.rules.delay_after):
                 wait_s = 0.0 if self._waited_s else lockout.wait_s(host)
                 if wait_s == 0:
                     return await step()
@@ -227,7 +227,9 @@ class AcceptedLogin:
             return answer
         if right and answer.user == self._proven:
             return answer
-        verdict = self._guard.lockout.judge(self.facts.remote_host, answer.user, right=right, waited_s=self._waited_s)
+        verdict = self._guard.lockout.judge_attempt(
+            self.facts.remote_host, answer.user, right=right, waited_s=self._waited_s
+        )
         if verdict.began:
             self._log_lock(answer.user)
         if verdict.wait_s is None:

@@ -310,7 +310,7 @@ class Topology:
         if generation != self._network.generation:
             found = {}
             for origin in sorted(mesh.routers):
-                for router in mesh.paths.beyond(origin):
+                for router in mesh.paths.routers_beyond(origin):
                     found.setdefault(router, []).append(origin)
             self._origins = (self._network.generation, found)
         return found

@@ -120,16 +120,16 @@ class Connector:
             while not self._stopped:
                 sock = None
                 with trio.CancelScope() as self._idle:
-                    sock = await self._dial()
+                    sock = await self._dial_endpoint()
                 if sock is not None:
-                    await self._serve(sock)
+                    await self._serve_socket(sock)
                 if not self._stopped:
                     with trio.CancelScope() as self._idle:
                         await trio.sleep(self._next_wait_s())
         finally:
             self.done.set()
 
-    async def _dial(self) -> socket.socket | None:
+    async def _dial_endpoint(self) -> socket.socket | None:
         endpoint = self._failover.current
         self._status = "CONNECTING"
         why = f"no answer within {DIAL_TIMEOUT_S:g} s"
@@ -147,25 +147,25 @@ class Connector:
 
     def _log_failure(self, endpoint: Endpoint, why: str) -> None:
         self._message = f"Connection to {endpoint.host}:{endpoint.port} failed: {why}"
-        self._failover.failed()
+        self._failover.note_failed()
         log.info("%s", self._message)
 
-    async def _serve(self, sock: socket.socket) -> None:
+    async def _serve_socket(self, sock: socket.socket) -> None:
         """Serve the connection; a bug of ours ends it, and the connector continues."""
         self._dialled = endpoint = self._failover.current
         try:
-            facts = self._facts(sock, endpoint)
+            facts = self._peer_facts(sock, endpoint)
         except OSError:  # the peer has gone
             sock.close()
-            self._failover.failed()
+            self._failover.note_failed()
             return
-        met = await self._secure(sock, facts, endpoint)
+        met = await self._secure_socket(sock, facts, endpoint)
         if met is None:
             sock.close()
             return
         facts, security = met
         lifetime = DialledLifetime(facts, awaits_router=self._settings.role in NO_ANSWER)
-        login = self._login(facts, lifetime, endpoint)
+        login = self._make_login(facts, lifetime, endpoint)
         self._peer = peer = Peer(sock, facts, security, self._settings, self._services, lifetime, login)
         try:
             async with trio.open_nursery() as nursery:
@@ -182,10 +182,10 @@ class Connector:
         if lifetime.serving.is_set():
             self._waited = 0
         else:
-            self._failover.failed()
+            self._failover.note_failed()
         self._message = self._failure_of(peer)
 
-    async def _secure(self, sock: socket.socket, facts: PeerFacts, endpoint: Endpoint) -> Met | None:
+    async def _secure_socket(self, sock: socket.socket, facts: PeerFacts, endpoint: Endpoint) -> Met | None:
         """Make the TLS handshake if configured; return None if it fails, which is logged, or the connector stops."""
         if not self.entity.ssl_profile:
             return facts, PLAINTEXT
@@ -199,7 +199,7 @@ class Connector:
             return None
         return None if self._stopped else met
 
-    def _login(self, facts: PeerFacts, lifetime: Lifetime, endpoint: Endpoint) -> DialledLogin:
+    def _make_login(self, facts: PeerFacts, lifetime: Lifetime, endpoint: Endpoint) -> DialledLogin:
         """Return the login of a connection to ``endpoint``, with the connector's credentials."""
         entity, password = self.entity, self.entity.sasl_password
         secret = "" if password is None else password.reveal()
@@ -215,20 +215,20 @@ class Connector:
         remote = peer.engine.remote_open
         if remote is not None and isinstance(remote.properties, dict):
             allowed = allowed_hosts(self.entity, has_certificate=self._has_certificate)
-            self._failover.learn(remote.properties.get("failover-server-list"), allowed)
+            self._failover.apply_server_list(remote.properties.get("failover-server-list"), allowed)
         with trio.move_on_after(HELLO_TIMEOUT_S) as patience:
             await lifetime.serving.wait()
         if patience.cancelled_caught:
-            lifetime.give_up(NO_ANSWER[self._settings.role])
+            lifetime.end_unusable(NO_ANSWER[self._settings.role])
             return
-        self._failover.opened()
+        self._failover.note_opened()
 
     def _next_wait_s(self) -> float:
         longest_s = FIRST_WAIT_S if len(self._failover) > 1 else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**self._waited)
         self._waited = min(self._waited + 1, 10)
         return longest_s * random.uniform(0.5, 1.0)
 
-    def _facts(self, sock: socket.socket, endpoint: Endpoint) -> PeerFacts:
+    def _peer_facts(self, sock: socket.socket, endpoint: Endpoint) -> PeerFacts:
         entity = self.entity
         address = sock.getpeername()[0]
         return PeerFacts(

@@ -66,16 +66,16 @@ class DialledLogin:
         """Answer one event of the login; return whether the router is logged in. LoginFailed."""
         try:
             if isinstance(event, SaslMechanismsOffered):
-                await self._begin(event.mechanisms)
+                await self._choose_mechanism(event.mechanisms)
             elif isinstance(event, SaslChallengeReceived):
-                await self._answer(event.challenge)
+                await self._answer_challenge(event.challenge)
             elif isinstance(event, SaslFinished):
-                return await self._finish(event.code, event.additional)
+                return await self._check_outcome(event.code, event.additional)
         except AuthenticationFailed as failed:
             raise LoginFailed(str(failed.description)) from failed
         return False
 
-    async def _begin(self, offered: tuple[str, ...]) -> None:
+    async def _choose_mechanism(self, offered: tuple[str, ...]) -> None:
         for mechanism in (*self._mechanisms, *self._of_plugins(offered)):
             if mechanism.name in offered:
                 self._chosen = mechanism
@@ -102,11 +102,11 @@ class DialledLogin:
         if exchange is not None:
             yield PluginMechanism(self._plugins, exchange, self._step_s)
 
-    async def _answer(self, challenge: bytes) -> None:
+    async def _answer_challenge(self, challenge: bytes) -> None:
         if self._chosen is not None:
             self.sasl.respond(await self._chosen.respond(challenge))
 
-    async def _finish(self, code: int, additional: bytes | None) -> bool:
+    async def _check_outcome(self, code: int, additional: bytes | None) -> bool:
         """Check the outcome; AuthenticationFailed if the peer is not the configured server."""
         if code != SASL_OK:
             self._lifetime.log_failure(f"amqp:unauthorized-access Authentication failed [mech={self.mechanism}]")

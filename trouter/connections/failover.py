@@ -34,18 +34,18 @@ class FailoverList:
     def __str__(self) -> str:
         return ", ".join(str(endpoint) for endpoint in self._endpoints)
 
-    def opened(self) -> None:
+    def note_opened(self) -> None:
         """Note that the current endpoint answered."""
         self._tries = 0
 
-    def failed(self) -> None:
+    def note_failed(self) -> None:
         """Note that the current endpoint failed; after the second time, move to the next."""
         self._tries += 1
         if self._tries >= TRIES_EACH:
             self._tries = 0
             self._endpoints.append(self._endpoints.pop(0))
 
-    def learn(self, listed: object, allowed: frozenset[str] | None = None) -> None:
+    def apply_server_list(self, listed: object, allowed: frozenset[str] | None = None) -> None:
         """Apply a peer's ``failover-server-list``; ignore it if it is no list; an empty one removes the alternates.
 
         ``allowed`` are the only hosts, in lower case, besides the configured one that it may name; None for any.

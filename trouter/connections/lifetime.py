@@ -57,7 +57,7 @@ class Lifetime:
         """Host and port of the peer."""
         return f"{self._facts.remote_host}:{self._facts.remote_port}"
 
-    def admit(self, until_s: float) -> None:
+    def note_opened(self, until_s: float) -> None:
         """Note that the opens are exchanged; the credentials end at ``until_s``, by trio's clock."""
         self.state = advance(self.state, PeerStep.ADMIT)
         self.opened_at_s = trio.current_time()
@@ -73,7 +73,7 @@ class Lifetime:
         self.farewell = error
         self.scope.cancel()
 
-    def expire(self) -> None:
+    def end_expired(self) -> None:
         """End the connection, because the peer's credentials are no longer valid."""
         if self.is_ending:
             return
@@ -82,7 +82,7 @@ class Lifetime:
         server_log.info("%s Connection from %s closed: credentials no longer valid", self.label, self.remote)
         self.scope.cancel()
 
-    def crash(self, error: Exception) -> None:
+    def end_after_bug(self, error: Exception) -> None:
         """End the connection because of a bug of ours; the peer gets no details."""
         error_log.error("%s internal error, connection dropped", self.label, exc_info=error)
         self.state = advance(self.state, PeerStep.END)
@@ -95,7 +95,7 @@ class Lifetime:
         if self._outgoing and error is not None:
             self.log_failure(f"{error.condition} {error.description or ''}".rstrip())
 
-    def give_up(self, why: str) -> None:
+    def end_unusable(self, why: str) -> None:
         """Close a dialled connection to a peer that is no router; its connector tries again later."""
         self.log_failure(why)
         self.end_connection(NO_ROUTER)
@@ -126,8 +126,8 @@ class DialledLifetime(Lifetime):
         #: Set once the connection is in use.
         self.serving = trio.Event()
 
-    def admit(self, until_s: float) -> None:
-        super().admit(until_s)
+    def note_opened(self, until_s: float) -> None:
+        super().note_opened(until_s)
         self.established.set()
         if not self._awaits_router:
             self.serving.set()

@@ -84,7 +84,7 @@ class Listener(AcceptingListener):
         for peer in list(self.peers):
             peer.force_close(error)
 
-    async def serve(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
+    async def serve_socket(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
         """Serve a connection that was accepted elsewhere until it ends; ``below`` describes the TLS there."""
         if not self._may_connect(sock, remote):
             return
@@ -93,7 +93,7 @@ class Listener(AcceptingListener):
         if below is not None:  # the octets come in clear from the end of TLS
             facts = replace(facts, encrypted=True, tls=below[0].tls, channel_bindings=below[0].channel_bindings)
             security = replace(below[1], channel=None, early=b"", began_s=None)
-        await self._serve(
+        await self._serve_peer(
             sock, facts, self._services.guard.handshakes.begin_handshake(remote[0], self.entity.role), security
         )
 
@@ -105,27 +105,27 @@ class Listener(AcceptingListener):
             self._refused_before = self.refused
             await trio.sleep(FLOOD_PAUSE_S)
 
-    def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
+    def admit_socket(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
         handshakes = self._services.guard.handshakes
-        if not self._may_connect(sock, address, self._full() or handshakes.too_fast(address[0])):
+        if not self._may_connect(sock, address, self._full_reason() or handshakes.too_fast(address[0])):
             return False
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         where = sock.getsockname()
         facts = self._facts_of(address)
         log.info("[C%d] Accepted connection to %s:%s from %s:%s", facts.connection_id, *where[:2], *address)
         newcomer = handshakes.begin_handshake(address[0], self.entity.role)
-        nursery.start_soon(self._serve, sock, facts, newcomer, None if self.entity.ssl_profile else PLAINTEXT)
+        nursery.start_soon(self._serve_peer, sock, facts, newcomer, None if self.entity.ssl_profile else PLAINTEXT)
         return True
 
     def _may_connect(self, sock: socket.socket, remote: tuple[str, int], why_not: str = "") -> bool:
         """Count the connection and return True, unless there is a reason to close it: ``why_not`` or another."""
         guard, role, host = self._services.guard, self.entity.role, remote[0]
-        short = guard.memory.refuses(guard.handshakes.busy(host, role))
-        why_not = short or guard.blocks(host, role) or why_not or guard.handshakes.too_many(host, role)
-        refused = guard.turns_away(*remote, why_not) or not self._services.policy.accept_socket(role, host)
+        short = guard.memory.refusal_reason(guard.handshakes.is_busy(host, role))
+        why_not = short or guard.blocking_reason(host, role) or why_not or guard.handshakes.too_many(host, role)
+        refused = guard.refuses_connection(*remote, why_not) or not self._services.policy.accept_socket(role, host)
         return self._count_accepted(sock, refused=refused)
 
-    def _full(self) -> str:
+    def _full_reason(self) -> str:
         """Return why there is no room for another connection, empty if there is."""
         most = self.entity.max_connections
         return f"maxConnections {most}" if most is not None and len(self.peers) + len(self._greeting) >= most else ""
@@ -140,17 +140,17 @@ class Listener(AcceptingListener):
             loopback=ipaddress.ip_address(remote[0].partition("%")[0]).is_loopback,
         )
 
-    async def _serve(
+    async def _serve_peer(
         self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer, security: SecurityLayer | None
     ) -> None:
         """Serve one peer until it ends; ``security`` None is detected first. A bug of ours ends only this peer."""
         handshakes = self._services.guard.handshakes
         peer: Peer | None = None
         try:
-            met = await self._secure(sock, facts) if security is None else (facts, security)
+            met = await self._secure_socket(sock, facts) if security is None else (facts, security)
             if met is not None:
                 peer = self._make_peer(sock, *met, newcomer)
-                handshakes.watch(newcomer, peer)
+                handshakes.watch_handshake(newcomer, peer)
                 del newcomer  # the peer forgets it at its open
                 self.peers.add(peer)
                 await serve(peer)
@@ -163,7 +163,7 @@ class Listener(AcceptingListener):
                 self.peers.discard(peer)
             self._services.policy.release_socket()
 
-    async def _secure(self, sock: socket.socket, facts: PeerFacts) -> Met | None:
+    async def _secure_socket(self, sock: socket.socket, facts: PeerFacts) -> Met | None:
         """Detect TLS and make its handshake; return None, with the socket closed, if that fails."""
         met: Met | None = None
         scope = trio.CancelScope()

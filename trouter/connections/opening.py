@@ -52,15 +52,15 @@ class OpenAdmission:
         self._login = login
         self._hostname = hostname
 
-    def admit(self, connection: ConnectionView) -> tuple[Tenant | None, ConnectionPolicy]:
+    def admit_connection(self, connection: ConnectionView) -> tuple[Tenant | None, ConnectionPolicy]:
         """Return the tenant and the policy of a connection that may open; OpenRefused.
 
         An invalid tenant is refused before the policy decides.
         """
-        policy, tenancy, request = self._services.policy, self._settings.tenancy, self._request()
+        policy, tenancy, request = self._services.policy, self._settings.tenancy, self._make_request()
         try:
             if tenancy is not None:
-                tenancy.check(self._hostname)
+                tenancy.check_hostname(self._hostname)
             verdict = policy.judge_open(request)
             admission = verdict.admission
             if admission is None:
@@ -73,14 +73,16 @@ class OpenAdmission:
         blocked = policy.judge_decisions(request, admission, name)
         if not blocked.allowed:
             raise OpenRefused(blocked.error or CONNECTION_DENIED)
-        if not request.outgoing and not self._services.guard.memory.admits(
+        if not request.outgoing and not self._services.guard.memory.may_stay(
             request.number, operator=is_operator(admission, self._facts, request.role)
         ):
             raise OpenRefused(SHORT_OF_MEMORY)
         tenant = self._services.hub.router.table.tenants.enter(name, request.number) if name else None
-        return tenant, policy.admit(request, admission, connection, name, stamps=self._settings.stamp_user_id)
+        return tenant, policy.admit_connection(
+            request, admission, connection, name, stamps=self._settings.stamp_user_id
+        )
 
-    def stays(self, tenant: str, vhost: str) -> bool:
+    def keeps_tenant(self, tenant: str, vhost: str) -> bool:
         """Return whether a connection of ``tenant``, if any, stays its own if the policy puts it into ``vhost``."""
         tenancy = self._settings.tenancy
         if tenancy is None:
@@ -93,9 +95,9 @@ class OpenAdmission:
     def _tenant_name(self, tenancy: Tenancy, vhost: str) -> str:
         login = self._login
         own = tenancy.tenants_of(login.user, login.tenant, self._facts, self._services.plugins)
-        return tenancy.name_for(self._hostname, vhost, own)
+        return tenancy.tenant_name(self._hostname, vhost, own)
 
-    def _request(self) -> OpenRequest:
+    def _make_request(self) -> OpenRequest:
         """Return the request for the policy; a client without a user is "anonymous"."""
         facts, login, settings = self._facts, self._login, self._settings
         return OpenRequest(

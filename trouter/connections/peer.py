@@ -96,18 +96,18 @@ class Peer:
 
     # --- its beginning and its end, called by ``serving``
 
-    def open(self, remote: Open) -> None:
+    def answer_open(self, remote: Open) -> None:
         """Admit the peer if the policy allows it, and register the connection with the router's parts."""
         settings, services, login, engine = self.settings, self.services, self.login, self.engine
         login.note_open()
         try:
-            self.membership = membership = self._admit(remote)
+            self.membership = membership = self._make_membership(remote)
         except OpenRefused as refused:
             engine.open()
             self.lifetime.end_connection(refused.error)  # and everything that came with the open is ignored
             return
         login.close()
-        self.lifetime.admit(login.expires_at_s)
+        self.lifetime.note_opened(login.expires_at_s)
         if settings.withholds_version and (login.mechanism or login.user):
             engine.adopt(settings.limits, settings.open(self.number))
         if not login.outgoing:
@@ -117,18 +117,18 @@ class Peer:
         services.connections.add(self)
         self.follow_log()
         if engine.tick_period_s:
-            self._timer = services.timers.add(self._tick, trio.current_time() + engine.tick_period_s)
+            self._timer = services.timers.add(self._tick_engine, trio.current_time() + engine.tick_period_s)
         core_log.info("%s", describe_open(self, remote))
         self.record.open(self, remote)
         membership.offer_uplink(self)
         if settings.role in (ROUTE_CONTAINER, "inter-router"):
             self.services.hub.router.container_came(self.as_container())
 
-    def _admit(self, remote: Open) -> Membership:
+    def _make_membership(self, remote: Open) -> Membership:
         """Return the part in the router of a connection whose peer sent ``remote`` and may open; OpenRefused."""
         settings, login = self.settings, self.login
         judge = OpenAdmission(self.facts, settings, self.services, login, remote.hostname)
-        tenant, policy = judge.admit(self)
+        tenant, policy = judge.admit_connection(self)
         components = settings.logged_components
         log = MessageLog(components, partial(_log_message, self.lifetime.label)) if components else None
         return Membership(
@@ -155,7 +155,7 @@ class Peer:
             self.lifetime.note_close(event.error)
         self.engine.close()
 
-    def _tick(self, now_s: float) -> float:
+    def _tick_engine(self, now_s: float) -> float:
         """Send a heartbeat if one is due, and end the connection if it exceeded its idle time-out."""
         engine = self.engine
         engine.tick(now_s)
@@ -169,7 +169,7 @@ class Peer:
         self.lifetime.scope.cancel()
         return NEVER
 
-    def release(self) -> None:
+    def release_all(self) -> None:
         """Undo what made the connection, in the inverse order; not async, so that no cancellation can skip it."""
         services, number = self.services, self.number
         self.stream.stop()
@@ -290,7 +290,7 @@ class Peer:
         if membership is None or remote is None or self.lifetime.is_ending or self.engine.finished:
             return  # it is ending
         tenant = "" if membership.tenant is None else membership.tenant.name
-        if not OpenAdmission(self.facts, self.settings, self.services, self.login, remote.hostname).stays(
+        if not OpenAdmission(self.facts, self.settings, self.services, self.login, remote.hostname).keeps_tenant(
             tenant, vhost
         ):
             self.lifetime.end_connection(TENANT_CHANGED)
@@ -307,7 +307,7 @@ class Peer:
 
     def check_standing(self) -> None:
         if not self.login.is_good() and not self.closing and not self.engine.finished:
-            self.lifetime.expire()
+            self.lifetime.end_expired()
 
     def as_container(self) -> Container:
         assert self.membership is not None  # noqa: S101 - only open connections are asked

@@ -55,7 +55,7 @@ class Connections(Mapping[int, ConnectionView]):
             looked += 1
             connection = self._open.get(number)
             if connection is not None:
-                self._note(number, connection.engine, now_s)
+                self._note_count(number, connection.engine, now_s)
         if looked < PORTION:
             self._round = iter(list(self._open))
 
@@ -63,11 +63,11 @@ class Connections(Mapping[int, ConnectionView]):
         """Return the seconds since the last delivery, to about a second; None before the first."""
         connection = self._open.get(number)
         if connection is not None:
-            self._note(number, connection.engine, now_s)
+            self._note_count(number, connection.engine, now_s)
         moved_at_s = self._moved.get(number, (0.0, 0))[0]
         return now_s - moved_at_s if moved_at_s else None
 
-    def _note(self, number: int, engine: Connection, now_s: float) -> None:
+    def _note_count(self, number: int, engine: Connection, now_s: float) -> None:
         count = deliveries(engine)
         moved_at_s, before = self._moved.get(number, (0.0, 0))
         if count != before:  # fewer: a link has ended, with its count

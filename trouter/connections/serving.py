@@ -46,15 +46,15 @@ async def serve(peer: Peer) -> None:
             if peer.membership is not None:
                 await peer.membership.lose_links_in_turns(peer)
             if not stream.gone:
-                await stream.linger()
+                await stream.close_after_reading()
             nursery.cancel_scope.cancel()
     finally:
-        peer.release()
+        peer.release_all()
 
 
 def _expire(peer: Peer) -> None:
     if not peer.engine.finished:
-        peer.lifetime.expire()
+        peer.lifetime.end_expired()
 
 
 async def _receive_early(peer: Peer, nursery: trio.Nursery) -> None:
@@ -92,7 +92,7 @@ async def _handle_events(peer: Peer, nursery: trio.Nursery) -> None:
 async def _handle(peer: Peer, event: Event, nursery: trio.Nursery) -> None:
     membership = peer.membership
     if isinstance(event, ConnectionOpened):
-        peer.open(event.open)
+        peer.answer_open(event.open)
     elif isinstance(event, ConnectionClosed):
         peer.note_close(event)
     elif membership is None:
@@ -129,6 +129,6 @@ def _note_detach(peer: Peer, event: LinkDetached, membership: Membership) -> Non
     trunk = membership.trunk
     if peer.outgoing and trunk is not None and trunk.is_control(event.link.sink):
         why = "for no reason" if event.error is None else f"{event.error.condition} {event.error.description or ''}"
-        peer.lifetime.give_up(
+        peer.lifetime.end_unusable(
             f"the peer refuses links between routers ({why.rstrip()}): is its listener's role inter-router?"
         )

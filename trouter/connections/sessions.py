@@ -102,7 +102,7 @@ class Sessions:
         connection.oversize_error = policy.oversize_error
         policy.count_sessions(0, connection.open_bytes)
         #: The terms of links that are attached from now on.
-        self.terms = self._under(terms, policy)
+        self.terms = self._with_policy_terms(terms, policy)
 
     def _set_terms(self, terms: PeerTerms) -> None:
         self.terms = terms
@@ -120,7 +120,7 @@ class Sessions:
     def suspend_credit(self, suspended: bool) -> None:
         """Withhold the peer's credit, or grant again what is owed."""
         self._suspended = suspended
-        self._set_terms(self._under(self.terms, self._policy))
+        self._set_terms(self._with_policy_terms(self.terms, self._policy))
         for session in self._connection.sessions():
             for link in session.all_links():
                 sink = link.sink
@@ -128,24 +128,24 @@ class Sessions:
                 if isinstance(sink, IncomingEndpoint) and not (sink.trunk is not None and sink.trunk.is_control(sink)):
                     update_gate(sink, self.terms)
 
-    def _under(self, terms: PeerTerms, policy: ConnectionPolicy) -> PeerTerms:
+    def _with_policy_terms(self, terms: PeerTerms, policy: ConnectionPolicy) -> PeerTerms:
         """Return the terms with those of the policy."""
         gate: Gate | None = policy.share if policy.share is not None and policy.share.paces else None
         gate = NO_CREDIT if self._suspended else gate
-        check = policy.check(of_tenant=terms.tenant is not None)
+        check = policy.make_check(of_tenant=terms.tenant is not None)
         return replace(
-            terms, check=check, max_message_bytes=policy.max_message_bytes, gate=gate, tap=policy.tap(terms.log)
+            terms, check=check, max_message_bytes=policy.max_message_bytes, gate=gate, tap=policy.make_tap(terms.log)
         )
 
     def apply_policy(self) -> None:
         """Apply the changed policy: detach the links that it no longer allows, and update the others."""
         policy, router = self._policy, self._hub.router
         self._connection.oversize_error = policy.oversize_error
-        self._set_terms(self._under(self.terms, policy))
+        self._set_terms(self._with_policy_terms(self.terms, policy))
         policy.count_sessions(self._of_peer, self._connection.open_bytes)
         kept = {True: 0, False: 0}
         for session in self._connection.sessions():
-            session.count_in(self._shares())
+            session.count_in(self._byte_budgets())
         for link in [link for session in self._connection.sessions() for link in session.all_links()]:
             sink, attach = link.sink, link.remote_attach
             if getattr(sink, "identity", 0) not in router.links or attach is None:
@@ -153,20 +153,20 @@ class Sessions:
             own = router.is_own(link)
             error = None if own else policy.may_attach(attach, partial(kept.__getitem__, link.incoming))
             if error is not None:
-                self._uncount(link)
+                self._uncount_link(link)
                 router.detach(link, True, error)
                 self._log_end(link, "detached by policy", False)
                 self._records.gone(router, link, "policy", closed=True, condition=error.condition)
                 continue
             kept[link.incoming] += not own
             if not own and policy.share is not None and sink not in policy.share.links:
-                policy.share.attached(sink, self._address_key(attach) or getattr(sink.entry, "key", None))
+                policy.share.count_link(sink, self._address_key(attach) or getattr(sink.entry, "key", None))
             if isinstance(sink, IncomingEndpoint):
                 update_terms(
                     sink, self.terms, self.terms.max_message_bytes or self._connection.limits.max_message_bytes
                 )
 
-    def _shares(self) -> list[Budget] | None:
+    def _byte_budgets(self) -> list[Budget] | None:
         """Return the budgets, besides the router's, that count the bytes held of its messages."""
         share = self._policy.share
         return [*share.buffers] or None if share is not None else None  # type: ignore[list-item]  # made as budgets
@@ -183,14 +183,14 @@ class Sessions:
             self._hub.router.table.parse(text, tenant=self.terms.tenant).key if isinstance(text, str) and text else None
         )
 
-    def _uncount(self, link: Link) -> None:
+    def _uncount_link(self, link: Link) -> None:
         """Stop counting a link that has ended; a second call does nothing."""
         self._routed.pop(getattr(link.sink, "identity", 0), None)
         share = self._policy.share
         if share is not None:
             if isinstance(link.sink, IncomingEndpoint):
                 share.end_sending(link.sink.account)
-            share.detached(link.sink)
+            share.uncount_link(link.sink)
 
     @property
     def _of_peer(self) -> int:
@@ -222,7 +222,7 @@ class Sessions:
             session.end(error)
             return
         self._begun[session] = session
-        session.count_in(self._shares())
+        session.count_in(self._byte_budgets())
         if ours:
             self._own[session] = None
             self._hub.router.session_begun(session)
@@ -253,13 +253,13 @@ class Sessions:
         if session is None:
             return
         if self._uplinks is None:
-            self._answer(event, LookupResult.MESSAGES)
+            self._answer_event(event, LookupResult.MESSAGES)
             return
         inbox = self._inboxes.get(session)
         if inbox is None:
             inbox, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](BACKLOG)
             self._inboxes[session] = inbox
-            nursery.start_soon(self._serve, session, receiver)
+            nursery.start_soon(self._serve_inbox, session, receiver)
         try:
             inbox.send_nowait(event)
         except trio.WouldBlock:
@@ -276,7 +276,7 @@ class Sessions:
         """Lose every link, because the connection has ended; a second call does nothing."""
         self._hub.router.container_gone(self.terms.connection_number, self._lifetime.peer_error)
         for session in self._connection.sessions():
-            self._lose(session)
+            self._lose_session(session)
 
     async def lose_links_in_turns(self) -> None:
         """Lose every link, and then every session, with turns for other connections in between."""
@@ -287,7 +287,7 @@ class Sessions:
         while standing:
             session = standing.pop()
             lost += 1 + len(session.links_by_handle)
-            self._lose(session)
+            self._lose_session(session)
             if lost >= LOST_AT_ONCE:
                 lost = 0
                 self._hub.flush()
@@ -296,17 +296,19 @@ class Sessions:
         while self._connection.forget_sessions(LOST_AT_ONCE):
             await trio.lowlevel.checkpoint()
 
-    async def _serve(self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> None:
+    async def _serve_inbox(
+        self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]
+    ) -> None:
         """Answer the events in the inbox, those of one read together, and return once it is empty."""
         while events := _taken(inbox):
-            found = await self._look_up(session, events)
+            found = await self._look_up_addresses(session, events)
             for event in events:
-                self._answer(event, found.get(event.link, LookupResult.MESSAGES))
+                self._answer_event(event, found.get(event.link, LookupResult.MESSAGES))
             self._hub.flush()
             await trio.lowlevel.checkpoint()
         del self._inboxes[session]
 
-    async def _look_up(
+    async def _look_up_addresses(
         self, session: Session, events: Sequence[LinkAttached | LinkDetached]
     ) -> Mapping[Link, LookupResult]:
         """Return what the interior router says about the addresses of new links; nothing if it is not asked."""
@@ -314,17 +316,17 @@ class Sessions:
         links = [link for link in attached if session.mapped and link.state in UNANSWERED]
         return {} if self._uplinks is None else await self._uplinks.find(links, self.terms)
 
-    def _answer(self, event: LinkAttached | LinkDetached, found: LookupResult) -> None:
+    def _answer_event(self, event: LinkAttached | LinkDetached, found: LookupResult) -> None:
         session = event.link.session
         assert isinstance(session, Session)  # noqa: S101 - every link of a connection is on one of ours
         if not session.mapped:
             return
         if isinstance(event, LinkAttached):
-            self._attach(event, found)
+            self._answer_attach(event, found)
         else:
-            self._detach(event)
+            self._answer_detach(event)
 
-    def _attach(self, event: LinkAttached, found: LookupResult) -> None:
+    def _answer_attach(self, event: LinkAttached, found: LookupResult) -> None:
         link = event.link
         if link.state not in UNANSWERED:  # the peer answered our attach, perhaps after we ended the link
             self._hub.router.answered(link)
@@ -338,8 +340,8 @@ class Sessions:
         if (share := policy.share) is not None:
             key = self._address_key(event.attach)
             quotas = share.quotas_at_attach(key, link.kept_bytes)
-        others = partial(self._count, link.incoming)
-        error = policy.may_attach(event.attach, others, full=self._full(), quotas=quotas)
+        others = partial(self._count_links, link.incoming)
+        error = policy.may_attach(event.attach, others, full=self._full_rule(), quotas=quotas)
         if error is None and found is LookupResult.NOWHERE:
             error = NO_ROUTE
         if error is None:
@@ -349,7 +351,7 @@ class Sessions:
             link.refuse(error)
         sink = link.sink
         if policy.share is not None and isinstance(sink, Endpoint):
-            policy.share.attached(sink, key or getattr(sink.entry, "key", None))
+            policy.share.count_link(sink, key or getattr(sink.entry, "key", None))
         if identity := getattr(sink, "identity", 0):
             self._routed[identity] = None
         if isinstance(sink, Endpoint):
@@ -358,7 +360,7 @@ class Sessions:
             write = partial(_log_attach, f"{self._lifetime.label} Link refused", link.incoming, _describe(event.attach))
             self._repeats.happened((self._lifetime.label, "attach"), SINGLY, write)
 
-    def _full(self) -> str:
+    def _full_rule(self) -> str:
         """Return the rule by which the peer may attach no more links; empty if it may."""
         count = len(self._routed)
         if count >= self._max_links:
@@ -371,7 +373,7 @@ class Sessions:
         _log_attach(f"{self._lifetime.label}[L{identity}] Link attached", link.incoming, _describe(attach))
         self._records.attached(link, attach)
 
-    def _count(self, incoming: bool) -> int:
+    def _count_links(self, incoming: bool) -> int:
         """Return the number of the peer's links in one direction."""
         router = self._hub.router
         links = (link for session in self._connection.sessions() for link in session.all_links())
@@ -380,14 +382,14 @@ class Sessions:
             for link in links
         )
 
-    def _detach(self, event: LinkDetached) -> None:
+    def _answer_detach(self, event: LinkDetached) -> None:
         link = event.link
         # The peer answers a detach of ours. The answer to a fault's may come before the event of the fault.
         if link.state is LinkState.END and event.fault is None:
             self._hub.router.detach(link, event.closed, remote_error=event.error)
             return
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
-        self._uncount(link)
+        self._uncount_link(link)
         self._hub.router.detach(link, event.closed, remote_error=_heard(event))
         self._log_end(link, "detached", blocked, describe_error(_heard(event)))
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
@@ -395,12 +397,12 @@ class Sessions:
     def note_ended(self, link: Link, reason: DetachReason) -> None:
         """Detach a link of the connection that the router ends by itself."""
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
-        self._uncount(link)
+        self._uncount_link(link)
         self._log_end(link, "detached by the router", blocked, describe_error(reason.error))
         condition = None if reason.error is None else reason.error.condition
         self._records.gone(self._hub.router, link, "routed", closed=reason.closed, condition=condition)
 
-    def _lose(self, session: Session) -> None:
+    def _lose_session(self, session: Session) -> None:
         """Lose a session with its connection, and note what the peer had on it; a second call does nothing."""
         known = self._connection.sessions_by_remote_channel
         if self._begun.pop(session, None) is not None and session.remote_channel in known:
@@ -415,7 +417,7 @@ class Sessions:
         held = [link for link in session.all_links() if getattr(link.sink, "identity", 0) in router.links]
         blocked = [router.zero_credit_s(link) > BLOCKED_AFTER_S for link in held]
         for link in held:
-            self._uncount(link)
+            self._uncount_link(link)
         router.lose_session(session, error)
         condition = None if error is None else error.condition
         for link, was_blocked in zip(held, blocked, strict=True):

@@ -30,11 +30,11 @@ class LoginChecks:
         if await trio.to_thread.run_sync(plugins.refresh, limiter=self._waiter, abandon_on_cancel=True):
             plugins.forget_offers()
         for checked, number in enumerate(connections, 1):
-            self._check(number)
+            self._check_connection(number)
             if checked % PORTION == 0:
                 await trio.lowlevel.checkpoint()
 
-    def _check(self, number: int) -> None:
+    def _check_connection(self, number: int) -> None:
         """Check one connection, apart from the loop, whose local variables would keep it alive."""
         connection = self._connections.get(number)
         if connection is not None:

@@ -73,7 +73,7 @@ class Stream:
 
     def receive_early(self, early: bytes) -> bool:
         """Process bytes read for detection or behind the TLS handshake; return whether there are any."""
-        data = early if self._channel is None else self._decrypted(b"")
+        data = early if self._channel is None else self._decrypt_bytes(b"")
         if data:
             self._record.show_input(data)
             self._engine.receive_data(data)
@@ -81,22 +81,22 @@ class Stream:
 
     async def wait_for_events(self) -> None:
         """Let the poller read until there is an event for the peer's task, or the end."""
-        self._watch(READABLE)
-        await self._wait()
+        self._watch_socket(READABLE)
+        await self._wait_for_wake()
 
     async def wait_for_room(self) -> None:
         """Wait for room in the output: a peer that does not read our answers is not read either."""
         while self._blocked and len(self._engine.out) > self._max_bytes:
-            await self._wait()
+            await self._wait_for_wake()
 
     @contextmanager
     def noticing_absence(self) -> Iterator[None]:
         """Pause reading within the context, but notice when the peer hangs up."""
-        self._watch(HUNG_UP)
+        self._watch_socket(HUNG_UP)
         try:
             yield
         finally:
-            self._watch(0)
+            self._watch_socket(0)
 
     def on_readable(self) -> None:
         """Read once and process the input; events stop the reading until they are handled."""
@@ -112,7 +112,7 @@ class Stream:
             self.lose_peer(CLOSED_BY_PEER)
             return
         if self._channel is not None:
-            data = self._decrypted(data)
+            data = self._decrypt_bytes(data)
             if not data:
                 return
         record.bytes_in += len(data)
@@ -120,8 +120,8 @@ class Stream:
             record.show_input(data)
         engine.receive_data(data)
         if engine.events or len(engine.out) > self._max_bytes:
-            self._watch(0)
-            self._wake()
+            self._watch_socket(0)
+            self._wake_waiting()
 
     def on_events(self, events: int) -> None:
         """Write, read, or end the connection, because the peer hung up while it was not read."""
@@ -132,7 +132,7 @@ class Stream:
         elif self._watched == HUNG_UP and events & ~WRITABLE:
             self.abort(CLOSED_BY_PEER)
 
-    def _decrypted(self, data: bytes) -> bytes:
+    def _decrypt_bytes(self, data: bytes) -> bytes:
         """Return ``data`` decrypted; b"" if no record is complete, at the end, and after a failure."""
         channel = self._channel
         assert channel is not None  # noqa: S101 - the caller has checked
@@ -147,13 +147,13 @@ class Stream:
 
     # --- the poller, and the peer's task
 
-    def _watch(self, events: int) -> None:
+    def _watch_socket(self, events: int) -> None:
         """Let the poller watch for ``events``, and for room if output waits for it."""
         self._watched = events
         self._poller.watch(self._sock, self, events | WRITABLE if self._blocked else events)
 
-    async def _wait(self) -> None:
-        """Wait until ``_wake`` is called."""
+    async def _wait_for_wake(self) -> None:
+        """Wait until ``_wake_waiting`` is called."""
         self._waiting = trio.lowlevel.current_task()
         await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
 
@@ -162,7 +162,7 @@ class Stream:
         self._waiting = None
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def _wake(self) -> None:
+    def _wake_waiting(self) -> None:
         if self._waiting is not None:
             trio.lowlevel.reschedule(self._waiting)
             self._waiting = None
@@ -176,7 +176,7 @@ class Stream:
         if self._blocked or self.gone or not out:
             return
         try:
-            sent = self._send(out)
+            sent = self._send_bytes(out)
         except BlockingIOError:
             sent = 0
         except (OSError, TlsFailed) as error:
@@ -189,14 +189,14 @@ class Stream:
         else:
             del out[:sent]
             self._blocked = True
-            self._watch(self._watched)
+            self._watch_socket(self._watched)
 
     def _write_more(self) -> None:
         """Write as much as the socket takes now; resume paused links once there is room again."""
         engine = self._engine
         out = engine.out
         try:
-            del out[: self._send(out)]
+            del out[: self._send_bytes(out)]
         except BlockingIOError:
             return
         except (OSError, TlsFailed) as error:
@@ -206,11 +206,11 @@ class Stream:
             engine.resume_output()
         if not (out or self._keeps_unsent):
             self._blocked = False
-            self._watch(self._watched)
+            self._watch_socket(self._watched)
             if not self._watched:  # the task waits for this, and not for events
-                self._wake()
+                self._wake_waiting()
 
-    def _send(self, out: bytearray) -> int:
+    def _send_bytes(self, out: bytearray) -> int:
         """Send the beginning of ``out``, and count and return its bytes; BlockingIOError, OSError, TlsFailed."""
         record, channel = self._record, self._channel
         if record.frames is not None:
@@ -228,28 +228,28 @@ class Stream:
 
     # --- the end
 
-    def crash(self, error: Exception) -> None:
+    def drop_after_bug(self, error: Exception) -> None:
         """Drop the connection because of a bug of ours."""
-        self._lifetime.crash(error)
+        self._lifetime.end_after_bug(error)
 
     def lose_peer(self, why: str) -> None:
         """Note that the peer has gone, or that the connection cannot continue."""
         if not (self.gone or self._engine.finished):
             self._lifetime.log_failure(why)
         self.stop()
-        self._wake()
+        self._wake_waiting()
 
     def abort(self, why: str) -> None:
         """Drop the connection, whatever its task waits for."""
         self.lose_peer(why)
         self._lifetime.scope.cancel()
 
-    async def linger(self) -> None:
+    async def close_after_reading(self) -> None:
         """Let the peer read the last output, then close: closing over unread input would discard it."""
-        self._watch(0)
+        self._watch_socket(0)
         with trio.move_on_after(LINGER_S):
             while self._blocked:
-                await self._wait()
+                await self._wait_for_wake()
             try:
                 if self._channel is not None:
                     self._channel.say_end(self._sock)
@@ -265,7 +265,7 @@ class Stream:
         """Stop reading and writing."""
         self.gone = True
         self._blocked = False
-        self._watch(0)
+        self._watch_socket(0)
 
     def close(self) -> None:
         """Close the socket."""

@@ -47,7 +47,7 @@ class Ways(Protocol):
     def radius(self) -> int:
         """Number of links on the way to the farthest router."""
 
-    def beyond(self, origin: str) -> frozenset[str]:
+    def routers_beyond(self, origin: str) -> frozenset[str]:
         """Return the routers to which messages that entered at ``origin`` travel through this one."""
 
 
@@ -384,7 +384,7 @@ class Network:
             return frozenset()
         if len(self._beyond) > _MAX_ORIGINS:
             self._beyond.clear()  # a peer can make up names
-        return self._ways.beyond(name)
+        return self._ways.routers_beyond(name)
 
     def knows(self, origin: str) -> bool:
         """Return whether ``origin`` in annotations names a known router or this one."""

@@ -49,7 +49,7 @@ class HttpListener(AcceptingListener):
         super().stop()
         self._door.stop()
 
-    def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
+    def admit_socket(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
         served = self._count_accepted(sock, refused=self._site.turns_away(address, self._full))
         if served:
             nursery.start_soon(self._serve, sock, address)

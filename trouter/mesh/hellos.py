@@ -49,38 +49,38 @@ class Hellos:
         self._interval_s = interval_s
         self._last_s = _NEVER
 
-    def open(self, connection: int, cost: int, now_s: float) -> Send:
+    def add_link(self, connection: int, cost: int, now_s: float) -> Send:
         """Send hellos over ``connection`` from now on; return the first."""
         link = self.links[connection] = ControlLink(cost)
-        return self._say(self._compose(now_s), connection, link)
+        return self._hello_over(self._compose_hello(now_s), connection, link)
 
-    def close(self, connection: int) -> ControlLink | None:
+    def remove_link(self, connection: int) -> ControlLink | None:
         """Forget the control link over ``connection``, which has ended, and return it; None if there was none."""
         return self.links.pop(connection, None)
 
-    def tick(self, now_s: float) -> Iterator[Send]:
+    def due_hellos(self, now_s: float) -> Iterator[Send]:
         """Yield the hellos over all links, if they are due."""
         if now_s - self._last_s < self._interval_s - HALF_TICK_S:
             return
         self._last_s = now_s
-        hello = self._compose(now_s)
+        hello = self._compose_hello(now_s)
         for connection, link in self.links.items():
-            yield self._say(hello, connection, link)
+            yield self._hello_over(hello, connection, link)
 
-    def answer(self, connection: int, now_s: float) -> Iterator[Send]:
+    def answer_hello(self, connection: int, now_s: float) -> Iterator[Send]:
         """Yield the hello that lists the router over ``connection``, unless the last one there did."""
         link = self.links[connection]
         if not link.named:
-            yield self._say(self._compose(now_s), connection, link)
+            yield self._hello_over(self._compose_hello(now_s), connection, link)
 
     def is_fresh(self, link: ControlLink, router: str, now_s: float) -> bool:
         """Return whether ``router`` is at the other end of ``link``, and listed us recently."""
         return link.router == router and now_s - link.confirmed_s <= self.max_age_s
 
-    def _compose(self, now_s: float) -> Hello:
+    def _compose_hello(self, now_s: float) -> Hello:
         heard = [link.router for link in self.links.values() if now_s - link.heard_s <= self.max_age_s]
         return Hello(self._me, self._instance, tuple(dict.fromkeys(heard)))
 
-    def _say(self, hello: Hello, connection: int, link: ControlLink) -> Send:
+    def _hello_over(self, hello: Hello, connection: int, link: ControlLink) -> Send:
         link.named = link.router in hello.seen
         return Send(hello, HELLO_TO, connection)

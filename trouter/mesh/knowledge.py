@@ -92,38 +92,38 @@ class Knowledge:
 
     def advertise_address_changes(self) -> bool:
         """Advertise the changes of our addresses since the last time; return whether there were any."""
-        update = self.own.news()
+        update = self.own.collect_changes()
         if update is not None and self.links:
-            self.send(update, ALL_ADDRESSES_TO)
+            self.queue_message(update, ALL_ADDRESSES_TO)
         return update is not None
 
     def query_links(self, node: MeshNode, now_s: float) -> None:
         self.events += self.requests.about_links(node, self.paths.next_hop, now_s)
 
-    def advertise(self, now_s: float) -> None:
+    def advertise_sequences(self, now_s: float) -> None:
         self.last_ra_s = now_s
         advertisement = RouterAdvertisement(self.me, self.instance, self.link_sequence, self.own.sequence)
-        self.send(advertisement, ALL_ROUTERS_TO)
+        self.queue_message(advertisement, ALL_ROUTERS_TO)
 
-    def send(self, message: Message, to: str) -> None:
+    def queue_message(self, message: Message, to: str) -> None:
         self.events.append(Send(message, to))
 
     # --- whom to believe
 
-    def leads(self, connection: int, router: str) -> bool:
+    def may_come_over(self, connection: int, router: str) -> bool:
         """Return whether messages of ``router`` may come over ``connection``: it leads there, directly or not."""
         link = self.links.get(connection)
-        return link is not None and (link.router == router or self.paths.leads(link.router, router))
+        return link is not None and (link.router == router or self.paths.may_come_from(link.router, router))
 
-    def doubt(self, node: MeshNode, claim: Claim, now_s: float, at_once: bool = False) -> None:
+    def note_doubtful_claim(self, node: MeshNode, claim: Claim, now_s: float, at_once: bool = False) -> None:
         """Report a message about ``node`` that was ignored, unless the router says the same soon; or ``at_once``."""
         if at_once:
-            self.report(claim, now_s)
+            self.report_claim(claim, now_s)
         else:
             self.strays.note_claim(node, claim, now_s)
 
-    def report(self, claim: Claim, now_s: float) -> None:
-        self.complain(claim.fault, claim.detail, claim.connection, now_s)
+    def report_claim(self, claim: Claim, now_s: float) -> None:
+        self.report_fault(claim.fault, claim.detail, claim.connection, now_s)
 
     def is_calm(self, now_s: float) -> bool:
         """Return whether the network has kept its shape for so long that all routers know it."""
@@ -131,7 +131,7 @@ class Knowledge:
 
     # --- learning
 
-    def learn(
+    def store_addresses(
         self,
         node: MeshNode,
         sequence: int,
@@ -142,35 +142,35 @@ class Knowledge:
     ) -> None:
         """Store the addresses of ``node`` at ``sequence``."""
         node.mobile_sequence = sequence
-        if not self._map(node, present, gone):
+        if not self._change_addresses(node, present, gone):
             what = f"{len(present)} addresses beside all others"
-            self.complain(MeshFault.TOO_MANY, what, connection, now_s, node.id)
+            self.report_fault(MeshFault.TOO_MANY, what, connection, now_s, node.id)
 
-    def _map(self, node: MeshNode, present: Mapping[str, int], gone: tuple[str, ...]) -> bool:
+    def _change_addresses(self, node: MeshNode, present: Mapping[str, int], gone: tuple[str, ...]) -> bool:
         """Add and remove addresses of ``node``; return whether there was room for all."""
-        change = self.nodes.listen(node, present, gone)
+        change = self.nodes.change_addresses(node, present, gone)
         if change.added or change.deleted:
             self.events.append(AddressesChanged(node.id, change.added, change.deleted))
         return change.complete
 
-    def unmap(self, node: MeshNode) -> None:
+    def delete_addresses(self, node: MeshNode) -> None:
         node.mobile_sequence = 0
-        self._map(node, {}, tuple(node.addresses))
+        self._change_addresses(node, {}, tuple(node.addresses))
 
-    def obtain(self, router: str, connection: int, now_s: float) -> MeshNode | None:
-        node = self.nodes.obtain(router, now_s)
+    def obtain_node(self, router: str, connection: int, now_s: float) -> MeshNode | None:
+        node = self.nodes.obtain_node(router, now_s)
         if node is None:
-            self.complain(MeshFault.TOO_MANY, "routers", connection, now_s)
+            self.report_fault(MeshFault.TOO_MANY, "routers", connection, now_s)
         return node
 
     def note_instance(self, node: MeshNode, instance: int, now_s: float) -> None:
         """Note the instance of a router; another one than before is a restart, which voids what it sent before."""
         if node.instance is not None and node.instance != instance:
-            self.restart(node, now_s)
+            self.restart_node(node, now_s)
         node.instance = instance
 
-    def restart(self, node: MeshNode, now_s: float) -> None:
-        self.nodes.link(node, {})
+    def restart_node(self, node: MeshNode, now_s: float) -> None:
+        self.nodes.set_neighbours(node, {})
         node.instance = None
         node.link_sequence, node.answered = 0, False
         node.advertised_links = 1
@@ -179,8 +179,8 @@ class Knowledge:
         node.restarted_s = now_s
         node.older_in_a_row = node.strange_starts = 0
         node.spread, node.spread_change = None, 0
-        self.unmap(node)
-        self.reshape(now_s, f"{shown(node.id)} has restarted", f"{node.id}:0")
+        self.delete_addresses(node)
+        self.note_changed_links(now_s, f"{shown(node.id)} has restarted", f"{node.id}:0")
 
     def choose_way(self, router: str, now_s: float, why: str) -> None:
         """Choose the connection over which ``router`` is a neighbour: the cheapest, then the first, or none.
@@ -210,26 +210,26 @@ class Knowledge:
 
     def advertise_at_once(self, now_s: float) -> None:
         """Compute the ways now, and advertise our links if they changed; at the next tick if they change often."""
-        self.recompute(now_s)
+        self.compute_ways(now_s)
         if self._links_changed and self._news_left > 0:
             self._news_left -= 1
             self.count_links()
             self.advertise_address_changes()
             if self.links:
-                self.advertise(now_s)
+                self.advertise_sequences(now_s)
 
     def _change_links(self, now_s: float, why: str) -> None:
         """Note that our link state changed, to be advertised."""
         self._links_changed = True
         self._links_left = LINKS_PER_TICK
-        self.reshape(now_s, why, f"{self.me}:{self.link_sequence + 1}")
+        self.note_changed_links(now_s, why, f"{self.me}:{self.link_sequence + 1}")
 
-    def reshape(self, now_s: float, why: str, cause: str) -> None:
+    def note_changed_links(self, now_s: float, why: str, cause: str) -> None:
         self.last_change_s = now_s
         if not self._reshaped:
             self._reshaped, self._cause = why, cause
 
-    def recompute(self, now_s: float) -> None:
+    def compute_ways(self, now_s: float) -> None:
         """Compute the ways if the network changed; at the next tick if that took much work recently."""
         if not self._reshaped or self._links_left <= 0:
             return
@@ -244,7 +244,7 @@ class Knowledge:
             if node.requested_links_s == NEVER or former.get(router) != self.paths.next_hop.get(router):
                 self.query_links(node, now_s)  # for the first time, or because the former request had no way
 
-    def complain(self, fault: MeshFault, detail: str, connection: int, now_s: float, who: str = "") -> None:
+    def report_fault(self, fault: MeshFault, detail: str, connection: int, now_s: float, who: str = "") -> None:
         """Count a fault, and report it once in an interval."""
         link = self.links.get(connection)
         who = who or (link.router if link else "")

@@ -128,25 +128,25 @@ class Mesh:
 
     def link_up(self, connection: int, cost: int, now_s: float) -> None:
         """Send hellos over the control link of ``connection`` from now on."""
-        self._known.events.append(self._known.hellos.open(connection, cost, now_s))
+        self._known.events.append(self._known.hellos.add_link(connection, cost, now_s))
 
     def link_down(self, connection: int, now_s: float) -> None:
         """Forget the control link, which has ended, and its neighbour, unless that is heard over another connection.
 
         This is advertised at once, not at the next tick: messages take another way as soon as all routers know.
         """
-        link = self._known.hellos.close(connection)
+        link = self._known.hellos.remove_link(connection)
         if link is not None and self._known.neighbours.get(link.router) == connection:
             self._known.choose_way(link.router, now_s, "connection lost")
             self._known.advertise_at_once(now_s)
 
     def add_address(self, key: str, hint: int) -> None:
         """Note that a local receiver listens on ``key``, to be advertised at the next tick or before."""
-        self._known.own.add(key, hint)
+        self._known.own.add_address(key, hint)
 
     def delete_address(self, key: str) -> None:
         """Note that no local receiver listens on ``key`` any longer, to be advertised at the next tick or before."""
-        self._known.own.delete(key)
+        self._known.own.delete_address(key)
 
     def advertise_addresses(self, now_s: float) -> None:
         """Advertise the changes of our addresses now, between two ticks; at the next tick if they change often.
@@ -156,32 +156,32 @@ class Mesh:
         if self._known.address_news_left > 0 and self._known.advertise_address_changes():
             self._known.address_news_left -= 1
             if self._known.links:
-                self._known.advertise(now_s)
+                self._known.advertise_sequences(now_s)
 
     # --- time
 
     def tick(self, now_s: float) -> None:
         """Do the work of each second: send hellos and advertisements, forget silent routers."""
         self._known.renew_bounds()
-        self._known.requests.renew()
-        self._known.own.renew()
-        self._known.events += self._known.hellos.tick(now_s)
+        self._known.requests.renew_allowance()
+        self._known.own.renew_allowance()
+        self._known.events += self._known.hellos.due_hellos(now_s)
         calm = self._known.is_calm(now_s)
         interval_s = self._known.timers.ra_interval_s if calm else self._known.timers.ra_interval_flux_s
         advertise = now_s - self._known.last_ra_s >= interval_s - HALF_TICK_S
-        self._expire(now_s)
-        for claim in self._known.strays.judge(now_s):
-            self._known.report(claim, now_s)
-        self._known.recompute(now_s)
+        self._forget_silent_routers(now_s)
+        for claim in self._known.strays.due_reports(now_s):
+            self._known.report_claim(claim, now_s)
+        self._known.compute_ways(now_s)
         if self._known.count_links():
             advertise = True
-        self._known.events += self._known.requests.again(self._known.paths.next_hop, now_s)
-        self._known.events += self._known.requests.once_more(self._known.paths.next_hop, now_s)
+        self._known.events += self._known.requests.due_repeats(self._known.paths.next_hop, now_s)
+        self._known.events += self._known.requests.due_refreshes(self._known.paths.next_hop, now_s)
         if self._known.advertise_address_changes():
             advertise = True
         self._answer_addresses()
         if advertise and self._known.links:
-            self._known.advertise(now_s)
+            self._known.advertise_sequences(now_s)
 
     @property
     def silent_at_s(self) -> float:
@@ -195,15 +195,15 @@ class Mesh:
             self._known.choose_way(router, now_s, "no hello")
         self._known.advertise_at_once(now_s)
 
-    def _expire(self, now_s: float) -> None:
+    def _forget_silent_routers(self, now_s: float) -> None:
         for router in list(self._known.neighbours):
             self._known.choose_way(router, now_s, "no hello")
         listed = set(self._known.neighbours)
         for router, node in self._known.nodes.items():
             if node.peers and now_s - node.heard_s > self._known.timers.remote_ls_max_age_s:
-                self._known.nodes.link(node, {})
+                self._known.nodes.set_neighbours(node, {})
                 node.link_sequence, node.answered = 0, False
-                self._known.reshape(now_s, f"{shown(router)} is silent", f"{router}:0")
+                self._known.note_changed_links(now_s, f"{shown(router)} is silent", f"{router}:0")
             listed.update(node.peers)
         for router, node in list(self._known.nodes.items()):
             if node.peers or router in listed:
@@ -211,7 +211,7 @@ class Mesh:
                 continue
             node.orphan_ticks += 1
             if node.orphan_ticks >= ORPHAN_TICKS:
-                self._known.unmap(node)
+                self._known.delete_addresses(node)
                 self._known.nodes.forget_node(node)
                 self._known.events.append(RouterLost(router))
 
@@ -229,11 +229,11 @@ class Mesh:
             if way.origin not in (None, message.id) and way.address != HELLO_ADDRESS:
                 raise Dropped(MeshFault.OTHER_AUTHOR, f"{shown(way.origin or '')}, not {shown(message.id)}")
         except Dropped as dropped:
-            self._known.complain(dropped.fault, dropped.detail, connection, now_s)
+            self._known.report_fault(dropped.fault, dropped.detail, connection, now_s)
         except DecodeError as error:
-            self._known.complain(MeshFault.MALFORMED, str(error), connection, now_s)
+            self._known.report_fault(MeshFault.MALFORMED, str(error), connection, now_s)
         else:
-            spread = self.receive(message, connection, now_s)
+            spread = self.receive_message(message, connection, now_s)
             if spread is Spread.TO_ALL:
                 return replace(way, hops=way.around)
             return way if spread is Spread.ALONG_THE_TREE else replace(way, hops=())
@@ -241,22 +241,24 @@ class Mesh:
 
     def _may_pass(self, way: Relay, data: bytes, connection: int, now_s: float) -> bool:
         """Return whether to send a message for another router on; that router believes what comes from here."""
-        if way.origin is None or self._known.leads(connection, way.origin):
+        if way.origin is None or self._known.may_come_over(connection, way.origin):
             return True
         message = parse(data)
         if not isinstance(message, LinkStateUpdate | MobileAddressUpdate):
             return True
         if self._known.is_calm(now_s):
-            self._known.complain(MeshFault.OFF_PATH, shown(message.id), connection, now_s)
+            self._known.report_fault(MeshFault.OFF_PATH, shown(message.id), connection, now_s)
         return False
 
-    def receive(self, message: Message | Newer, connection: int, now_s: float) -> Spread:
+    def receive_message(self, message: Message | Newer, connection: int, now_s: float) -> Spread:
         """Process a parsed message from the control link of ``connection``; return how far to send it on.
 
         An invalid one changes nothing.
         """
         if isinstance(message, Newer):
-            self._known.complain(MeshFault.NEWER_VERSION, f"version {message.version}", connection, now_s, message.id)
+            self._known.report_fault(
+                MeshFault.NEWER_VERSION, f"version {message.version}", connection, now_s, message.id
+            )
         elif message.id == self.me:
             self._receive_namesake(message, connection, now_s)
         elif isinstance(message, Hello):
@@ -264,7 +266,7 @@ class Mesh:
         elif isinstance(message, RouterAdvertisement):
             return self._receive_advertisement(message, connection, now_s)
         elif isinstance(message, LinkStateRequest):
-            node = self._known.obtain(message.id, connection, now_s)
+            node = self._known.obtain_node(message.id, connection, now_s)
             if node is not None:
                 self._answer_links(message.id)
                 self._known.events += self._known.requests.in_return(node, self._known.paths.next_hop, now_s)
@@ -279,25 +281,25 @@ class Mesh:
     def _receive_namesake(self, message: Message, connection: int, now_s: float) -> None:
         """Report a message with our id from another router; ignore our own messages that come back."""
         if isinstance(message, Hello | RouterAdvertisement) and message.instance != self.instance:
-            self._known.complain(MeshFault.SAME_ID, f"instance {message.instance}", connection, now_s, self.me)
+            self._known.report_fault(MeshFault.SAME_ID, f"instance {message.instance}", connection, now_s, self.me)
 
     def _receive_hello(self, hello: Hello, connection: int, now_s: float) -> None:
         link = self._known.links.get(connection)
         if link is None:
             return
         if link.router not in ("", hello.id):
-            self._known.complain(MeshFault.SECOND_ROUTER, shown(hello.id), connection, now_s)
+            self._known.report_fault(MeshFault.SECOND_ROUTER, shown(hello.id), connection, now_s)
             return
         link.router, link.instance, link.heard_s = hello.id, hello.instance, now_s
-        self._known.events += self._known.hellos.answer(
+        self._known.events += self._known.hellos.answer_hello(
             connection, now_s
         )  # before requests: the other router must know us first
         fresh = (other for other in self._known.links.values() if self._known.hellos.is_fresh(other, hello.id, now_s))
         if any(other.instance > hello.instance for other in fresh):
-            self._known.complain(MeshFault.SHARED_ID, f"instance {hello.instance}", connection, now_s, hello.id)
+            self._known.report_fault(MeshFault.SHARED_ID, f"instance {hello.instance}", connection, now_s, hello.id)
             return
         confirmed = self.me in hello.seen
-        node = self._known.obtain(hello.id, connection, now_s) if confirmed else self._known.nodes.get(hello.id)
+        node = self._known.obtain_node(hello.id, connection, now_s) if confirmed else self._known.nodes.get(hello.id)
         if node is None:
             return
         self._known.note_instance(node, hello.instance, now_s)
@@ -307,7 +309,7 @@ class Mesh:
         self._known.advertise_at_once(now_s)
 
     def _receive_advertisement(self, heard: RouterAdvertisement, connection: int, now_s: float) -> Spread:
-        node = self._known.obtain(heard.id, connection, now_s)
+        node = self._known.obtain_node(heard.id, connection, now_s)
         if node is None or self._is_late(node, heard, connection, now_s):
             return Spread.NOWHERE
         node.heard_s = now_s
@@ -320,7 +322,7 @@ class Mesh:
         node.advertised_addresses = heard.mobile_sequence
         node.spread_change = min(node.spread_change, heard.mobile_sequence)
         news = known != (node.instance, node.advertised_links)
-        self._known.recompute(now_s)
+        self._known.compute_ways(now_s)
         if news or is_due(node.requested_links_s, now_s):
             self._known.query_links(node, now_s)
         if node.has_spread(heard) and now_s - node.spread_s < SPREAD_AGAIN_S:
@@ -341,29 +343,29 @@ class Mesh:
         if not strange and heard.instance == instance and not older:
             node.older_in_a_row = 0
             return False
-        if node.id in self._known.paths.next_hop and not self._known.leads(connection, node.id):
+        if node.id in self._known.paths.next_hop and not self._known.may_come_over(connection, node.id):
             claim = Claim(connection, MeshFault.OFF_PATH, f"{shown(node.id)}, a restart", heard.instance)
-            self._known.doubt(node, claim, now_s)
+            self._known.note_doubtful_claim(node, claim, now_s)
             return True
         if not strange and heard.instance != instance:
             node.older_in_a_row = 0
             return False
         node.older_in_a_row += 1
         if node.older_in_a_row >= OLDER_IN_A_ROW and not (strange and link):
-            self._known.restart(node, now_s)
+            self._known.restart_node(node, now_s)
             return False
         node.strange_starts += strange
         if node.strange_starts > 1:
-            self._known.complain(MeshFault.SHARED_ID, f"instance {heard.instance}", connection, now_s, node.id)
+            self._known.report_fault(MeshFault.SHARED_ID, f"instance {heard.instance}", connection, now_s, node.id)
         return True
 
     def _receive_links(self, heard: LinkStateUpdate, connection: int, now_s: float) -> None:
-        node = self._known.obtain(heard.id, connection, now_s)
+        node = self._known.obtain_node(heard.id, connection, now_s)
         if node is None:
             return
-        if not self._known.leads(connection, heard.id):
+        if not self._known.may_come_over(connection, heard.id):
             claim = Claim(connection, MeshFault.OFF_PATH, shown(heard.id), None, heard.link_sequence)
-            self._known.doubt(node, claim, now_s, self._known.is_calm(now_s))
+            self._known.note_doubtful_claim(node, claim, now_s, self._known.is_calm(now_s))
             return
         is_late = heard.instance and node.instance not in (
             None,
@@ -383,15 +385,17 @@ class Mesh:
         for peer, cost in heard.peers.items():
             if peer == self.me:
                 peers[self.me] = cost
-            elif peer != heard.id and (other := self._known.obtain(peer, connection, now_s)) is not None:
+            elif peer != heard.id and (other := self._known.obtain_node(peer, connection, now_s)) is not None:
                 peers[other.id] = cost
         if peers == node.peers:
             pass
-        elif self._known.nodes.link(node, peers):
-            self._known.reshape(now_s, f"{shown(heard.id)} has other neighbours", f"{heard.id}:{heard.link_sequence}")
-            self._known.recompute(now_s)
+        elif self._known.nodes.set_neighbours(node, peers):
+            self._known.note_changed_links(
+                now_s, f"{shown(heard.id)} has other neighbours", f"{heard.id}:{heard.link_sequence}"
+            )
+            self._known.compute_ways(now_s)
         else:
-            self._known.complain(
+            self._known.report_fault(
                 MeshFault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id
             )
         if is_first and node.requested_addresses_s == NEVER:
@@ -404,35 +408,35 @@ class Mesh:
             neighbour: self._known.links[connection].cost for neighbour, connection in self._known.neighbours.items()
         }
         update = LinkStateUpdate(self.me, self.instance, self._known.link_sequence, peers)
-        self._known.send(update, router_address(router))
+        self._known.queue_message(update, router_address(router))
 
     def _receive_address_request(self, request: MobileAddressRequest, connection: int, now_s: float) -> None:
         if request.id not in self._known.nodes:
-            self._known.complain(MeshFault.UNKNOWN_ROUTER, "it asks for addresses", connection, now_s, request.id)
+            self._known.report_fault(MeshFault.UNKNOWN_ROUTER, "it asks for addresses", connection, now_s, request.id)
         elif request.have_sequence < self._known.own.sequence:
-            self._known.own.query(request.id)
+            self._known.own.note_request(request.id)
             self._answer_addresses()
 
     def _answer_addresses(self) -> None:
         """Send all our addresses to the routers that requested them; some wait for the next tick if that is much."""
-        for router, update in self._known.own.answers():
-            self._known.send(update, mobile_address(router))
+        for router, update in self._known.own.due_answers():
+            self._known.queue_message(update, mobile_address(router))
 
     def _receive_addresses(self, heard: MobileAddressUpdate, connection: int, now_s: float) -> Spread:
         node = self._known.nodes.get(heard.id)
         if node is None:
-            self._known.complain(MeshFault.UNKNOWN_ROUTER, "it tells addresses", connection, now_s, heard.id)
+            self._known.report_fault(MeshFault.UNKNOWN_ROUTER, "it tells addresses", connection, now_s, heard.id)
             return Spread.NOWHERE
-        if not self._known.leads(connection, heard.id):
+        if not self._known.may_come_over(connection, heard.id):
             at_once = heard.exist is not None and self._known.is_calm(now_s)
             claim = Claim(connection, MeshFault.OFF_PATH, shown(heard.id), mobile_sequence=heard.sequence)
-            self._known.doubt(node, claim, now_s, at_once)
+            self._known.note_doubtful_claim(node, claim, now_s, at_once)
             return Spread.NOWHERE
         if heard.exist is not None:
             self._learn_all(node, heard, connection, now_s)
         elif heard.sequence == node.mobile_sequence + 1:
             hints = heard.hints or (NO_HINT,) * len(heard.added)
-            self._known.learn(
+            self._known.store_addresses(
                 node, heard.sequence, dict(zip(heard.added, hints, strict=True)), heard.deleted, connection, now_s
             )
         elif heard.sequence > node.mobile_sequence:
@@ -451,9 +455,9 @@ class Mesh:
         asked = now_s - node.asked_addresses_s <= UNDER_WAY_S
         if not asked or (node.advertises and heard.sequence > node.advertised_addresses):
             claim = Claim(connection, MeshFault.UNREQUESTED, shown(node.id), mobile_sequence=heard.sequence)
-            self._known.doubt(node, claim, now_s)
+            self._known.note_doubtful_claim(node, claim, now_s)
             return
         hints = heard.hints or (NO_HINT,) * len(heard.exist)
         present = dict(zip(heard.exist, hints, strict=True))
         gone = tuple(key for key in node.addresses if key not in present)
-        self._known.learn(node, heard.sequence, present, gone, connection, now_s)
+        self._known.store_addresses(node, heard.sequence, present, gone, connection, now_s)

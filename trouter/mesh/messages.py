@@ -134,7 +134,7 @@ def compose(message: Message, to: str) -> bytes:
     ingress = f"{AREA}/{message.id}"
     annotations = compose_annotations(b"", 0, 0, False, None, ingress, (ingress,))
     mobile = isinstance(message, MobileAddressRequest | MobileAddressUpdate)
-    opcode, body = _SYMBOLS.body(message) if mobile else _STRINGS.body(message)
+    opcode, body = _SYMBOLS.encode_body(message) if mobile else _STRINGS.encode_body(message)
     nulls = (2, 0) if mobile else (2, 3)  # the fields before and behind `to`
     properties = [NULL] * nulls[0] + [_string(to)] + [NULL] * nulls[1]
     key = _symbol("opcode") if mobile else _string("opcode")
@@ -155,9 +155,9 @@ def parse(data: bytes) -> Message | Newer:
         raise DecodeError(f"{len(data)} bytes; at most {MAX_MESSAGE_BYTES} are accepted")
     opcode, body = _read(data)
     fields = _Fields(body)
-    version = fields.number("pv")
+    version = fields.read_number("pv")
     if version > VERSION:
-        return Newer(fields.text("id"), version)
+        return Newer(fields.read_text("id"), version)
     reader = _READERS.get(opcode)
     if reader is None:
         raise DecodeError(f"unknown opcode of a router message: {opcode[:32]!r}")
@@ -182,7 +182,7 @@ class _Writer:
         self._key = key
         self._number = number
 
-    def body(self, message: Message) -> tuple[str, list[bytes]]:
+    def encode_body(self, message: Message) -> tuple[str, list[bytes]]:
         """Return the opcode, and the encoded keys and values of the body."""
         pairs: list[tuple[str, bytes]] = [
             ("id", _string(message.id)),
@@ -271,18 +271,18 @@ class _Fields:
     def __init__(self, body: Mapping[Any, Any]) -> None:
         self._body = body
 
-    def text(self, key: str) -> str:
+    def read_text(self, key: str) -> str:
         """Return a mandatory text of 1 to ``MAX_ID_CHARACTERS``."""
         value = self._body.get(key)
         if not isinstance(value, str) or not 0 < len(value) <= MAX_ID_CHARACTERS:
             raise DecodeError(f"{key} is not a text of 1 to {MAX_ID_CHARACTERS} characters")
         return str(value)
 
-    def number(self, key: str, high: int = MAX_SEQUENCE) -> int:
+    def read_number(self, key: str, high: int = MAX_SEQUENCE) -> int:
         """Return an integer from 0 to ``high``; 0 if absent."""
         return _whole(key, self._body.get(key, 0), high)
 
-    def texts(self, key: str) -> tuple[str, ...]:
+    def read_texts(self, key: str) -> tuple[str, ...]:
         """Return the list of texts under ``key``."""
         value = self._body.get(key)
         if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
@@ -291,26 +291,26 @@ class _Fields:
             raise DecodeError(f"{key} has a text of more than {MAX_ID_CHARACTERS} characters")
         return tuple(map(str, value))
 
-    def has(self, key: str) -> bool:
+    def has_key(self, key: str) -> bool:
         return self._body.get(key) is not None
 
-    def inner(self, key: str) -> _Fields:
+    def read_map(self, key: str) -> _Fields:
         """Return the map under ``key``."""
         value = self._body.get(key)
         if not isinstance(value, dict):
             raise DecodeError(f"{key} is not a map")
         return _Fields(value)
 
-    def costs(self, key: str) -> Mapping[str, int]:
+    def read_costs(self, key: str) -> Mapping[str, int]:
         """Return a map of texts to costs, at least 1 each."""
         costs: dict[str, int] = {}
-        for peer, cost in self.inner(key)._body.items():
+        for peer, cost in self.read_map(key)._body.items():
             if not isinstance(peer, str) or not 0 < len(peer) <= MAX_ID_CHARACTERS:
                 raise DecodeError(f"a key of {key} is not a text of 1 to {MAX_ID_CHARACTERS} characters")
             costs[str(peer)] = max(_whole(f"the cost in {key}", cost, MAX_COST), 1)
         return MappingProxyType(costs)
 
-    def hints(self, count: int) -> tuple[int, ...]:
+    def read_hints(self, count: int) -> tuple[int, ...]:
         """Return the hints for ``count`` addresses; () if their number differs, or they are no list of longs."""
         value = self._body.get("hints")
         if not isinstance(value, list) or len(value) != count:
@@ -327,42 +327,47 @@ def _whole(key: str, value: object, high: int) -> int:
 
 
 def _hello(fields: _Fields) -> Hello:
-    seen = fields.texts("seen")
-    return Hello(fields.text("id"), fields.number("instance"), seen)
+    seen = fields.read_texts("seen")
+    return Hello(fields.read_text("id"), fields.read_number("instance"), seen)
 
 
 def _advertisement(fields: _Fields) -> RouterAdvertisement:
     return RouterAdvertisement(
-        fields.text("id"), fields.number("instance"), fields.number("ls_seq"), fields.number("mobile_seq")
+        fields.read_text("id"),
+        fields.read_number("instance"),
+        fields.read_number("ls_seq"),
+        fields.read_number("mobile_seq"),
     )
 
 
 def _link_state_request(fields: _Fields) -> LinkStateRequest:
-    return LinkStateRequest(fields.text("id"))
+    return LinkStateRequest(fields.read_text("id"))
 
 
 def _link_state_update(fields: _Fields) -> LinkStateUpdate:
-    state = fields.inner("ls")
-    return LinkStateUpdate(fields.text("id"), fields.number("instance"), state.number("ls_seq"), state.costs("peers"))
+    state = fields.read_map("ls")
+    return LinkStateUpdate(
+        fields.read_text("id"), fields.read_number("instance"), state.read_number("ls_seq"), state.read_costs("peers")
+    )
 
 
 def _mobile_address_request(fields: _Fields) -> MobileAddressRequest:
-    return MobileAddressRequest(fields.text("id"), fields.number("have_seq"))
+    return MobileAddressRequest(fields.read_text("id"), fields.read_number("have_seq"))
 
 
 def _mobile_address_update(fields: _Fields) -> MobileAddressUpdate:
-    whole, change = fields.has("exist"), fields.has("add") and fields.has("del")
-    if whole == change or (whole and (fields.has("add") or fields.has("del"))):
+    whole, change = fields.has_key("exist"), fields.has_key("add") and fields.has_key("del")
+    if whole == change or (whole and (fields.has_key("add") or fields.has_key("del"))):
         raise DecodeError("an update needs either exist, or both add and del")
-    exist = fields.texts("exist") if whole else None
-    added = () if whole else fields.texts("add")
+    exist = fields.read_texts("exist") if whole else None
+    added = () if whole else fields.read_texts("add")
     return MobileAddressUpdate(
-        fields.text("id"),
-        fields.number("mobile_seq"),
+        fields.read_text("id"),
+        fields.read_number("mobile_seq"),
         exist,
         added,
-        () if whole else fields.texts("del"),
-        fields.hints(len(added if exist is None else exist)),
+        () if whole else fields.read_texts("del"),
+        fields.read_hints(len(added if exist is None else exist)),
     )
 
 

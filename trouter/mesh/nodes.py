@@ -99,7 +99,7 @@ class MeshNodes(Mapping[str, MeshNode]):
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def obtain(self, router: str, now_s: float) -> MeshNode | None:
+    def obtain_node(self, router: str, now_s: float) -> MeshNode | None:
         """Return the node of ``router``, created if new; None if there are too many."""
         node = self._nodes.get(router)
         if node is None and len(self._nodes) < MAX_ROUTERS:
@@ -108,10 +108,10 @@ class MeshNodes(Mapping[str, MeshNode]):
 
     def forget_node(self, node: MeshNode) -> None:
         """Remove ``node``, whose addresses are deleted."""
-        self.link(node, {})
+        self.set_neighbours(node, {})
         del self._nodes[node.id]
 
-    def link(self, node: MeshNode, peers: Mapping[str, int]) -> bool:
+    def set_neighbours(self, node: MeshNode, peers: Mapping[str, int]) -> bool:
         """Set ``peers``, with costs, as the neighbours of ``node``; return False, without a change, if too many."""
         links = self.links - len(node.peers) + len(peers)
         if links > MAX_LINKS and peers:
@@ -120,7 +120,7 @@ class MeshNodes(Mapping[str, MeshNode]):
         node.peers = peers
         return True
 
-    def listen(self, node: MeshNode, present: Mapping[str, int], gone: Iterable[str]) -> NodeChange:
+    def change_addresses(self, node: MeshNode, present: Mapping[str, int], gone: Iterable[str]) -> NodeChange:
         """Add what fits of the addresses ``present`` at ``node``, and remove those ``gone``; return the changes."""
         deleted = tuple(key for key in gone if node.addresses.pop(key, None) is not None)
         self._address_bytes -= sum(map(_size, deleted))
@@ -128,12 +128,12 @@ class MeshNodes(Mapping[str, MeshNode]):
         size = sum(map(_size, added))
         complete = self._address_bytes + size <= MAX_ADDRESS_BYTES
         if not complete:
-            added, size = self._fit(added)
+            added, size = self._fitting_addresses(added)
         self._address_bytes += size
         node.addresses.update(added)
         return NodeChange(added, deleted, complete)
 
-    def _fit(self, added: Mapping[str, int]) -> tuple[dict[str, int], int]:
+    def _fitting_addresses(self, added: Mapping[str, int]) -> tuple[dict[str, int], int]:
         """Return the first of ``added`` that fit, and their size in bytes."""
         size, fitting = 0, dict[str, int]()
         for key, hint in added.items():

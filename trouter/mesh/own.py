@@ -27,17 +27,17 @@ class OwnAddresses:
         self._left = ADDRESSES_PER_TICK
         self._full_update: MobileAddressUpdate | None = None
 
-    def add(self, key: str, hint: int) -> None:
+    def add_address(self, key: str, hint: int) -> None:
         """Note that a local receiver listens on ``key``."""
         self._addresses[key] = hint
         self._touched[key] = None
 
-    def delete(self, key: str) -> None:
+    def delete_address(self, key: str) -> None:
         """Note that no local receiver listens on ``key`` any longer."""
         if self._addresses.pop(key, None) is not None:
             self._touched[key] = None
 
-    def news(self) -> MobileAddressUpdate | None:
+    def collect_changes(self) -> MobileAddressUpdate | None:
         """Return the changes since the last call, with their sequence; None if there are none."""
         touched, self._touched = self._touched, {}
         added = {key: self._addresses[key] for key in touched if key in self._addresses and key not in self._advertised}
@@ -53,15 +53,15 @@ class OwnAddresses:
 
     # --- answers to other routers
 
-    def query(self, router: str) -> None:
+    def note_request(self, router: str) -> None:
         """Note that ``router`` requested all addresses."""
         self._requesters[router] = None
 
-    def renew(self) -> None:
+    def renew_allowance(self) -> None:
         """Allow another tick's amount of answers."""
         self._left = ADDRESSES_PER_TICK
 
-    def answers(self) -> Iterator[tuple[str, MobileAddressUpdate]]:
+    def due_answers(self) -> Iterator[tuple[str, MobileAddressUpdate]]:
         """Yield requesting routers, each with its update; if that is much, the rest wait for the next tick."""
         while self._requesters and self._left > 0:
             router = next(iter(self._requesters))

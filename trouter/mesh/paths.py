@@ -35,7 +35,7 @@ class Paths:
         #: The routers with a link to this one, each with its cost, and the costs of this router's own links.
         self._towards = [(self._numbers[router], peers[me]) for router, peers in known.items() if me in peers]
         self._own = known[me]
-        #: By router, what ``_passing`` found; by neighbour, the costs of its ways.
+        #: By router, what ``_routers_and_neighbours`` found; by neighbour, the costs of its ways.
         self._found: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
         self._costs: dict[str, array[int]] = {}
         #: By router, the neighbour that leads there, and the cost of the way.
@@ -43,26 +43,26 @@ class Paths:
         self.cost: dict[str, int] = {}
         #: The number of links on the way to the farthest router.
         self.radius = 0
-        self._grow()
+        self._compute_tree()
 
-    def _grow(self) -> None:
+    def _compute_tree(self) -> None:
         tree, ids = self._tree, self._ids
-        tree.grow(self._place, self._place, True)
+        tree.compute_ways(self._place, self._place, True)
         for number, router in enumerate(ids):
             if number != self._place and tree.cost[number] >= 0:
                 self.next_hop[router] = ids[tree.first[number]]
                 self.cost[router] = tree.cost[number]
                 self.radius = max(self.radius, tree.hops[number])
 
-    def beyond(self, origin: str) -> frozenset[str]:
+    def routers_beyond(self, origin: str) -> frozenset[str]:
         """Return the routers to which messages from ``origin`` travel through this one; all, if it is the origin.
 
         Each tree is computed on demand, so that after a change of the network no message waits for a thousand trees.
         The set is empty for an unknown origin.
         """
-        return self._passing(origin)[0]
+        return self._routers_and_neighbours(origin)[0]
 
-    def leads(self, neighbour: str, router: str) -> bool:
+    def may_come_from(self, neighbour: str, router: str) -> bool:
         """Return whether messages of ``router`` may arrive from ``neighbour``: a shortest way passes it.
 
         Of several shortest ways every one counts, and those in both directions: the routers on the way chose it, and
@@ -71,20 +71,20 @@ class Paths:
         hop = self.next_hop.get(router)
         if hop is None or hop == neighbour:
             return hop is not None
-        return neighbour in self._passing(router)[1] or self._begins(neighbour, router)
+        return neighbour in self._routers_and_neighbours(router)[1] or self._begins_with(neighbour, router)
 
-    def _begins(self, neighbour: str, router: str) -> bool:
+    def _begins_with(self, neighbour: str, router: str) -> bool:
         """Return whether a shortest way from this router to ``router`` begins with ``neighbour``."""
         if neighbour not in self._own:
             return False
         costs = self._costs.get(neighbour)
         if costs is None:
-            self._tree.grow(self._numbers[neighbour], self._place, True)
+            self._tree.compute_ways(self._numbers[neighbour], self._place, True)
             costs = self._costs[neighbour] = array("q", self._tree.cost)  # the tree keeps its own for the next one
         rest = costs[self._numbers[router]]
         return rest >= 0 and self._own[neighbour] + rest == self.cost[router]
 
-    def _passing(self, origin: str) -> tuple[frozenset[str], frozenset[str]]:
+    def _routers_and_neighbours(self, origin: str) -> tuple[frozenset[str], frozenset[str]]:
         """Return the routers beyond this one for ``origin``, and the neighbours from which its ways come here."""
         found = self._found.get(origin)
         if found is None:
@@ -98,7 +98,7 @@ class Paths:
         if root is None:
             return frozenset(), frozenset()
         ids = self._ids
-        beyond = frozenset([ids[number] for number in self._tree.grow(root, self._place, False)])
+        beyond = frozenset([ids[number] for number in self._tree.compute_ways(root, self._place, False)])
         costs = self._tree.cost
         here = costs[self._place]
         return beyond, frozenset([ids[each] for each, cost in self._towards if 0 <= costs[each] == here - cost])

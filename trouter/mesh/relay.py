@@ -73,7 +73,7 @@ def relay(data: bytes, me: str, paths: Paths) -> Relay:
         return Relay(address, origin=origin)
     around: tuple[str, ...] = ()
     if router == _EVERYBODY:
-        hops = _fresh(paths.beyond(me if origin is None else origin), paths, notes.trace)
+        hops = _fresh(paths.routers_beyond(me if origin is None else origin), paths, notes.trace)
         around = _fresh(paths.next_hop, paths, notes.trace)
     else:
         hops = _fresh({router} & paths.next_hop.keys(), paths, notes.trace)

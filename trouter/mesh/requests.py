@@ -33,12 +33,12 @@ class Requests:
         #: The routers that got a request in return since the last tick.
         self._returned: set[str] = set()
 
-    def renew(self) -> None:
+    def renew_allowance(self) -> None:
         """Allow another tick's amount of requests."""
         self._left = REQUESTS_PER_TICK
         self._returned.clear()
 
-    def again(self, reach: Collection[str], now_s: float) -> Iterator[Send]:
+    def due_repeats(self, reach: Collection[str], now_s: float) -> Iterator[Send]:
         """Yield requests that had no answer for too long, the longest wait first."""
         waiting = [
             (min(node.requested_links_s, node.requested_addresses_s), router)
@@ -53,7 +53,7 @@ class Requests:
             if is_due(node.requested_addresses_s, now_s):
                 yield from self.about_addresses(node, reach, now_s)
 
-    def once_more(self, reach: Collection[str], now_s: float) -> Iterator[Send]:
+    def due_refreshes(self, reach: Collection[str], now_s: float) -> Iterator[Send]:
         """Yield requests for all addresses of routers that restarted a while ago.
 
         A change of addresses does not name its router's instance, so one that was under way during the restart may have

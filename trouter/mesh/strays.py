@@ -28,7 +28,7 @@ class Claim:
     link_sequence: int = 0
     mobile_sequence: int = 0
 
-    def holds(self, node: MeshNode) -> bool:
+    def has_come_true(self, node: MeshNode) -> bool:
         """Return whether ``node`` has come to what it says."""
         return (
             self.instance in (None, node.instance)
@@ -46,14 +46,14 @@ class Strays:
 
     def note_claim(self, node: MeshNode, claim: Claim, now_s: float) -> None:
         """Judge the claim about ``node`` later, unless it has come true already."""
-        if not claim.holds(node):
+        if not claim.has_come_true(node):
             self._claims.setdefault(node.id, (now_s, claim))
 
-    def judge(self, now_s: float) -> Iterator[Claim]:
+    def due_reports(self, now_s: float) -> Iterator[Claim]:
         """Yield the claims that have not come true in time."""
         due = [router for router, (at_s, _) in self._claims.items() if now_s - at_s >= CONFIRMED_WITHIN_S]
         for router in due:
             _, claim = self._claims.pop(router)
             node = self._nodes.get(router)
-            if node is not None and not claim.holds(node):
+            if node is not None and not claim.has_come_true(node):
                 yield claim

@@ -29,16 +29,16 @@ cdef class Tree:
         behind=Py_ssize_t, passed=bint, candidate=int, is_behind=int, place=Py_ssize_t, end=Py_ssize_t, through="long long",
         known="long long"
     )
-    cpdef list grow(self, Py_ssize_t root, Py_ssize_t middle, bint whole)
+    cpdef list compute_ways(self, Py_ssize_t root, Py_ssize_t middle, bint whole)
     @cython.locals(cost="long long[::1]", beyond="int[::1]", heaps="int[::1]", router=Py_ssize_t, heap=int)
-    cdef _plant(self, Py_ssize_t root)
+    cdef _reset_to_root(self, Py_ssize_t root)
     @cython.locals(heaps="int[::1]", cost="long long")
-    cdef long long _go_round(self, long long now) except? -1
+    cdef long long _next_cost(self, long long now) except? -1
     @cython.locals(
         heaps="int[::1]", keys="long long[::1]", following="int[::1]", heap=int, candidate=int, behind=int,
         least="long long"
     )
-    cdef long long _spread(self) except? -1
+    cdef long long _spread_heap(self) except? -1
 
 
 @cython.locals(bits=int)

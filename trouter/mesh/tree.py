@@ -10,7 +10,7 @@ Otherwise it is a radix heap. A candidate's cost is never below the current one;
 they differ, and once the lower heaps are empty, the next one is spread over them.
 
 Indices are not checked where they are used (pyproject.toml, `unchecked`): those from outside are checked when a tree is
-made, and the arguments of ``grow`` when it begins.
+made, and the arguments of ``compute_ways`` when it begins.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NONE = -1
 
 
 class Tree:
-    """The network's links, and the tree that ``grow`` made last.
+    """The network's links, and the tree that ``compute_ways`` made last.
 
     ``starts[u]`` to ``starts[u + 1]`` are the positions of router ``u``'s links in ``ends`` and ``costs``: the router
     that each leads to, and its cost, from 1 to 2**31 - 1.
@@ -77,7 +77,7 @@ class Tree:
         self._heaps = array("i", bytes(4 * _HEAPS))
         self._near = max(costs, default=0) < _HEAPS
 
-    def grow(self, root: int, middle: int, whole: bool) -> list[int]:
+    def compute_ways(self, root: int, middle: int, whole: bool) -> list[int]:
         """Compute the ways from ``root``; return the routers whose way passes through ``middle``; IndexError.
 
         Unless ``whole``, stop once these are known.
@@ -89,7 +89,7 @@ class Tree:
         previous, beyond = self._previous, self._beyond
         who, keys, following, heaps = self._who, self._keys, self._following, self._heaps
         found = []
-        self._plant(root)
+        self._reset_to_root(root)
         candidates = 1
         near = self._near
         now = 0  # the cost that is processed, and its heap
@@ -98,7 +98,7 @@ class Tree:
         passed = False
         while True:
             if heaps[here] == _NONE:
-                now = self._go_round(now) if near else self._spread()
+                now = self._next_cost(now) if near else self._spread_heap()
                 if now < 0:
                     break
                 if near:
@@ -138,7 +138,7 @@ class Tree:
                 previous[end] = router
         return found
 
-    def _plant(self, root: int) -> None:
+    def _reset_to_root(self, root: int) -> None:
         """Clear the last tree; leave ``root`` as the only candidate, with cost 0."""
         cost, beyond, heaps = self.cost, self._beyond, self._heaps
         for router in range(self.count):
@@ -155,7 +155,7 @@ class Tree:
         self._following[0] = _NONE
         heaps[0] = 0
 
-    def _go_round(self, now: int) -> int:
+    def _next_cost(self, now: int) -> int:
         """Return the next cost of a candidate in the circle; -1 if there is none."""
         heaps = self._heaps
         for cost in range(now + 1, now + _HEAPS):
@@ -163,7 +163,7 @@ class Tree:
                 return cost
         return -1
 
-    def _spread(self) -> int:
+    def _spread_heap(self) -> int:
         """Spread the next heap over the lower ones; return the least cost of a candidate, -1 if there is none."""
         heaps, keys, following = self._heaps, self._keys, self._following
         heap = 1

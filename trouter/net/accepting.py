@@ -73,7 +73,7 @@ class AcceptingListener(ABC):
         await trio.lowlevel.wait_readable(sock)
 
     @abstractmethod
-    def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
+    def admit_socket(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
         """Serve a connection in ``nursery`` and count it in ``accepted``, or close it; return whether it is served."""
 
     def _count_accepted(self, sock: socket.socket, *, refused: bool) -> bool:
@@ -118,7 +118,7 @@ class AcceptingListener(ABC):
             if self.stopped:  # the connection came in the pass in which the listener stopped
                 accepted.close()
                 return
-            if self.admit(accepted, address[:2], nursery) and self._turns is not None:
+            if self.admit_socket(accepted, address[:2], nursery) and self._turns is not None:
                 self._turns.owe_tokens(1, trio.current_time())
             in_a_row += 1
             if in_a_row >= ACCEPTS_IN_A_ROW:

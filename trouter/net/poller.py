@@ -38,7 +38,7 @@ class Reader(Protocol):
     def on_events(self, events: int) -> None:
         """Do what any other combination of epoll's events asks for; must not block."""
 
-    def crash(self, error: Exception) -> None:
+    def drop_after_bug(self, error: Exception) -> None:
         """End this reader only: one of its methods raised, which is a bug of ours."""
 
 
@@ -94,5 +94,5 @@ class Poller:
                 else:
                     reader.on_events(events)
             except Exception as error:  # noqa: BLE001 - a bug in one connection's path must not end the others
-                reader.crash(error)
+                reader.drop_after_bug(error)
         self._hub.flush()

@@ -110,13 +110,15 @@ class Book:
         """Return what the quotas say to one more connection of this user and host."""
         now_s = self.now()
         for rule in rules:
-            kept = self._meters.get(self._key(rule, rule.who(user, host)))
+            kept = self._meters.get(self._meter_key(rule, rule.counted_name(user, host)))
             if kept is not None and rule.enforced and kept.overfull:
-                return QuotaAnswer([(kept, BUFFERED)], rule.name(BUFFERED), [], now_s)
+                return QuotaAnswer([(kept, BUFFERED)], rule.rule_id(BUFFERED), [], now_s)
         limited = (rule for rule in rules if rule.limits.max_connections_per_second)
-        return self.answer([self._meter(rule, user, host, now_s) for rule in limited], (CONNECTIONS_RATE,), None)
+        return self.judge_quotas(
+            [self._obtain_meter(rule, user, host, now_s) for rule in limited], (CONNECTIONS_RATE,), None
+        )
 
-    def enter(
+    def count_connection(
         self,
         name: str,
         vhost: str,
@@ -135,7 +137,9 @@ class Book:
         self._enter_meters(share, rules, received)
         return share
 
-    def move(self, share: Share, vhost: str, rules: tuple[QuotaRule, ...], received: Callable[[], int]) -> None:
+    def move_connection(
+        self, share: Share, vhost: str, rules: tuple[QuotaRule, ...], received: Callable[[], int]
+    ) -> None:
         """Count a connection in another vhost or by other rules; what is the same stays counted as it is."""
         if share.vhost != vhost:
             self._leave_vhost(share)
@@ -154,7 +158,7 @@ class Book:
         if vhost:
             connections = self._vhosts.setdefault(vhost, VhostConnections())
             name = share.name if share.name not in connections else f"{share.name}[C{share.number}]"
-            connections.enter(name, share.user, share.host)
+            connections.add_connection(name, share.user, share.host)
             share.vhost, share.counted_as = vhost, name
 
     def _leave_vhost(self, share: Share) -> None:
@@ -169,10 +173,12 @@ class Book:
         if not rules:
             return
         now_s = self.now()
-        share.enter_meters(rules, tuple(self._meter(rule, share.user, share.host, now_s) for rule in rules), received)
+        share.enter_meters(
+            rules, tuple(self._obtain_meter(rule, share.user, share.host, now_s) for rule in rules), received
+        )
         for meter in share.meters:
             meter.connections += 1
-            self._idle.pop(self._key(meter.rule, meter.who), None)
+            self._idle.pop(self._meter_key(meter.rule, meter.who), None)
         self._shares[share] = None
 
     def _leave_meters(self, share: Share) -> None:
@@ -185,61 +191,61 @@ class Book:
         for meter in meters:
             meter.connections -= 1
             if not meter.connections:
-                self._rest(meter, now_s)
+                self._keep_idle_meter(meter, now_s)
 
-    def _meter(self, rule: QuotaRule, user: str, host: str, now_s: float) -> Meter:
-        who = rule.who(user, host)
-        key = self._key(rule, who)
+    def _obtain_meter(self, rule: QuotaRule, user: str, host: str, now_s: float) -> Meter:
+        who = rule.counted_name(user, host)
+        key = self._meter_key(rule, who)
         meter = self._meters.get(key)
         if meter is None:
             meter = self._meters[key] = Meter(rule, who, self._new_buffer(), now_s)
-            self._rest(meter, now_s, fresh=True)
+            self._keep_idle_meter(meter, now_s, fresh=True)
         elif meter.rule != rule:
             for name in [name for name in meter.met_at_s if getattr(rule.limits, name) is None]:
-                self._clear(meter, name)
+                self._clear_alarm(meter, name)
             meter.replace_rule(rule, now_s)
         return meter
 
-    def _rest(self, meter: Meter, now_s: float, *, fresh: bool = False) -> None:
+    def _keep_idle_meter(self, meter: Meter, now_s: float, *, fresh: bool = False) -> None:
         """Keep a meter without connections among the idle ones, unless a new meter would behave the same."""
-        key = self._key(meter.rule, meter.who)
-        if not fresh and meter.forgettable(now_s):
-            self._forget(key)
+        key = self._meter_key(meter.rule, meter.who)
+        if not fresh and meter.is_forgettable(now_s):
+            self._forget_meter(key)
             return
         self._idle[key] = meter
         while len(self._idle) > MAX_IDLE:
-            self._forget(next(iter(self._idle)))
+            self._forget_meter(next(iter(self._idle)))
 
-    def _forget(self, key: tuple[str, str, str]) -> None:
+    def _forget_meter(self, key: tuple[str, str, str]) -> None:
         self._idle.pop(key, None)
         meter = self._meters.pop(key)
         for name in list(meter.met_at_s):
-            self._clear(meter, name)
+            self._clear_alarm(meter, name)
 
     @staticmethod
-    def _key(rule: QuotaRule, who: str) -> tuple[str, str, str]:
+    def _meter_key(rule: QuotaRule, who: str) -> tuple[str, str, str]:
         return rule.owner, rule.per, who
 
     # --- requests
 
-    def answer(self, meters: Sequence[Meter], names: tuple[str, ...], address: str | None) -> QuotaAnswer:
+    def judge_quotas(self, meters: Sequence[Meter], names: tuple[str, ...], address: str | None) -> QuotaAnswer:
         """Return what these quotas say to one more, which uses an address if that is not None."""
         now_s = self.now()
-        met = [(meter, name) for meter in meters for name in names if meter.met(name, address, now_s)]
-        denied = next((meter.rule.name(name) for meter, name in met if meter.rule.enforced), "")
+        met = [(meter, name) for meter in meters for name in names if meter.is_met(name, address, now_s)]
+        denied = next((meter.rule.rule_id(name) for meter, name in met if meter.rule.enforced), "")
         rates = [] if denied else [meter.buckets[name] for meter in meters for name in names if name in meter.buckets]
         return QuotaAnswer(met, denied, rates, now_s)
 
     def note_answer(self, answer: QuotaAnswer) -> None:
         """Raise the alarms of an answer; if nothing was denied, count one more in the rates."""
         for meter, name in answer.met:
-            self.alarm(meter, name, answer.now_s)
+            self.note_alarm(meter, name, answer.now_s)
         for bucket in answer.rates:
             bucket.take_tokens(1, answer.now_s)
 
     # --- alarms
 
-    def alarm(self, meter: Meter, name: str, now_s: float) -> None:
+    def note_alarm(self, meter: Meter, name: str, now_s: float) -> None:
         """Note that a quota is met, and notify of the alarm if it is new."""
         raised = name in meter.met_at_s
         meter.met_at_s[name] = now_s
@@ -247,17 +253,17 @@ class Book:
             self._alarmed[meter] = None
             self._notify(QuotaAlarm(meter.rule, name, meter.who, True))
 
-    def _clear(self, meter: Meter, name: str) -> None:
+    def _clear_alarm(self, meter: Meter, name: str) -> None:
         del meter.met_at_s[name]
         if not meter.met_at_s:
             self._alarmed.pop(meter, None)
         self._notify(QuotaAlarm(meter.rule, name, meter.who, False))
 
-    def raised(self, vhost: str) -> Iterator[str]:
+    def alarms_of(self, vhost: str) -> Iterator[str]:
         """Yield the present alarms of a vhost, each as its rule and user or host."""
         for meter in self._alarmed:
             if meter.rule.vhost == vhost:
-                yield from (f"{meter.rule.name(name)} {meter.who}".rstrip() for name in meter.met_at_s)
+                yield from (f"{meter.rule.rule_id(name)} {meter.who}".rstrip() for name in meter.met_at_s)
 
     def raised_by_vhost(self) -> Counter[str]:
         """Return the number of present alarms by vhost."""
@@ -268,7 +274,7 @@ class Book:
 
     # --- time
 
-    def wait(self, link: Paced, share: Share) -> None:
+    def add_waiting_link(self, link: Paced, share: Share) -> None:
         """Call the link again when there may be more credit."""
         self._waiting[link] = share
 
@@ -301,13 +307,13 @@ class Book:
         for share in list(self._shares):
             share.note_usage(now_s)
         for meter in list(self._alarmed):
-            if BUFFERED in meter.met_at_s and meter.met(BUFFERED, None, now_s):
+            if BUFFERED in meter.met_at_s and meter.is_met(BUFFERED, None, now_s):
                 meter.met_at_s[BUFFERED] = now_s
             for name, at_s in list(meter.met_at_s.items()):
                 if now_s - at_s >= CLEAR_S:
-                    self._clear(meter, name)
-        for key in [key for key, meter in islice(self._idle.items(), PORTION) if meter.forgettable(now_s)]:
-            self._forget(key)
+                    self._clear_alarm(meter, name)
+        for key in [key for key, meter in islice(self._idle.items(), PORTION) if meter.is_forgettable(now_s)]:
+            self._forget_meter(key)
 
 
 class Share:
@@ -369,8 +375,8 @@ class Share:
 
     def quotas_on_bytes(self, size_bytes: int) -> QuotaAnswer:
         """Return what the quotas say to more bytes that are held for a session."""
-        met = [(meter, BUFFERED) for meter in self.meters if meter.room() < size_bytes]
-        denied = next((meter.rule.name(BUFFERED) for meter, _ in met if meter.rule.enforced), "")
+        met = [(meter, BUFFERED) for meter in self.meters if meter.free_bytes() < size_bytes]
+        denied = next((meter.rule.rule_id(BUFFERED) for meter, _ in met if meter.rule.enforced), "")
         return QuotaAnswer(met, denied, [], self._book.now())
 
     def add_held_bytes(self, size_bytes: int) -> None:
@@ -390,10 +396,10 @@ class Share:
         if over is not None and over.rule:
             return over
         names = (ATTACHES_RATE, LINKS, ADDRESSES, BUFFERED)
-        answer = self._book.answer(self.meters, names, address)
+        answer = self._book.judge_quotas(self.meters, names, address)
         return answer if over is None else answer._replace(met=[*over.met, *answer.met])
 
-    def attached(self, link: Hashable, address: str | None) -> None:
+    def count_link(self, link: Hashable, address: str | None) -> None:
         """Count a link that was accepted; without quotas nothing counts it."""
         if not self.meters:
             return
@@ -403,7 +409,7 @@ class Share:
             if address is not None:
                 meter.addresses[address] += 1
 
-    def detached(self, link: Hashable) -> None:
+    def uncount_link(self, link: Hashable) -> None:
         """Remove a link from the counts; a second call does nothing."""
         if link not in self.links:
             return
@@ -421,7 +427,7 @@ class Share:
             return
         self._book.forget_link(link)
         self._note_messages(link, self._book.now())
-        self._refund(link, 0)
+        self._refund_credit(link, 0)
         del self._paid[link], self._seen[link]
         for meter in self.meters:
             meter.senders -= 1
@@ -432,7 +438,7 @@ class Share:
         for link in list(self._paid):
             self.end_sending(link)
         for each in list(self.links):
-            self.detached(each)
+            self.uncount_link(each)
         self.add_held_bytes(-self.kept)
         self.rules, self.meters = (), ()
         self.links, self._paid, self._seen, self._received = _EMPTY, _EMPTY, _EMPTY, None
@@ -448,13 +454,13 @@ class Share:
             self._begin_sending(link, credit)
         self.note_bytes(now_s)
         self._note_messages(link, now_s)
-        self._refund(link, credit)
+        self._refund_credit(link, credit)
         allowed = count
         tight: tuple[Meter, str] | None = None
         for meter in self.meters:
             if meter.rule.enforced:
                 for name in PACED:
-                    room = self._room(meter, name, credit, now_s)
+                    room = self._credit_left(meter, name, credit, now_s)
                     if room is not None and room < allowed:
                         allowed, tight = room, (meter, name)
         if allowed:
@@ -464,9 +470,9 @@ class Share:
                 if meter.rule.enforced and MESSAGES_RATE in meter.buckets:
                     meter.buckets[MESSAGES_RATE].take_tokens(allowed, now_s)
         if tight is not None:
-            self._book.wait(link, self)
+            self._book.add_waiting_link(link, self)
             if not allowed and credit <= 0:
-                self._book.alarm(*tight, now_s)
+                self._book.note_alarm(*tight, now_s)
         return allowed
 
     def _begin_sending(self, link: Paced, credit: int) -> None:
@@ -476,13 +482,13 @@ class Share:
         for meter in self.meters:
             meter.senders += 1
 
-    def _room(self, meter: Meter, name: str, credit: int, now_s: float) -> int | None:
+    def _credit_left(self, meter: Meter, name: str, credit: int, now_s: float) -> int | None:
         """Return the credit that one quota leaves for a link that has ``credit``; None without such a quota.
 
         A link gets its part of the rate, at least one message, so that the other links can use theirs.
         """
         if name == BUFFERED:
-            return 0 if meter.met(BUFFERED, None, now_s) else None
+            return 0 if meter.is_met(BUFFERED, None, now_s) else None
         bucket = meter.buckets.get(name)
         if bucket is None:
             return None
@@ -494,7 +500,7 @@ class Share:
             part, there = max(1, int(part / size)), max(1.0, there / size)
         return max(0, min(part - credit, int(there)))
 
-    def _refund(self, link: Paced, credit: int) -> None:
+    def _refund_credit(self, link: Paced, credit: int) -> None:
         """Give back credit that ended without a message: the sender returned it, or will never use it."""
         unused = self._paid[link] - link.counters.deliveries - credit
         if unused > 0:
@@ -518,7 +524,7 @@ class Share:
         self._all_bytes += came
         for meter in self.meters:
             if BYTES_RATE in meter.buckets:
-                self._owe(meter, BYTES_RATE, came, now_s)
+                self._charge_rate(meter, BYTES_RATE, came, now_s)
 
     def _note_messages(self, link: Paced, now_s: float) -> None:
         deliveries = link.counters.deliveries
@@ -526,12 +532,12 @@ class Share:
         self._all_messages += came
         for meter in self.meters:
             if not meter.rule.enforced and MESSAGES_RATE in meter.buckets:
-                self._owe(meter, MESSAGES_RATE, came, now_s)
+                self._charge_rate(meter, MESSAGES_RATE, came, now_s)
 
-    def _owe(self, meter: Meter, name: str, came: int, now_s: float) -> None:
+    def _charge_rate(self, meter: Meter, name: str, came: int, now_s: float) -> None:
         """Take ``came`` from a rate; an excess of a rate that is not enforced raises an alarm and is forgiven."""
         bucket = meter.buckets[name]
         bucket.owe_tokens(came, now_s)
         if came and bucket.tokens(now_s) < 0 and not meter.rule.enforced:
             bucket.cancel_debt()
-            self._book.alarm(meter, name, now_s)
+            self._book.note_alarm(meter, name, now_s)

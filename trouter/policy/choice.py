@@ -39,10 +39,10 @@ class VhostChoice(Generic[T]):
                     self._tree = tree
                 else:
                     self._names[key] = vhost, chosen_by
-        found = self.find(default) if default else None
+        found = self.find_vhost(default) if default else None
         self._default: Final = None if found is None else (found[0], ChosenBy.DEFAULT)
 
-    def find(self, name: str) -> tuple[T, ChosenBy] | None:
+    def find_vhost(self, name: str) -> tuple[T, ChosenBy] | None:
         """Return the vhost called `name`, and why; None if there is none. The default vhost is not considered."""
         key = host_key(name)
         if (found := self._names.get(key)) is not None:
@@ -50,6 +50,6 @@ class VhostChoice(Generic[T]):
         vhost = None if self._tree is None else self._tree.match(key)
         return None if vhost is None else (vhost, ChosenBy.PATTERN)
 
-    def choose(self, name: str) -> tuple[T, ChosenBy] | None:
+    def choose_vhost(self, name: str) -> tuple[T, ChosenBy] | None:
         """Return the vhost for a connection to `name`, or the default one, and why; None without either."""
-        return self.find(name) or self._default
+        return self.find_vhost(name) or self._default

@@ -49,15 +49,15 @@ class Entries(NamedTuple):
     @classmethod
     def of_names(cls, texts: tuple[str, ...]) -> Entries:
         """Return the entries of `sources` or `targets`; EntryError if one is invalid."""
-        return cls._made(NameRules, texts, plain_entries(texts))
+        return cls._make_entries(NameRules, texts, plain_entries(texts))
 
     @classmethod
     def of_patterns(cls, texts: tuple[str, ...]) -> Entries:
         """Return the entries of `sourcePattern` or `targetPattern`; EntryError if one is invalid."""
-        return cls._made(PatternRules, texts, plain_entries(texts, patterns=True))
+        return cls._make_entries(PatternRules, texts, plain_entries(texts, patterns=True))
 
     @classmethod
-    def _made(
+    def _make_entries(
         cls, make: Callable[[Iterable[str]], NameRules | PatternRules], texts: tuple[str, ...], plainly: tuple[str, ...]
     ) -> Entries:
         written = make(texts)
@@ -70,7 +70,7 @@ class AddressRules(NamedTuple):
     label: str
     entries: Entries
 
-    def uncovered(self, pattern: str, user: str) -> str | None:
+    def find_uncovered(self, pattern: str, user: str) -> str | None:
         """Return an address that a link route's ``pattern`` takes and no entry covers, None if none.
 
         PatternError if the pattern has no token; TooComplexError.
@@ -124,8 +124,8 @@ class _Compiler:
         self._hosts: dict[tuple[HostRange, ...], HostRules] = {}
         self._made_settings: dict[tuple[object, ...], Settings] = {}
 
-    def vhost(self, entity: VhostEntity) -> Vhost:
-        groups = {name: self._group(name, group, entity) for name, group in entity.groups.items()}
+    def compile_vhost(self, entity: VhostEntity) -> Vhost:
+        groups = {name: self._compile_group(name, group, entity) for name, group in entity.groups.items()}
         by_user = {user: groups[name] for name, group in entity.groups.items() for user in group.users}
         return Vhost(
             entity.hostname,
@@ -137,15 +137,15 @@ class _Compiler:
             groups.get(DEFAULT_GROUP) if entity.allow_unknown_user else None,
         )
 
-    def _group(self, name: str, group: GroupSettings, vhost: VhostEntity) -> Group:
+    def _compile_group(self, name: str, group: GroupSettings, vhost: VhostEntity) -> Group:
         per_user, per_host = group.max_connections_per_user, group.max_connections_per_host
         label = f"{vhost.hostname}:{name}"
         return Group(
             name,
-            self._settings(group, vhost),
+            self._compile_settings(group, vhost),
             _once(self._hosts, HostRules, group.remote_hosts),
-            self._rules(label, "source", group.sources, group.source_pattern),
-            self._rules(label, "target", group.targets, group.target_pattern),
+            self._compile_rules(label, "source", group.sources, group.source_pattern),
+            self._compile_rules(label, "target", group.targets, group.target_pattern),
             Limits(
                 vhost.max_connections,
                 vhost.max_connections_per_user if per_user is None else per_user,
@@ -155,14 +155,14 @@ class _Compiler:
             group.substitute_anonymous,
         )
 
-    def _settings(self, group: GroupSettings, vhost: VhostEntity) -> Settings:
+    def _compile_settings(self, group: GroupSettings, vhost: VhostEntity) -> Settings:
         largest = largest_message(group.max_message_size, vhost.max_message_size, self._max_message_size)
         key = (largest, *numbers_and_flags(group))
         if key not in self._made_settings:
             self._made_settings[key] = settings_of(group, largest)
         return self._made_settings[key]
 
-    def _rules(self, label: str, what: str, names: tuple[str, ...], patterns: tuple[str, ...]) -> AddressRules:
+    def _compile_rules(self, label: str, what: str, names: tuple[str, ...], patterns: tuple[str, ...]) -> AddressRules:
         if patterns:
             return AddressRules(f"{label}:{what}Pattern", _once(self._patterns, Entries.of_patterns, patterns))
         return AddressRules(f"{label}:{what}s", _once(self._names, Entries.of_names, names))
@@ -200,18 +200,18 @@ class Policy:
         are reused, also its addresses if none are given.
         """
         with held_back():
-            policy = cls._compiled(entity, vhosts, previous)
+            policy = cls._compile_vhosts(entity, vhosts, previous)
         return policy if addresses is None else policy.with_addresses(addresses)
 
     @classmethod
-    def _compiled(cls, entity: PolicyEntity, vhosts: Iterable[VhostEntity], previous: Policy | None) -> Policy:
+    def _compile_vhosts(cls, entity: PolicyEntity, vhosts: Iterable[VhostEntity], previous: Policy | None) -> Policy:
         compiler = _Compiler(entity.max_message_size)
         before = {} if previous is None else previous.vhosts
         compiled: dict[str, Vhost] = {}
         for one in vhosts:
             old = before.get(one.hostname)
             same = old is not None and old.entity is one and old.max_message_size == entity.max_message_size
-            compiled[one.hostname] = old if old is not None and same else compiler.vhost(one)
+            compiled[one.hostname] = old if old is not None and same else compiler.compile_vhost(one)
         named = ((vhost.name, vhost.entity.aliases, vhost) for vhost in compiled.values())
         return cls(
             entity,

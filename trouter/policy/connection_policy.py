@@ -95,7 +95,7 @@ class ConnectionPolicy:
         """Its vhost and its tenant, as far as it has them."""
         return scopes_of(self.admission, self.tenant)
 
-    def tap(self, log: MessageLog | None) -> MessageTap | None:
+    def make_tap(self, log: MessageLog | None) -> MessageTap | None:
         """Return the tap that samples the connection's messages and passes them to ``log``; None for none."""
         in_force, who = self._in_force, self.request
         sampling = in_force.samplings.get(self.admission.vhost)
@@ -107,7 +107,7 @@ class ConnectionPolicy:
 
     # --- messages
 
-    def check(self, of_tenant: bool) -> MessageCheck | None:
+    def make_check(self, of_tenant: bool) -> MessageCheck | None:
         """Return the check of the connection's messages, None for none.
 
         Without a policy an authenticated client must not use another user's name; a broker forwards messages of others.
@@ -127,11 +127,11 @@ class ConnectionPolicy:
         return self.admission.may_send(address).allowed
 
     def _deny_message(self, what: str, text: str) -> None:
-        self._record(judge_message(self.admission, what, text))
+        self._record_verdict(judge_message(self.admission, what, text))
 
     def deny_large_message(self) -> None:
         """Count and record a message above the largest size."""
-        self._record(judge_size(self.admission))
+        self._record_verdict(judge_size(self.admission))
 
     # --- sessions
 
@@ -146,7 +146,7 @@ class ConnectionPolicy:
             if share is not None:
                 share.add_held_bytes(SESSION_BYTES)
             return None
-        self._record(verdict)
+        self._record_verdict(verdict)
         return verdict.error
 
     def count_sessions(self, count: int, open_bytes: int) -> None:
@@ -171,16 +171,16 @@ class ConnectionPolicy:
         verdict = judge_attach(self.admission, attach, others, full, quotas)
         if quotas is not None:
             self._in_force.book.note_answer(quotas)
-        if verdict.allowed and not self._in_force.plugins.may_attach(self._request(attach)):
+        if verdict.allowed and not self._in_force.plugins.may_attach(self._describe_attach(attach)):
             verdict = verdict.denied_by(BY_PLUGIN, LINK_DENIED)
-        self._record(verdict)
+        self._record_verdict(verdict)
         return verdict.error
 
     def deny_closed(self, attach: Attach, rule: str) -> None:
         """Count and record that an address is not open to the peer, by a ``rule`` other than the policy's."""
-        self._record(deny_closed(self.admission, attach, rule))
+        self._record_verdict(deny_closed(self.admission, attach, rule))
 
-    def _request(self, attach: Attach) -> AttachRequest:
+    def _describe_attach(self, attach: Attach) -> AttachRequest:
         request, admission = self.request, self.admission
         terminus = attach.source if attach.role else attach.target
         named = terminus if isinstance(terminus, Source | Target) else None
@@ -200,8 +200,8 @@ class ConnectionPolicy:
             capabilities=() if named is None else tuple(map(str, named.capabilities)),
         )
 
-    def _record(self, verdict: Verdict) -> None:
-        self._in_force.record.record(verdict, self.request)
+    def _record_verdict(self, verdict: Verdict) -> None:
+        self._in_force.record.record_verdict(verdict, self.request)
 
 
 def scopes_of(admission: Admission, tenant: str) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ class Meter:
         limit = rule.limits.max_buffered_bytes
         self.buffer.limit = limit if limit is not None and rule.enforced else 2**62
 
-    def met(self, name: str, address: str | None, now_s: float) -> bool:
+    def is_met(self, name: str, address: str | None, now_s: float) -> bool:
         """Return whether the quota ``name`` leaves no room for one more; ``address`` is None for none."""
         limits = self.rule.limits
         if name in RATES:
@@ -86,9 +86,9 @@ class Meter:
         if name == ADDRESSES:
             full = limits.max_addresses is not None and len(self.addresses) >= limits.max_addresses
             return full and address is not None and address not in self.addresses
-        return self.room() <= 0
+        return self.free_bytes() <= 0
 
-    def room(self) -> int:
+    def free_bytes(self) -> int:
         """Return how many more bytes may be held; negative if the limit is exceeded."""
         limit = self.rule.limits.max_buffered_bytes
         return 2**62 if limit is None else limit - self.buffer.held
@@ -99,7 +99,7 @@ class Meter:
         limit = self.rule.limits.max_buffered_bytes
         return limit is not None and self.buffer.held * 4 >= limit * 5
 
-    def forgettable(self, now_s: float) -> bool:
+    def is_forgettable(self, now_s: float) -> bool:
         """Return whether a new meter would behave the same."""
         return not self.met_at_s and all(bucket.is_full(now_s) for bucket in self.buckets.values())
 
@@ -133,7 +133,7 @@ class VhostConnections:
         )
         return tuple(reason for count, limit, reason in counted if count >= limit)
 
-    def enter(self, name: str, user: str, host: str) -> None:
+    def add_connection(self, name: str, user: str, host: str) -> None:
         """Count a connection; ValueError if one of this name is counted already."""
         if name in self._connections:
             raise ValueError("a connection of this name is counted already")

@@ -42,7 +42,7 @@ class _State:
         #: Without a character.
         self.skip: list[_State] = []
 
-    def text(self, text: str) -> _State:
+    def after_text(self, text: str) -> _State:
         """Return the state after ``text``."""
         state = self
         for character in text:
@@ -55,7 +55,7 @@ class _State:
             self.separator = _State()
         return self.separator
 
-    def after(self, character: str) -> list[_State]:
+    def after_character(self, character: str) -> list[_State]:
         others = self.separator if character in SEPARATORS else self.inside
         return [each for each in (self.exact.get(character), self.anything, others) if each is not None]
 
@@ -84,7 +84,7 @@ class _Automaton:
         entry = parse_entry(text)
         if entry.has_user and not user:
             return
-        state = self.root.text(entry.prefix + (user if entry.has_user else "") + entry.suffix)
+        state = self.root.after_text(entry.prefix + (user if entry.has_user else "") + entry.suffix)
         state.accepts = True
         if entry.wildcard:
             state.anything = state
@@ -97,24 +97,24 @@ class _Automaton:
         if any(named) and not user:
             return
         if named[0]:
-            self._accept(self._walk(_Place(None, self.root.text(user)), tokens[1:]))
+            self._accept_at(self._walk_tokens(_Place(None, self.root.after_text(user)), tokens[1:]))
         elif named[-1]:
-            place = self._walk(_Place(self.root, None), tokens[:-1])
+            place = self._walk_tokens(_Place(self.root, None), tokens[:-1])
             before = [place.start, place.later and place.later.next_token()]
-            self._accept(_Place(*(each and each.text(user) for each in before)))
+            self._accept_at(_Place(*(each and each.after_text(user) for each in before)))
         else:
             self.add_tokens(tokens)
 
     def add_tokens(self, tokens: Sequence[str]) -> None:
         """Add a pattern without a user."""
-        self._accept(self._walk(_Place(self.root, None), tokens))
+        self._accept_at(self._walk_tokens(_Place(self.root, None), tokens))
 
-    def _accept(self, place: _Place) -> None:
+    def _accept_at(self, place: _Place) -> None:
         for state in place:
             if state is not None:
                 state.accepts = True
 
-    def _walk(self, place: _Place, tokens: Iterable[str]) -> _Place:
+    def _walk_tokens(self, place: _Place, tokens: Iterable[str]) -> _Place:
         for token in tokens:
             following = self._read.get((place, token))
             if following is None:
@@ -135,7 +135,7 @@ def _one(place: _Place, token: str) -> _Place:
             inside.inside = inside
             inside.skip.append(following)
         else:
-            begin.text(token).skip.append(following)
+            begin.after_text(token).skip.append(following)
     return _Place(None, following)
 
 
@@ -169,7 +169,7 @@ def uncovered(pattern: str, texts: tuple[str, ...], *, patterns: bool, user: str
     """
     route = _Automaton()
     route.add_tokens(pattern_tokens(pattern))
-    return _Search(route.root, _of_entries(texts, patterns, user)).run()
+    return _Search(route.root, _of_entries(texts, patterns, user)).find_address()
 
 
 class _Pair(NamedTuple):
@@ -187,7 +187,7 @@ class _Search:
         self._first = _Pair(_closed([route]), _closed([entries]), True)
         self._steps = 0
 
-    def run(self) -> str | None:
+    def find_address(self) -> str | None:
         """Return the address; None if there is none."""
         came: dict[_Pair, tuple[_Pair, str] | None] = {self._first: None}
         waiting = [self._first]
@@ -196,7 +196,7 @@ class _Search:
             if pair is self._first:
                 characters = [each for each in characters if each not in SEPARATORS]
             for character in characters:
-                following = self._follow(pair, character)
+                following = self._follow_character(pair, character)
                 if following in came or not following.route or any(each.takes_all for each in following.entries):
                     continue
                 came[following] = pair, character
@@ -205,9 +205,9 @@ class _Search:
                 waiting.append(following)
         return None
 
-    def _follow(self, pair: _Pair, character: str) -> _Pair:
+    def _follow_character(self, pair: _Pair, character: str) -> _Pair:
         route, entries = (
-            _closed([after for state in states for after in state.after(character)])
+            _closed([after for state in states for after in state.after_character(character)])
             for states in (pair.route, pair.entries)
         )
         self._steps += 1 + len(route) + len(entries)

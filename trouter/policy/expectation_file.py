@@ -57,13 +57,13 @@ class _Map:
     def keys(self) -> Iterable[str]:
         return self._entries
 
-    def node(self, key: str) -> Node | None:
+    def take_node(self, key: str) -> Node | None:
         self._known_keys.append(key)
         entry = self._entries.get(key)
         return None if entry is None else entry.node
 
-    def text(self, key: str) -> str:
-        node = self.node(key)
+    def read_text(self, key: str) -> str:
+        node = self.take_node(key)
         if node is None:
             return ""
         if isinstance(node, Scalar) and isinstance(node.value, str):
@@ -71,8 +71,8 @@ class _Map:
         self.findings.error(node.place, "must be text", key=key, suggestion='write: "..."')
         return ""
 
-    def truth(self, key: str, default: bool) -> bool:
-        node = self.node(key)
+    def read_flag(self, key: str, default: bool) -> bool:
+        node = self.take_node(key)
         if node is None:
             return default
         if isinstance(node, Scalar) and isinstance(node.value, bool):
@@ -80,9 +80,9 @@ class _Map:
         self.findings.error(node.place, "must be true or false", key=key)
         return default
 
-    def texts(self, key: str) -> tuple[tuple[str, SourcePosition], ...]:
+    def read_texts(self, key: str) -> tuple[tuple[str, SourcePosition], ...]:
         """Return the text or texts of a key, each with its place."""
-        node = self.node(key)
+        node = self.take_node(key)
         if node is None:
             return ()
         found = []
@@ -93,15 +93,15 @@ class _Map:
                 self.findings.error(item.place, "must be text", key=key, suggestion='write: ["...", "..."]')
         return tuple(found)
 
-    def maps(self, key: str, what: str) -> list[_Map]:
-        node = self.node(key)
+    def read_maps(self, key: str, what: str) -> list[_Map]:
+        node = self.take_node(key)
         if isinstance(node, Items):
             return [_Map(item, self.findings, what) for item in node.items]
         place = self.place if node is None else node.place
         self.findings.error(place, "must be given, as a list", key=key, suggestion=f'write: "{key}": [...]')
         return []
 
-    def done(self) -> None:
+    def report_unread_keys(self) -> None:
         """Report each key that was not taken as an error."""
         for key, entry in self._entries.items():
             if key not in self._known_keys:
@@ -111,38 +111,38 @@ class _Map:
 
 def _file(node: Node, path: Path, findings: Findings) -> Expectations:
     top = _Map(node, findings, "a file of expectations")
-    policy = top.text("policy")
-    enforce = top.truth("enforce", False)
+    policy = top.read_text("policy")
+    enforce = top.read_flag("enforce", False)
     addresses: dict[str, tuple[str, ...]] = {}
-    if (hosts := top.node("addresses")) is not None:
+    if (hosts := top.take_node("addresses")) is not None:
         named = _Map(hosts, findings, "addresses")
         for name in tuple(named.keys()):
-            addresses[name.lower().removesuffix(".")] = tuple(text for text, _ in named.texts(name))
-    rows = tuple(_row(each) for each in top.maps("expectations", "an expectation"))
-    top.done()
+            addresses[name.lower().removesuffix(".")] = tuple(text for text, _ in named.read_texts(name))
+    rows = tuple(_row(each) for each in top.read_maps("expectations", "an expectation"))
+    top.report_unread_keys()
     return Expectations(path.parent / policy if policy else None, enforce, addresses, rows)
 
 
 def _row(given: _Map) -> Expectation:
-    user = given.text("user")
+    user = given.read_text("user")
     question = Question(
-        vhost=given.text("vhost"),
+        vhost=given.read_text("vhost"),
         user=user,
-        host=given.text("host"),
-        authenticated=given.truth("authenticated", bool(user)),
-        policy_vhost=given.text("policyVhost"),
-        connector=given.truth("connector", False),
+        host=given.read_text("host"),
+        authenticated=given.read_flag("authenticated", bool(user)),
+        policy_vhost=given.read_text("policyVhost"),
+        connector=given.read_flag("connector", False),
     )
     row = Expectation(
         given.place,
         question,
-        given.truth("open", True),
-        given.text("rule"),
-        given.text("group"),
-        given.texts("mayReceive"),
-        given.texts("mayNotReceive"),
-        given.texts("maySend"),
-        given.texts("mayNotSend"),
+        given.read_flag("open", True),
+        given.read_text("rule"),
+        given.read_text("group"),
+        given.read_texts("mayReceive"),
+        given.read_texts("mayNotReceive"),
+        given.read_texts("maySend"),
+        given.read_texts("mayNotSend"),
     )
-    given.done()
+    given.report_unread_keys()
     return row

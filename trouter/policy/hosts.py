@@ -40,7 +40,7 @@ class _Ranges:
             farthest = (last, number)
             self._reach.append(max(self._reach[-1], farthest, key=lambda reach: reach[0]) if self._reach else farthest)
 
-    def find(self, address: int) -> int:
+    def find_entry(self, address: int) -> int:
         at = bisect_right(self._firsts, address)
         if not at:
             return NO_ENTRY
@@ -66,7 +66,7 @@ class HostRules:
                 ranges[type(entry.first)].append((int(entry.first), int(entry.last), number))
         self._of_family = {family: _Ranges(found) for family, found in ranges.items() if found}
 
-    def find(self, host: str, resolved: Resolved) -> int:
+    def find_entry(self, host: str, resolved: Resolved) -> int:
         """Return the number of an entry that covers the address `host`, else NO_ENTRY; only `*` covers other texts."""
         if self._everybody:
             return self._everybody
@@ -74,7 +74,7 @@ class HostRules:
         if address is None:
             return NO_ENTRY
         ranges = self._of_family.get(type(address))
-        if ranges is not None and (number := ranges.find(int(address))):
+        if ranges is not None and (number := ranges.find_entry(int(address))):
             return number
         names = resolved.get(address, ()) if self._names else ()
         return min((self._names[name] for name in names if name in self._names), default=NO_ENTRY)

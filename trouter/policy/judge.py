@@ -241,7 +241,7 @@ def _deny_open(
 
 
 def _judge_connector(policy: Policy, request: OpenRequest, policy_vhost: str) -> Verdict:
-    found = policy.choice.find(policy_vhost)
+    found = policy.choice.find_vhost(policy_vhost)
     if found is None:
         return _deny_open(request, Reason.NO_VHOST)
     vhost, chosen_by = found
@@ -265,7 +265,7 @@ def _judge_connector(policy: Policy, request: OpenRequest, policy_vhost: str) ->
 
 
 def _judge_client(policy: Policy, request: OpenRequest, name: str) -> Verdict:
-    found = policy.choice.choose(name)
+    found = policy.choice.choose_vhost(name)
     if found is None:
         return _deny_open(request, Reason.NO_VHOST)
     vhost, chosen_by = found
@@ -273,7 +273,7 @@ def _judge_client(policy: Policy, request: OpenRequest, name: str) -> Verdict:
     if assigned is None:
         return _deny_open(request, Reason.NO_GROUP, vhost.name)
     group, member_by = assigned
-    host_entry = group.hosts.find(request.host, policy.resolved)
+    host_entry = group.hosts.find_entry(request.host, policy.resolved)
     if not host_entry:
         return _deny_open(request, Reason.REMOTE_HOST, vhost.name, group.name)
     user_text = request.user if request.authenticated else ""
@@ -429,11 +429,11 @@ def _find_entry(entries: Entries, address: str, user: str) -> int:
 
     The router's spelling must be allowed too: else `pub:/secret`, which `pub*` covers, would reach `secret`.
     """
-    number = entries.written.find(address, user)
+    number = entries.written.find_entry(address, user)
     meant = plain(address)
     if number <= NO_ENTRY or meant == address:
         return number
-    found = entries.plain.find(meant, user)
+    found = entries.plain.find_entry(meant, user)
     return number if found > NO_ENTRY else found
 
 

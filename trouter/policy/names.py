@@ -28,7 +28,7 @@ class Prefixes:
                 self._texts.append(text)
         self._numbers = numbers
 
-    def find(self, text: str) -> int:
+    def find_entry(self, text: str) -> int:
         """Return the number of the prefix that `text` begins with, else NO_ENTRY.
 
         A text that sorts between a prefix and `text` begins with that prefix too, and was left out: so the nearest
@@ -65,11 +65,11 @@ class NameRules:
         #: The positions of the user's name in entries, ascending.
         self._starts = tuple(sorted(set(map(len, (*self._user_exact, *user_prefixes)))))
 
-    def find(self, address: str, user: str) -> int:
+    def find_entry(self, address: str, user: str) -> int:
         """Return the number of an entry that covers `address`, else NO_ENTRY; an empty `user` is in no entry."""
         if not address:
             return NO_ENTRY
-        number = self._exact.get(address, NO_ENTRY) or self._prefixes.find(address)
+        number = self._exact.get(address, NO_ENTRY) or self._prefixes.find_entry(address)
         if number or not user:
             return number
         for start in self._starts:
@@ -85,4 +85,4 @@ class NameRules:
         if (suffixes := self._user_exact.get(prefix)) and rest in suffixes:
             return suffixes[rest]
         prefixes = self._user_prefixes.get(prefix)
-        return NO_ENTRY if prefixes is None else prefixes.find(rest)
+        return NO_ENTRY if prefixes is None else prefixes.find_entry(rest)

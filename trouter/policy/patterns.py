@@ -32,7 +32,7 @@ class _Node:
         self.number = NO_ENTRY
         self.is_many = is_many
 
-    def step(self, token: str) -> _Node:
+    def obtain_child(self, token: str) -> _Node:
         """Return the node after a pattern's next token; make it if it is missing."""
         if token == MANY:
             if self.many is None:
@@ -55,10 +55,10 @@ class TokenRules:
         for tokens, number in patterns:
             node = self._root
             for token in tokens:
-                node = node.step(token)
+                node = node.obtain_child(token)
             node.number = node.number or number
 
-    def find(self, tokens: Sequence[str]) -> int:
+    def find_entry(self, tokens: Sequence[str]) -> int:
         """Return the number of a pattern that matches `tokens`, NO_ENTRY, or UNDECIDED."""
         reached = _with_many([self._root])
         steps = 0
@@ -115,17 +115,17 @@ class PatternRules:
         self._user_first = TokenRules(first) if first else None
         self._user_last = TokenRules(last) if last else None
 
-    def find(self, address: str, user: str) -> int:
-        """Return the number of an entry that covers `address`, NO_ENTRY, or UNDECIDED; see `NameRules.find`."""
+    def find_entry(self, address: str, user: str) -> int:
+        """Return the number of an entry that covers `address`, NO_ENTRY, or UNDECIDED; see `NameRules.find_entry`."""
         if not address:
             return NO_ENTRY
-        number = self._plain.find(policy_tokens(address)) if self._plain else NO_ENTRY
+        number = self._plain.find_entry(policy_tokens(address)) if self._plain else NO_ENTRY
         if number == NO_ENTRY and user and self._user_first and address.startswith(user):
             rest = address[len(user) :]
             if not rest or rest[0] in SEPARATORS:
-                number = self._user_first.find(policy_tokens(rest[1:]) if rest else ())
+                number = self._user_first.find_entry(policy_tokens(rest[1:]) if rest else ())
         if number == NO_ENTRY and user and self._user_last and address.endswith(user):
             rest = address[: len(address) - len(user)]
             if not rest or rest[-1] in SEPARATORS:
-                number = self._user_last.find(policy_tokens(rest[:-1]) if rest else ())
+                number = self._user_last.find_entry(policy_tokens(rest[:-1]) if rest else ())
         return number

@@ -34,11 +34,11 @@ class QuotaRule(NamedTuple):
     limits: Quotas
     enforced: bool
 
-    def who(self, user: str, host: str) -> str:
+    def counted_name(self, user: str, host: str) -> str:
         """Return the user or the host that a connection counts for; empty if it counts for all."""
         return {"perUser": user, "perHost": host}.get(self.per, "")
 
-    def name(self, measure: str) -> str:
+    def rule_id(self, measure: str) -> str:
         """Return the id of the rule about ``measure``."""
         return ":".join(part for part in (self.owner, self.per, camel(measure)) if part)
 

@@ -56,7 +56,7 @@ class PolicyRecord:
         """Return the counters of a vhost, from 0 for a new one."""
         return self.vhosts.setdefault(vhost, VhostCounts())
 
-    def record(self, verdict: Verdict, who: OpenRequest | None) -> None:
+    def record_verdict(self, verdict: Verdict, who: OpenRequest | None) -> None:
         """Count, log and record a verdict about a request of ``who``, None before an open.
 
         What is allowed is a record only, and none without a policy.
@@ -66,7 +66,7 @@ class PolicyRecord:
         assert verdict.judged is not None  # noqa: S101 - an address by itself is not recorded
         row: Row = verdict.judged.value
         if verdict.allowed:
-            self._emit(verdict, row, who, "allowed", 1)
+            self._emit_record(verdict, row, who, "allowed", 1)
             return
         for name in row.policy:
             setattr(self.counts, name, getattr(self.counts, name) + 1)
@@ -82,7 +82,7 @@ class PolicyRecord:
 
     def record_alarm(self, alarm: QuotaAlarm, *, configured: bool) -> None:
         """Log, count and record that a quota is met, or no longer is; ``configured``: its vhost is."""
-        rule, vhost = alarm.rule.name(alarm.measure), alarm.rule.vhost
+        rule, vhost = alarm.rule.rule_id(alarm.measure), alarm.rule.vhost
         state, held = "raised" if alarm.raised else "cleared", "enforced" if alarm.rule.enforced else "alarm only"
         log.log(
             logging.WARNING if alarm.raised else logging.INFO,
@@ -117,9 +117,9 @@ class PolicyRecord:
         denied = Denied(row.operation, row.reason, user, host, verdict.vhost, verdict.rule, about)
         self._recorder.denials.note_denial(denied, count)
         if self._recorder.active:
-            self._emit(verdict, row, who, row.reason, count)
+            self._emit_record(verdict, row, who, row.reason, count)
 
-    def _emit(self, verdict: Verdict, row: Row, who: OpenRequest | None, reason: str, count: int) -> None:
+    def _emit_record(self, verdict: Verdict, row: Row, who: OpenRequest | None, reason: str, count: int) -> None:
         record = PolicyDecision(
             conn=0 if who is None else who.number,
             vhost=verdict.vhost or None,

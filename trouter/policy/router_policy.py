@@ -93,7 +93,7 @@ class RouterPolicy:
         counts.connections_processed += 1
         verdict = judge_accept(self.compiled, host, counts.connections_current, router=role in ROUTER_ROLES)
         if not verdict.allowed:
-            self._record.record(verdict, None)
+            self._record.record_verdict(verdict, None)
             return False
         counts.connections_current += 1
         return True
@@ -105,26 +105,26 @@ class RouterPolicy:
     # --- connections
 
     def judge_open(self, request: OpenRequest) -> Verdict:
-        """Return whether a connection may open, and its terms; count and record that. Then call ``admit``."""
-        verdict, quotas = judge_counts(self._judge(request), request, self.book)
+        """Return whether a connection may open, and its terms; count and record that. ``admit_connection`` follows."""
+        verdict, quotas = judge_counts(self._judge_request(request), request, self.book)
         if quotas is not None:
             self.book.note_answer(quotas)
-        self._record.record(verdict, request)
+        self._record.record_verdict(verdict, request)
         return verdict
 
     def judge_decisions(self, request: OpenRequest, admission: Admission, tenant: str = "") -> Verdict:
         """Return whether a connection that may open otherwise is blocked by a decision; record it if so."""
-        blocked = self._block_on(request, scopes_of(admission, tenant))
+        blocked = self._blocking_action(request, scopes_of(admission, tenant))
         verdict = judge_decisions(request, admission, blocked)
         if not verdict.allowed:
-            self._record.record(verdict, request)
+            self._record.record_verdict(verdict, request)
         return verdict
 
     def deny_tenant(self, request: OpenRequest, why: str, error: Error) -> None:
         """Count and record the refusal of a connection without a tenant."""
-        self._record.record(judge_tenant(request, why, error), request)
+        self._record.record_verdict(judge_tenant(request, why, error), request)
 
-    def admit(
+    def admit_connection(
         self,
         request: OpenRequest,
         admission: Admission,
@@ -135,7 +135,7 @@ class RouterPolicy:
     ) -> ConnectionPolicy:
         """Return the policy of a connection that may open, and count the connection, until ``leave``."""
         rules = self._quotas_of(request, admission, tenant)
-        counted = self.book.enter(
+        counted = self.book.count_connection(
             request.name,
             admission.vhost,
             rules,
@@ -165,11 +165,11 @@ class RouterPolicy:
             self.book.release_share(admitted.counted)
             self._forget_unused(vhost)
 
-    def admitted(self, number: int) -> ConnectionPolicy | None:
+    def policy_of(self, number: int) -> ConnectionPolicy | None:
         """Return the policy of the admitted connection with this number; None if there is none."""
         return self._admitted.get(number)
 
-    def _judge(self, request: OpenRequest) -> Verdict:
+    def _judge_request(self, request: OpenRequest) -> Verdict:
         """Return the policy's decision, without counts; a plugin may choose the vhost or the addresses."""
         return judge_open(self.compiled, request, self._plugins.vhost_policy(for_plugins(request)))
 
@@ -177,7 +177,7 @@ class RouterPolicy:
         """Return the quotas of a connection, with those that decisions add."""
         if request.role in ROUTER_ROLES:
             return admission.quotas
-        slowed = ((scope, self._sanctions.rate(scope)) for scope in scopes_of(admission, tenant))
+        slowed = ((scope, self._sanctions.rate_limit(scope)) for scope in scopes_of(admission, tenant))
         return (*admission.quotas, *(_slow(scope, rate) for scope, rate in slowed if rate is not None))
 
     def _forget_unused(self, vhost: str) -> None:
@@ -187,41 +187,41 @@ class RouterPolicy:
 
     # --- management and consumers
 
-    def rights(self, number: int) -> Rights:
+    def rights_of(self, number: int) -> Rights:
         """Return the management rights of a connection's user; connection 0 is the router itself."""
-        return rights_of(self.compiled, self._admission(number)) if number else EVERYTHING
+        return rights_of(self.compiled, self._admission_of(number)) if number else EVERYTHING
 
     def may_send(self, number: int, address: str) -> bool:
         """Return whether the user of a connection may send to an address; connection 0 is the router itself."""
-        admission = self._admission(number)
+        admission = self._admission_of(number)
         if admission is None:
             return not (number and self.compiled.entity.enable_vhost_policy)
         return admission.may_send(address).allowed
 
-    def uncovered(self, number: int, pattern: str, direction: str) -> str | None:
+    def find_uncovered(self, number: int, pattern: str, direction: str) -> str | None:
         """Return an address that a link route of a connection would take and its user may not use; None if none.
 
         PatternError if the pattern is invalid, or too complex for an answer.
         """
-        admission = self._admission(number)
+        admission = self._admission_of(number)
         if admission is None:
             return pattern if number and self.compiled.entity.enable_vhost_policy else None
         rules = admission.sources if direction == "in" else admission.targets
-        return rules.uncovered(pattern, admission.user_text)
+        return rules.find_uncovered(pattern, admission.user_text)
 
     def deny_management(self, number: int, what: str) -> None:
         """Count and log that the user of connection ``number`` requested more than its rights allow."""
         admitted = self._admitted.get(number)
         admission = None if admitted is None else admitted.admission
-        verdict = deny_management(self.rights(number), admission, what)
-        self._record.record(verdict, None if admitted is None else admitted.request)
+        verdict = deny_management(self.rights_of(number), admission, what)
+        self._record.record_verdict(verdict, None if admitted is None else admitted.request)
 
     def deny_consumer(self, admitted: ConnectionPolicy | None, address: str) -> None:
         """Count and record that a consumer refuses a message of a connection, None if it is unknown."""
         admission, request = (None, None) if admitted is None else (admitted.admission, admitted.request)
-        self._record.record(deny_consumer(admission, address), request)
+        self._record.record_verdict(deny_consumer(admission, address), request)
 
-    def _admission(self, number: int) -> Admission | None:
+    def _admission_of(self, number: int) -> Admission | None:
         admitted = self._admitted.get(number)
         return None if admitted is None else admitted.admission
 
@@ -235,15 +235,15 @@ class RouterPolicy:
             request, admission = admitted.request, admitted.admission
             if target.action == SLOW_TENANT:
                 rules = self._quotas_of(request, admission, admitted.tenant)
-                self.book.move(
+                self.book.move_connection(
                     admitted.counted, admission.vhost, rules, self._connections[request.number].received_bytes
                 )
                 self._apply_terms(admitted)
-            elif blocked := self._block_on(request, admitted.scopes):
-                self._record.record(judge_decisions(request, admission, blocked), request)
+            elif blocked := self._blocking_action(request, admitted.scopes):
+                self._record.record_verdict(judge_decisions(request, admission, blocked), request)
                 self._connections[request.number].turn_out(CONNECTION_DENIED)
 
-    def _block_on(self, request: OpenRequest, scopes: tuple[str, ...]) -> str:
+    def _blocking_action(self, request: OpenRequest, scopes: tuple[str, ...]) -> str:
         """Return the action that blocks a connection; empty for none."""
         if request.role in ROUTER_ROLES or request.outgoing:
             return ""
@@ -263,33 +263,33 @@ class RouterPolicy:
         for vhost in list(self._record.vhosts):
             self._forget_unused(vhost)
         for admitted in list(self._admitted.values()):
-            if self._stays(admitted, before, policy):
+            if self._keeps_admission(admitted, before, policy):
                 continue
-            verdict = self._judge(admitted.request)
+            verdict = self._judge_request(admitted.request)
             if verdict.admission is None:
-                self._record.record(verdict, admitted.request)
+                self._record.record_verdict(verdict, admitted.request)
                 self._connections[admitted.request.number].turn_out(CONNECTION_DENIED)
             elif verdict.admission != admitted.admission or (
                 sampled.get(verdict.vhost) is not samplings.get(verdict.vhost)
             ):
-                self._move(admitted, verdict.admission)
+                self._move_connection(admitted, verdict.admission)
 
     def replace_addresses(self, policy: Policy) -> None:
         """Use the same policy with other addresses of its host names; it applies to new connections only."""
         self._in_force.policy = policy
 
-    def _stays(self, admitted: ConnectionPolicy, before: Policy, policy: Policy) -> bool:
+    def _keeps_admission(self, admitted: ConnectionPolicy, before: Policy, policy: Policy) -> bool:
         """Return whether the change does not apply to this connection: its vhost's applyTo is, or last was, "new"."""
         vhost = admitted.admission.vhost
         found = policy.vhosts.get(vhost) or before.vhosts.get(vhost)
         return found is not None and bool(vhost) and found.entity.apply_to == "new"
 
-    def _move(self, admitted: ConnectionPolicy, admission: Admission) -> None:
+    def _move_connection(self, admitted: ConnectionPolicy, admission: Admission) -> None:
         """Apply other terms to a connection, in another vhost if necessary."""
         left = admitted.admission.vhost
         admitted.admission = admission
         rules = self._quotas_of(admitted.request, admission, admitted.tenant)
-        self.book.move(
+        self.book.move_connection(
             admitted.counted, admission.vhost, rules, self._connections[admitted.request.number].received_bytes
         )
         if left != admission.vhost:
@@ -328,7 +328,7 @@ class RouterPolicy:
         """Yield the vhosts by name: those configured, then others with connections."""
         for name in dict.fromkeys((*self.compiled.vhosts, *self._record.vhosts)):
             counts, connections = self._record.vhosts.get(name) or VhostCounts(), self.book.connections_of(name)
-            alarms = list(islice(self.book.raised(name), MAX_SHOWN))
+            alarms = list(islice(self.book.alarms_of(name), MAX_SHOWN))
             yield (
                 name,
                 VhostFacts(name, counts, len(connections), connections.by_user(), connections.by_host(), alarms),

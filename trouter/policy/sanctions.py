@@ -55,30 +55,30 @@ class Sanctions:
     def __iter__(self) -> Iterator[Sanction]:
         return iter(list(self._standing.values()))
 
-    def get(self, target: Target) -> Sanction | None:
+    def find_sanction(self, target: Target) -> Sanction | None:
         """Return the sanction on ``target``; None if there is none."""
         return self._standing.get(target)
 
-    def seen(self, decision: Decision) -> bool | None:
+    def was_carried_out(self, decision: Decision) -> bool | None:
         """Return whether this decision was carried out before; None if its id was another decision's."""
         known = self._seen.get(decision.id)
         return False if known is None else True if known == hash(decision) else None
 
-    def remember(self, decision: Decision) -> None:
+    def remember_decision(self, decision: Decision) -> None:
         """Store that the decision was carried out."""
         self._seen[decision.id] = hash(decision)
         if len(self._seen) > MAX_SEEN:
             self._seen.popitem(last=False)
 
-    def put(self, sanction: Sanction) -> None:
+    def add_sanction(self, sanction: Sanction) -> None:
         """Put a sanction in force."""
         self._standing[sanction.target] = sanction
 
-    def lift(self, target: Target) -> Sanction | None:
+    def lift_sanction(self, target: Target) -> Sanction | None:
         """End the sanction on ``target``; return it, or None if there was none."""
         return self._standing.pop(target, None)
 
-    def over(self) -> list[Sanction]:
+    def expired_sanctions(self) -> list[Sanction]:
         """Return the sanctions whose time is over."""
         now_s = self._now()
         return [sanction for sanction in self._standing.values() if sanction.until_s <= now_s]
@@ -100,7 +100,7 @@ class Sanctions:
         """Return whether a decision blocks ``host``."""
         return bool(self._standing) and Target(BLOCK_HOST, place_of(host)) in self._standing
 
-    def rate(self, tenant: str) -> int | None:
+    def rate_limit(self, tenant: str) -> int | None:
         """Return the limit of a tenant's or vhost's messages a second; None for no limit."""
         sanction = self._standing.get(Target(SLOW_TENANT, tenant)) if self._standing and tenant else None
         return None if sanction is None else sanction.decision.rate

@@ -37,14 +37,14 @@ class Tenancy:
         """True if a peer may have the tenant that it requests, and none if it requests none."""
         return self.source is None and not self.secure
 
-    def check(self, hostname: str | None) -> None:
+    def check_hostname(self, hostname: str | None) -> None:
         """Raise NoTenant if the peer's ``hostname`` cannot name a tenant; to be called before the policy."""
         if self.pinned or (self.free and not hostname):
             return
         if fault := fault_of(hostname or ""):
             raise NoTenant(Error("amqp:invalid-field", f"{fault} in the hostname of the open"), fault)
 
-    def name_for(self, hostname: str | None, vhost: str, own: Collection[str]) -> str:
+    def tenant_name(self, hostname: str | None, vhost: str, own: Collection[str]) -> str:
         """Return the tenant of a peer that requested ``hostname``, which was checked; empty for none; NoTenant.
 
         ``vhost`` is the policy's vhost, empty without policy; then the tenant must be one of the user's ``own``, unless

@@ -173,7 +173,7 @@ class MemoryPoller(Poller):
                 else:
                     reader.on_events(ready)
             except Exception as error:  # noqa: BLE001 - as the real poller does
-                reader.crash(error)
+                reader.drop_after_bug(error)
         self._hub.flush()
         return bool(found)
 
@@ -244,7 +244,7 @@ class PlayedRouter:
     def accept(self, host: str = "192.0.2.7") -> PlayedPeer:
         """Return a peer on ``host`` that has just connected to the listener."""
         peer = PlayedPeer(self, self.new_socket(host))
-        self.listener.admit(peer.sock, peer.sock.getpeername(), self._nursery)
+        self.listener.admit_socket(peer.sock, peer.sock.getpeername(), self._nursery)
         return peer
 
     def new_socket(self, host: str = "192.0.2.7") -> MemorySocket:
