@@ -36,7 +36,7 @@ async def over_a_socket(data: bytes) -> tuple[Layer, bytes]:
         near.setblocking(False)
         far.sendall(data)
         far.shutdown(socket.SHUT_WR)
-        layer, seen = await read_opening(near)
+        layer, seen = await read_opening(near, trio.lowlevel)
         left = b""
         while piece := near.recv(256):
             left += piece

@@ -140,8 +140,8 @@ async def test_a_connector_resumes_its_session(tmp_path: Path, version: str) -> 
         for number in range(2):
             await rows_of(there, 1)
             (connection,) = await standing(here, 1)
-            assert connection._security.channel is not None
-            resumed.append(connection._security.channel.resumed)
+            assert connection.security.channel is not None
+            resumed.append(connection.security.channel.resumed)
             assert connection.certificates.chain, "it is known who that is, all the same"
             (other,) = await standing(there, 1)
             other.force_close(Error("amqp:connection:forced", f"number {number}"))

@@ -171,10 +171,11 @@ def _services(
     own = configuration.router
     hub, recorder, connections = Hub(router), Recorder(), Connections()
     budget, sanctions = Budget(0), Sanctions(trio.current_time)
-    secure = Secure(plugins, connections, recorder, calendar)
+    poller = make_poller(hub)
+    secure = Secure(plugins, connections, recorder, calendar, poller)
     return Services(
         hub=hub,
-        poller=make_poller(hub),
+        poller=poller,
         timers=timers,
         plugins=plugins,
         budget=budget,

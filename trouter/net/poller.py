@@ -68,6 +68,10 @@ class Poller:
         """Wait until ``sock``, which is not watched, is readable."""
         await trio.lowlevel.wait_readable(sock)
 
+    async def wait_writable(self, sock: socket.socket) -> None:
+        """Wait until ``sock``, which is not watched, takes more."""
+        await trio.lowlevel.wait_writable(sock)
+
     async def run(self) -> None:
         """Wait for sockets and call their readers until cancelled."""
         poll = self._epoll.poll

@@ -13,7 +13,8 @@ Time passes by trio's MockClock: ``jump`` the clock, then ``play`` without input
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any, Final, cast
@@ -75,6 +76,8 @@ class MemorySocket:
         self.hung_up = False
         self.broken = False
         self.closed = False
+        #: Set when the router writes or closes.
+        self._acted = trio.Event()
 
     # --- the socket, as the router uses it
 
@@ -98,6 +101,7 @@ class MemorySocket:
             raise BlockingIOError
         self.sent += data[:count]
         self.room_bytes -= count
+        self._acted.set()
         return count
 
     def shutdown(self, how: int) -> None:
@@ -106,6 +110,7 @@ class MemorySocket:
 
     def close(self) -> None:
         self.closed = True
+        self._acted.set()
 
     def setblocking(self, wanted: bool) -> None:
         assert not wanted  # noqa: S101 - the router never blocks
@@ -120,6 +125,12 @@ class MemorySocket:
         return self._remote
 
     # --- readiness
+
+    async def wait_for_router(self) -> None:
+        """Wait until the router has written something that was not taken yet, or has closed the socket."""
+        while not (self.sent or self.closed):
+            self._acted = trio.Event()
+            await self._acted.wait()
 
     def ready(self) -> int:
         """Return what is true of the socket now, as epoll's events."""
@@ -152,6 +163,10 @@ class MemoryPoller(Poller):
 
     async def wait_readable(self, sock: Any) -> None:
         while not sock.ready() & READABLE:
+            await self._arrived.wait()
+
+    async def wait_writable(self, sock: Any) -> None:
+        while not sock.ready() & WRITABLE:
             await self._arrived.wait()
 
     async def run(self) -> None:
@@ -188,11 +203,19 @@ class PlayedPeer:
 
     async def play(self, *inputs: Input) -> list[Output]:
         """Give the router the inputs, all at once; return what it did until it came to rest."""
+        self.put(*inputs)
+        await self.rest()
+        return self._outputs()
+
+    def put(self, *inputs: Input) -> None:
+        """Give the router the inputs, all at once."""
         for each in inputs:
             self._put(each)
+
+    async def rest(self) -> None:
+        """Wait until the router has come to rest."""
         self._router.poller.notice()
         await wait_all_tasks_blocked()
-        return self._outputs()
 
     def _put(self, given: Input) -> None:
         sock = self.sock
@@ -200,29 +223,40 @@ class PlayedPeer:
             sock.hung_up = True
         elif isinstance(given, Reset):
             sock.broken = True
-        elif isinstance(given, bytes):
-            sock.arriving += given
         else:
-            channel, performative = given if isinstance(given, tuple) else (0, given)
-            sock.arriving += frame(channel, encode_performative(performative))
+            sock.arriving += octets_of(given)
 
     def _outputs(self) -> list[Output]:
-        sent, outputs = self.sock.sent, list[Output]()
-        while len(sent) >= HEADER_BYTES:
-            size = HEADER_BYTES if sent.startswith(b"AMQP") else int.from_bytes(sent[:4])
-            if len(sent) < size:
-                break
-            octets = bytes(sent[:size])
-            del sent[:size]
-            if octets.startswith(b"AMQP"):
-                outputs.append(octets)
-            else:
-                start = octets[4] * 4
-                outputs.append(decode_performative(octets, start, size)[0] if size > start else None)
+        outputs = taken_from(self.sock.sent)
         if self.sock.closed and not self._closed:
             self._closed = True
             outputs.append(Closed())
         return outputs
+
+
+def octets_of(given: bytes | Performative | tuple[int, Performative]) -> bytes:
+    """Return what a peer sends, as octets."""
+    if isinstance(given, bytes):
+        return given
+    channel, performative = given if isinstance(given, tuple) else (0, given)
+    return frame(channel, encode_performative(performative))
+
+
+def taken_from(sent: bytearray) -> list[Output]:
+    """Return the headers and performatives in ``sent``, and remove them from it."""
+    outputs: list[Output] = []
+    while len(sent) >= HEADER_BYTES:
+        size = HEADER_BYTES if sent.startswith(b"AMQP") else int.from_bytes(sent[:4])
+        if len(sent) < size:
+            break
+        octets = bytes(sent[:size])
+        del sent[:size]
+        if octets.startswith(b"AMQP"):
+            outputs.append(octets)
+        else:
+            start = octets[4] * 4
+            outputs.append(decode_performative(octets, start, size)[0] if size > start else None)
+    return outputs
 
 
 class PlayedRouter:
@@ -254,8 +288,13 @@ class PlayedRouter:
 
 
 @asynccontextmanager
-async def play(text: str, plugins: Mapping[str, object] = NO_PLUGINS) -> AsyncIterator[PlayedRouter]:
-    """Run a router until the end of the block; its only listener gets its connections from ``PlayedRouter.accept``."""
+async def play(
+    text: str, plugins: Mapping[str, object] = NO_PLUGINS, calendar: Callable[[], float] = time.time
+) -> AsyncIterator[PlayedRouter]:
+    """Run a router until the end of the block; its only listener gets its connections from ``PlayedRouter.accept``.
+
+    ``calendar`` returns seconds since 1970, by which certificates expire.
+    """
     loaded = Plugins.load()
     for name, plugin in plugins.items():
         loaded.add(plugin, name)
@@ -263,9 +302,11 @@ async def play(text: str, plugins: Mapping[str, object] = NO_PLUGINS) -> AsyncIt
     (entity,) = whole.listeners
     configuration = deleted(whole, entity)
     loaded.configure(router_facts(configuration), configuration.router.plugin_settings)
-    process = RouterProcess(configuration, loaded, make_poller=MemoryPoller)
+    process = RouterProcess(configuration, loaded, calendar=calendar, make_poller=MemoryPoller)
     async with trio.open_nursery() as nursery:
         await nursery.start(process.run)
+        if whole.ssl_profiles:  # with the contexts that the listener needs
+            (await process.services.secure.prepare(whole)).apply()
         yield PlayedRouter(process, process.control.make_listener(entity, []), nursery)
         nursery.cancel_scope.cancel()
 

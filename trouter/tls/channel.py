@@ -19,6 +19,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from trouter.net.waits import SocketWaits
+
 from .hostnames import is_for
 from .problems import TlsFailed
 
@@ -75,15 +77,15 @@ class TlsChannel:
 
     # --- the handshake
 
-    async def handshake(self, sock: socket.socket, early: bytes = b"") -> None:
+    async def handshake(self, sock: socket.socket, waits: SocketWaits, early: bytes = b"") -> None:
         """Complete the handshake and verify the peer as configured; ``early`` was read before. TlsFailed, OSError."""
         received = len(early)
         self._arrived.write(early)
         self._records.count(early)
         try:
             while not await trio.to_thread.run_sync(self._step, limiter=_threads()):
-                await self._send_all(sock)
-                data = await _receive(sock)
+                await self._send_all(sock, waits)
+                data = await _receive(sock, waits)
                 received += len(data)
                 if not data:
                     raise TlsFailed("the peer closed the socket in the TLS handshake")
@@ -98,7 +100,7 @@ class TlsChannel:
             except OSError:
                 pass
             raise TlsFailed(explain(error), alert_of(error)) from None
-        await self._send_all(sock)
+        await self._send_all(sock, waits)
         self._counts_empty = self._tls.version() in COUNTED_VERSIONS
 
     def _step(self) -> bool:
@@ -110,13 +112,13 @@ class TlsChannel:
             raise TlsFailed(f"TLS: the peer's certificate is not for {self._named}")
         return True
 
-    async def _send_all(self, sock: socket.socket) -> None:
+    async def _send_all(self, sock: socket.socket, waits: SocketWaits) -> None:
         self._take_leaving()
         while self._unsent:
             try:
                 sent = sock.send(self._unsent)
             except BlockingIOError:
-                await trio.lowlevel.wait_writable(sock)
+                await waits.wait_writable(sock)
             else:
                 del self._unsent[:sent]
 
@@ -334,12 +336,12 @@ def _verified_chain(tls: ssl.SSLObject) -> tuple[bytes, ...]:
     return tuple(ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in below.get_verified_chain() or ())
 
 
-async def _receive(sock: socket.socket) -> bytes:
+async def _receive(sock: socket.socket, waits: SocketWaits) -> bytes:
     while True:
         try:
             return sock.recv(READ_BYTES)
         except BlockingIOError:
-            await trio.lowlevel.wait_readable(sock)
+            await waits.wait_readable(sock)
 
 
 def _threads() -> trio.CapacityLimiter:

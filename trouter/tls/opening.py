@@ -6,8 +6,7 @@ import socket
 from enum import Enum
 from typing import Final
 
-import trio
-
+from trouter.net.waits import SocketWaits
 from trouter.wire.framing import TLS_HEADER
 
 #: The longest opening that has to be read.
@@ -47,7 +46,7 @@ def _decided(seen: bytes, versions: tuple[bytes, ...]) -> Layer | None:
     return None if undecided else Layer.OTHER
 
 
-async def read_opening(sock: socket.socket) -> tuple[Layer, bytes]:
+async def read_opening(sock: socket.socket, waits: SocketWaits) -> tuple[Layer, bytes]:
     """Return the peer's first layer and the bytes read for it, without AMQP's header for TLS; OSError.
 
     A peer that ends before it is clear has the layer OTHER.
@@ -57,7 +56,7 @@ async def read_opening(sock: socket.socket) -> tuple[Layer, bytes]:
         try:
             data = sock.recv(MAX_OPENING_BYTES - len(seen))
         except BlockingIOError:
-            await trio.lowlevel.wait_readable(sock)
+            await waits.wait_readable(sock)
             continue
         if not data:
             return Layer.OTHER, seen

@@ -18,6 +18,7 @@ import trio
 from trouter.config import Configuration, ConnectorEntity, ListenerEntity, SslProfileEntity
 from trouter.hooks import CertificateFacts, PeerFacts, Plugins, Refused, TlsFacts
 from trouter.net.view import NO_CERTIFICATES, ConnectionView, PeerCertificates
+from trouter.net.waits import SocketWaits
 from trouter.records import Alarm, TlsOutcome
 from trouter.telemetry.recorder import Recorder
 from trouter.wire.performatives import Error
@@ -86,12 +87,14 @@ class Secure:
         connections: Mapping[int, ConnectionView],
         recorder: Recorder,
         clock: Callable[[], float] = time.time,
+        waits: SocketWaits = trio.lowlevel,
     ) -> None:
-        """``clock`` returns seconds since 1970."""
+        """``clock`` returns seconds since 1970; handshakes wait for their sockets by ``waits``."""
         self._plugins = plugins
         self._connections = connections
         self._recorder = recorder
         self._clock = clock
+        self._waits = waits
         self._profiles: TlsProfiles | None = None
 
     # --- another configuration
@@ -157,7 +160,7 @@ class Secure:
         why, alert = f"timed out: TLS took more than {HANDSHAKE_S:g} s", ""
         try:
             with trio.move_on_after(timeout_s) as whole:
-                layer, early = await read_opening(sock)
+                layer, early = await read_opening(sock, self._waits)
                 if layer is Layer.OTHER:
                     self._check_clear(entity)
                     return facts, SecurityLayer(early=early, began_s=began_s)
@@ -180,7 +183,7 @@ class Secure:
             raise TlsFailed(self._fault_of(entity) or "TLS: the listener's sslProfile is gone")
         loaded, context = found
         channel = TlsChannel(context, server=True)
-        await channel.handshake(sock, early)
+        await channel.handshake(sock, self._waits, early)
         profile = loaded.entity
         trusted = entity.trusted_certs_file or ""
         shown = PeerCertificates(channel.chain(), profile.name, profile.ordinal, trusted)
@@ -214,7 +217,7 @@ class Secure:
         loaded, context, use = found
         channel = _client_channel(context, host, use, None if known is None or known.host != host else known.session)
         with trio.move_on_after(HANDSHAKE_S):
-            await channel.handshake(sock)
+            await channel.handshake(sock, self._waits)
             shown = PeerCertificates(channel.chain(), loaded.entity.name, loaded.entity.ordinal)
             security = SecurityLayer(channel, b"", None, shown)
             return await self._judge(facts, security, loaded, maps_user=False), security
@@ -227,7 +230,7 @@ class Secure:
         if profiles is None or found is None:
             raise TlsFailed(f"sslProfile {name} is gone")
         channel = _client_channel(found[1], host, found[2])
-        await channel.handshake(sock)
+        await channel.handshake(sock, self._waits)
         objection = await profiles.objection(channel.chain(), name)
         if objection:
             raise TlsFailed(f"TLS: {objection}")
