@@ -9,6 +9,7 @@ Allowed: nothing. A client that disconnects causes no exception.
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -20,7 +21,7 @@ from trouter.config import ListenerEntity
 from trouter.http.connection import HttpConnection, Service
 from trouter.http.door import Door
 from trouter.http.pages import Pages
-from trouter.http.ports import PagesOnly, Secured
+from trouter.http.ports import Secured
 from trouter.http.settings import http_settings
 from trouter.http.upgrade import UpgradeRefused, handshake_in
 from trouter.testing.fuzz import behind, text
@@ -30,8 +31,19 @@ COVERS = ("trouter.http.connection", "trouter.http.upgrade", "trouter.http.bridg
 PATIENCE_S: Final = 60.0
 
 
-class Site(PagesOnly):
-    """A healthy router that reads and drops the data of a WebSocket."""
+class Site:
+    """A healthy router without TLS that reads and drops the data of a WebSocket."""
+
+    def reasons(self) -> Sequence[str]:
+        return ()
+
+    def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
+        return bool(full())
+
+    async def secure(
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
+    ) -> Secured | None:
+        return None
 
     def exposition(self, tenant: str) -> bytes:
         return b"up 1\n"

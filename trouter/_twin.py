@@ -17,8 +17,11 @@ from pathlib import Path
 PURE = bool(os.environ.get("TROUTER_PURE"))
 
 
-#: Modules whose compiled body stands in their `.pxd` and is inlined into others: nothing of them is built.
-INLINED = frozenset({"trouter.core.deliveries", "trouter.engine.deliveries", "trouter.wire.octets"})
+#: Modules whose compiled body stands in their `.pxd` and is inlined into others, and one that passes on the types of
+#: others: nothing of them is built.
+INLINED = frozenset(
+    {"trouter.client.sink", "trouter.core.deliveries", "trouter.engine.deliveries", "trouter.wire.octets"}
+)
 
 
 def select(path: Iterable[str]) -> None:

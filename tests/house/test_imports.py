@@ -121,22 +121,22 @@ MAY_IMPORT = {
     ),
     # The rooms of trouter_pipeline; nothing in the router imports it. Messages on disk until they are consumed, without
     # Spark:
-    "pipeline.spool": ("client", "engine", "wire"),
+    "pipeline.spool": ("client", "records.disk", "wire"),
     # The only room that imports Spark.
-    "pipeline": ("pipeline.spool", "records", "client", "wire", "engine", "config"),
+    "pipeline": ("pipeline.spool", "records", "client", "wire"),
+    # A command calls the program that it is a command of, and the report reads the limits in a router's configuration.
     "pipeline.commands": (
         "pipeline",
         "pipeline.spool",
         "client",
-        "config",
-        "cli",
-        "http",
-        "net.sockets",
         "records",
-        "tools",
+        "cli",
+        "config",
     ),
 }
-EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_disk", "_fetch", "_metrics", "_text", "_twin", "mechanisms")
+EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_fetch", "_text", "_twin", "mechanisms")
+#: What the pipeline shares with the router beside rooms: the choice of the twin.
+SHARED = ("_twin",)
 #: The rooms of the router that wait, read and write.
 WAITING = {"net", "telemetry", "tls", "admission", "auth", "backbone", "connections", "app"}
 PIPELINE = {"pipeline", "pipeline.spool", "pipeline.commands"}
@@ -144,9 +144,9 @@ ONLY_IN = {
     "trio": {*WAITING, "client", "load", "cli", "testing", "management", "http", "tools", *PIPELINE},
     "ssl": {"tls", "client", "load", "tools"},
     "socket": {"net", "tls", "connections", "app", "client", "load", "http"},
-    "h11": {"http", "tls"},
+    "h11": {"http", "tls", "pipeline.commands"},
     "wsproto": {"http"},
-    "prometheus_client": {"http", "pipeline.spool"},
+    "prometheus_client": {"http", "pipeline.spool", "pipeline.commands"},
     "argcomplete": {"cli"},
     "tqdm": {"tools"},
     "pluggy": {"hooks", "plugins"},
@@ -188,7 +188,7 @@ def test_every_room_is_in_the_table() -> None:
 
 def forbidden_in(room: str, name: str) -> bool:
     top, _, rest = name.partition(".")
-    opened = (room, *MAY_IMPORT[room], *EVERYBODY_MAY_IMPORT)
+    opened = (room, *MAY_IMPORT[room], *(SHARED if room in PIPELINE else EVERYBODY_MAY_IMPORT))
     if room not in ONLY_IN.get(top, {room}):
         return True
     if top == PIPELINE_PACKAGE.name:

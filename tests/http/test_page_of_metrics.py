@@ -7,9 +7,9 @@ from pathlib import Path
 
 from manual import metrics
 from tests.http.sites import NO_TOTALS
-from trouter._metrics import exposition_of
 from trouter.columns.column import GAUGE
 from trouter.http import Figures, MemoryOwner
+from trouter.http.exposition import exposition_of
 from trouter.http.metrics import Declared, exposition, families
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trouter._disk import AppendedFile, FileHeld, lock_file, place_file
+from trouter.records.disk import AppendedFile, FileHeld, lock_file, place_file
 
 
 def appended(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> AppendedFile:
@@ -37,7 +37,7 @@ def test_of_a_piece_that_cannot_be_written_whole_nothing_stays(tmp_path: Path) -
     code = (
         "import os, resource, signal\n"
         "from pathlib import Path\n"
-        "from trouter._disk import AppendedFile\n"
+        "from trouter.records.disk import AppendedFile\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
         "file = AppendedFile(Path('f'), os.open('f', os.O_RDWR | os.O_CREAT, 0o600))\n"

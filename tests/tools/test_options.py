@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from trouter.client.cover import covered
 from trouter.tools import options as module
-from trouter.tools.cover import covered
 from trouter.tools.failures import SSLException
 from trouter.tools.options import MAX_SECRET_BYTES, ConnectionOptions, add_connection_options
 

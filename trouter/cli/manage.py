@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from trouter.cli import COMPLETING, completion
-from trouter.tools.cover import cover_arguments
 from trouter.tools.failures import UsageError, run_tool
 from trouter.tools.options import ConnectionOptions, add_connection_options
 from trouter.tools.values import as_json, from_json, json_or_text
@@ -129,6 +128,8 @@ def _plan_bulk(arguments: argparse.Namespace, operation: str, *, lenient_boolean
         named = long_type if arguments.older else known_type
         type_name = arguments.type or named(_word_value(arguments.words, "type"))
         given = attributes_of(arguments.words, type_name, strict=True, lenient_booleans=lenient_booleans)
+        from trouter.client.cover import cover_arguments  # noqa: PLC0415  # where tools only parse, trio stays out
+
         cover_arguments(secrets_of(given))
     maps: list[dict[str, Any]] = given if isinstance(given, list) else [given]
     if operation == "CREATE" and not arguments.older and not all(arguments.type or each.get("type") for each in maps):

@@ -1,5 +1,6 @@
 """An AMQP 1.0 client for trio: ``connect``, ``open_sender``, ``open_receiver``; `docs/client.md` is its manual."""
 
+from trouter.engine.limits import EngineLimits
 from trouter.wire.errors import DecodeError, EncodeError
 from trouter.wire.message import BodyKind, Header, Message, Properties
 from trouter.wire.performatives import (
@@ -56,6 +57,7 @@ __all__ = [
     "DeliveryAborted",
     "EncodeError",
     "Encoded",
+    "EngineLimits",
     "Error",
     "External",
     "Header",

@@ -2,6 +2,5 @@
 
 from .figures import CertificateExpiry, Figures, ListenerFigures, MemoryOwner
 from .listener import HttpListener
-from .ports import PagesOnly
 
-__all__ = ["CertificateExpiry", "Figures", "HttpListener", "ListenerFigures", "MemoryOwner", "PagesOnly"]
+__all__ = ["CertificateExpiry", "Figures", "HttpListener", "ListenerFigures", "MemoryOwner"]

@@ -16,10 +16,10 @@ from typing import Any, Final, Generic, TypeVar
 from prometheus_client import ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from trouter._metrics import exposition_of, label_value
 from trouter.columns.column import COUNTER, GAUGE
 from trouter.columns.router import ROUTER
 
+from .exposition import exposition_of, label_value
 from .figures import Figures, ListenerFigures, TenantFigures
 
 #: What the values of a series are read from.

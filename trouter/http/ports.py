@@ -21,7 +21,7 @@ class Secured:
 
 
 class Site(Protocol):
-    """The program behind the HTTP listeners: the router, or another."""
+    """The program behind the HTTP listeners: the router."""
 
     def exposition(self, tenant: str) -> bytes:
         """Return the current figures as Prometheus text: all, or those of the named ``tenant``, known or not."""
@@ -61,27 +61,3 @@ class Site(Protocol):
         ``below`` is that of ``Secured``.
         """
         ...
-
-
-class PagesOnly:
-    """The part of a ``Site`` with only pages: no TLS, no AMQP, no refused hosts."""
-
-    def reasons(self) -> Sequence[str]:
-        """Return no reasons."""
-        return ()
-
-    def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
-        """Return whether ``full`` gives a reason: the listener's own limits are enough."""
-        return bool(full())
-
-    async def secure(
-        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
-    ) -> Secured | None:
-        """Return None for every client: there is no certificate."""
-        return None
-
-    async def serve_amqp(
-        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
-    ) -> None:
-        """Close the socket: this site has no AMQP."""
-        sock.close()

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from trouter._disk import sync
+from trouter.records.disk import sync
 from trouter.records.segments import COMPRESSED, PART, SUFFIX
 
 #: The quickest level; it already makes records a fifth of their size.

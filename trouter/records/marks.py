@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from trouter._disk import place_file
+from trouter.records.disk import place_file
 from trouter.records.segments import SUFFIX, line_of, opened
 
 MARK: Final = ".compacted"

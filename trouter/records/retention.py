@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from trouter._disk import FILE_MODE
 from trouter.records.compression import compress
+from trouter.records.disk import FILE_MODE
 from trouter.records.holes import DELETED, Hole, Holes, deleted_in
 from trouter.records.losses import RETENTION
 from trouter.records.marks import is_marked, mark_path, marks_in

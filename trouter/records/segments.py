@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from trouter._disk import open_regular
+from trouter.records.disk import open_regular
 from trouter.records.schema import Record
 
 SUFFIX: Final = ".jsonl"

@@ -25,6 +25,11 @@ def clean(text: str) -> str:
     return escape_unprintable(text[:MAX_CHARACTERS])[:MAX_CHARACTERS]
 
 
+def escaped(text: str) -> str:
+    """Return the whole text, with escapes for characters that are not printable."""
+    return escape_unprintable(text)
+
+
 def tidy(record: Record) -> None:
     """Clean every text of a record, in place."""
     for name, limit in _TEXTS[type(record)]:

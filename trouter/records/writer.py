@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from trouter._disk import FILE_MODE, FOLDER_MODE, AppendedFile, FileHeld, lock_file, rename_durably
 from trouter.records.compression import clear_halves
+from trouter.records.disk import FILE_MODE, FOLDER_MODE, AppendedFile, FileHeld, lock_file, rename_durably
 from trouter.records.holes import Hole
 from trouter.records.losses import RETENTION, Losses
 from trouter.records.reader import Corrupt, SegmentReader

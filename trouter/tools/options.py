@@ -21,7 +21,6 @@ import trouter
 from trouter.mechanisms import ANONYMOUS, CLIENT, EXTERNAL, PASSWORDS
 
 from .contexts import saved_names, with_context
-from .cover import cover_arguments
 from .failures import SSLException, WrongOption
 
 if TYPE_CHECKING:
@@ -194,6 +193,8 @@ class ConnectionOptions:
         parts = _URL.fullmatch(bus or DEFAULT_BUS)
         if parts is None:
             raise WrongOption("the bus is not [amqp[s]://][USER[:PASSWORD]@]HOST[:PORT][/ADDRESS]")
+        from trouter.client.cover import cover_arguments  # noqa: PLC0415  # where tools only parse, trio stays out
+
         cover_arguments(
             secret for secret in (arguments.ssl_password, arguments.sasl_password, parts["password"]) if secret
         )

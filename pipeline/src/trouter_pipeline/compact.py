@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trouter._disk import sync
+from trouter.records.disk import sync
 from trouter.records.marks import write_mark
 from trouter.records.reader import LAST_US, Corrupt
 from trouter.records.segments import EMPTY, OPEN, SegmentPosition, file_label, segments_in

@@ -31,7 +31,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Sc
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from trouter._disk import sync
+from trouter.records.disk import sync
 from trouter_pipeline.files import TableBusy, locked, make_folder
 
 if TYPE_CHECKING:

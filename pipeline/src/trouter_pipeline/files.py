@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trouter._disk import FileHeld, lock_file, place_file, sync
+from trouter.records.disk import FileHeld, lock_file, place_file, sync
 
 
 class TableBusy(Exception):

@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trouter._disk import sync
 from trouter.records import KINDS
+from trouter.records.disk import sync
 from trouter_pipeline.compact import KEEP_S, clear
 from trouter_pipeline.datasets import MANIFEST, PRUNED_VERSION, UNKNOWN, columns_of, manifest_of, records_folder
 from trouter_pipeline.delta import File, write_part

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import InputPartition
 
-from trouter._disk import sync
+from trouter.records.disk import sync
 from trouter_pipeline.arrow import ARROW_SCHEMA, Origin, batches
 from trouter_pipeline.bodies import parser
 from trouter_pipeline.options import BadOption, Mode, Options

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 from collections.abc import Callable
@@ -13,12 +12,15 @@ from urllib.request import urlopen
 
 import pytest
 import trio
+import trio.testing
 from prometheus_client.parser import text_string_to_metric_families
 
 from pipeline.tests.spool.test_commands import Command, proton_sending, router, spool_command, spooling
 from tests.client.support import Router
-from trouter_pipeline.commands.scraped import entity_of
+from trouter_pipeline.commands.scraped import _serve, place_of
 from trouter_pipeline.spool import SpoolReader, spools_in
+from trouter_pipeline.spool.receiver import Progress
+from trouter_pipeline.spool.reports import Shard
 
 __all__ = ["router", "spool_command"]  # fixtures
 
@@ -139,6 +141,47 @@ def test_a_faulty_metrics_address_is_reported(where: str, folder: Path, spool_co
 
 
 def test_an_ipv6_address_stands_in_brackets() -> None:
-    entity = entity_of("[::1]:0")
-    assert (entity.host, entity.port, entity.serves_http) == ("::1", "0", True)
-    assert re.fullmatch(r"\d+", entity_of("localhost:9100").port)
+    assert place_of("[::1]:0") == ("::1", 0)
+    assert place_of("localhost:9100") == ("localhost", 9100)
+
+
+async def answer_to(request: bytes) -> bytes:
+    """Return all bytes that the pages send to a client that sends these and then waits."""
+    near, far = trio.testing.memory_stream_pair()
+    shards = [Shard(0, "orders", Progress())]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_serve, shards, trio.CapacityLimiter(1), near)
+        await far.send_all(request)
+        return b"".join([part async for part in far])
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status", "body"),
+    [
+        (b"HEAD /metrics", b"200", b""),
+        (b"POST /metrics", b"405", b"GET reads this page\n"),
+        (b"GET /livez?verbose", b"200", b"OK"),
+        (b"GET /readyz", b"503", b"NOT OK"),
+        (b"GET /../spool.json", b"404", b"there is no such page\n"),
+    ],
+)
+async def test_a_page_is_read_and_another_request_is_refused(request_line: bytes, status: bytes, body: bytes) -> None:
+    head, _, found = (await answer_to(request_line + b" HTTP/1.1\r\nHost: x\r\n\r\n")).partition(b"\r\n\r\n")
+    assert (head.split()[1], found) == (status, body)
+
+
+@pytest.mark.parametrize("sent", [b"AMQP\0\1\0\0", b"GET /" + b"a" * 20_000, b"\x16\x03\x01"])
+async def test_a_client_that_sends_no_request_is_closed(sent: bytes) -> None:
+    assert await answer_to(sent) == b""
+
+
+async def test_a_client_that_stays_silent_is_closed(autojump_clock: trio.testing.MockClock) -> None:
+    assert await answer_to(b"GET /metrics HTTP/1.1\r\n") == b""
+
+
+async def test_one_client_too_many_is_closed_at_once() -> None:
+    near, far = trio.testing.memory_stream_pair()
+    free = trio.CapacityLimiter(1)
+    free.acquire_on_behalf_of_nowait("another")
+    await _serve([], free, near)
+    assert await far.receive_some() == b""

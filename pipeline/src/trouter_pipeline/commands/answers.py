@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 from trouter.records.text import clean
-from trouter.tools.table import Cell, Grid, aligned
 from trouter_pipeline.commands.spark import add_spark, cures, started
 
 #: Does the work with a Spark session and an observer of its progress; returns the exit status.
@@ -115,8 +114,18 @@ def show_rows(title: str, heads: tuple[str, ...], rows: Iterable[Mapping[str, An
         for row in rows:
             print(json.dumps(row, default=str), flush=True)
         return
-    cells = [[Cell(shown(row[name])) for name in heads] for row in rows]
-    print("\n".join(aligned(Grid(title, heads, cells))), flush=True)
+    cells = [[shown(row[name]) for name in heads] for row in rows]
+    print("\n".join([title, *_aligned(heads, cells)]), flush=True)
+
+
+def _aligned(heads: tuple[str, ...], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield lines with columns as wide as needed, as `trouter stat` shows its tables; none without rows."""
+    if not rows:
+        return
+    widths = [max(map(len, column)) + 2 for column in zip(heads, *rows, strict=True)]
+    for line in (heads, None, *rows):
+        cells = ["=" * sum(widths)] if line is None else map(str.ljust, line, widths)
+        yield f"  {''.join(cells)}".rstrip()
 
 
 def shown(value: object) -> str:

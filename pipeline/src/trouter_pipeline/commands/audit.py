@@ -9,7 +9,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trouter.tools.failures import UsageError
 from trouter_pipeline.commands.answers import answered
 from trouter_pipeline.commands.spark import add_spark
 from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
@@ -59,9 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     streams = bool(arguments.follow) or arguments.stream
     if arguments.follow and arguments.stream:
-        raise UsageError("choose one of --follow and --stream")
+        raise argparse.ArgumentTypeError("choose one of --follow and --stream")
     if streams != (arguments.checkpoint is not None):
-        raise UsageError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
+        raise argparse.ArgumentTypeError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
     for folder in arguments.follow or ():
         if not folder.is_dir():
             return _refuse(f"{folder}: there is no such folder")
@@ -69,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         limits = Limits(**{each.name: getattr(arguments, each.name) for each in fields(Limits)})
         pace = pace_of(arguments)
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise argparse.ArgumentTypeError(str(error)) from None
 
     def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
         return (_follow if streams else _recompute)(spark, progress, arguments, limits, pace)

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from trouter.tools.failures import UsageError
 from trouter_pipeline.commands.answers import answered, show, show_rows
 from trouter_pipeline.commands.spark import add_spark
 from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
@@ -65,11 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Find frauds and print them; return the exit status, 1 for a failure."""
     streams = arguments.stream or arguments.spool is not None
     if arguments.stream and arguments.events is None:
-        raise UsageError("--stream is for --events")
+        raise argparse.ArgumentTypeError("--stream is for --events")
     if streams != (arguments.checkpoint is not None):
-        raise UsageError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
+        raise argparse.ArgumentTypeError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
     if (arguments.body is not None or arguments.spool is not None) != (arguments.schema is not None):
-        raise UsageError("JSON needs a --schema, and a --schema is for the JSON in --body or in a spool")
+        raise argparse.ArgumentTypeError(
+            "JSON needs a --schema, and a --schema is for the JSON in --body or in a spool"
+        )
     return answered(arguments, "fraud", answer)
 
 

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trouter.tools.failures import UsageError
 from trouter_pipeline.commands.spark import add_spark, started
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def _option(text: str) -> tuple[str, str]:
 def run(arguments: argparse.Namespace) -> int:
     """Land messages, and print their numbers; return the exit status, 1 for a failure."""
     if wrong := _wrong(arguments):
-        raise UsageError(wrong)
+        raise argparse.ArgumentTypeError(wrong)
     with started(arguments, "land") as (spark, progress):
         from trouter_pipeline.delta import BadTable  # noqa: PLC0415
         from trouter_pipeline.files import TableBusy  # noqa: PLC0415

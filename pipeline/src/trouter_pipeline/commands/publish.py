@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trouter.tools.cover import cover_arguments, passwords_in
-
 if TYPE_CHECKING:
     from trouter_pipeline.connecting import Peer
     from trouter_pipeline.decisions import Made
@@ -75,6 +73,8 @@ def _checked(name: str) -> Callable[[str], Any]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make decisions, send them and print the results; return the exit status."""
+    from trouter.client.cover import cover_arguments, passwords_in  # noqa: PLC0415  # only when it runs
+
     cover_arguments(passwords_in(arguments.url or ()))
     try:
         from trouter_pipeline.delta import BadTable  # noqa: PLC0415  # only when it runs

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from trouter.tools.failures import UsageError
-
 if TYPE_CHECKING:
     from trouter_pipeline.progress import Progress
 
@@ -48,12 +46,12 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def is_in_process(arguments: argparse.Namespace) -> bool:
-    """Return whether the action is to run without Spark; UsageError for options that only Spark has."""
+    """Return whether the action is to run without Spark; ArgumentTypeError for options that only Spark has."""
     if arguments.engine == SPARK:
         return False
     for name in ("master", "conf"):
         if getattr(arguments, name):
-            raise UsageError(f"--{name} is for --engine {SPARK}")
+            raise argparse.ArgumentTypeError(f"--{name} is for --engine {SPARK}")
     return True
 
 

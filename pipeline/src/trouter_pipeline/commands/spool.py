@@ -10,9 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trouter._text import escape_unprintable
-from trouter.tools.cover import cover_arguments, passwords_in
-from trouter.tools.failures import UsageError
+from trouter.records.text import escaped
 
 if TYPE_CHECKING:
     from trouter_pipeline.spool.reports import Shard
@@ -138,10 +136,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         jobs = jobs_of(arguments)
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise argparse.ArgumentTypeError(str(error)) from None
     except OSError as error:
         print(f"trouter pipeline spool: {error}", file=sys.stderr)
         return 1
+    from trouter.client.cover import cover_arguments, passwords_in  # noqa: PLC0415  # only when it runs
+
     cover_arguments(passwords_in(arguments.url))
     receiving = ReportedRun(jobs, arguments)
     receiving.print_line(f"from {arguments.address} of {', '.join(map(label_of, arguments.url))} into {arguments.dir}")
@@ -276,7 +276,7 @@ class ReportedRun:
         """Print one line."""
         if self._line:
             sys.stderr.write("\r\x1b[K")
-        print(f"trouter pipeline spool: {escape_unprintable(text)}", file=sys.stderr, flush=True)
+        print(f"trouter pipeline spool: {escaped(text)}", file=sys.stderr, flush=True)
         if self._line:
             sys.stderr.write(self._line)
             sys.stderr.flush()

@@ -6,7 +6,6 @@ import argparse
 from functools import partial
 from typing import Any
 
-from trouter.tools.options import positive
 from trouter_pipeline.commands.answers import add_table, answered, rows_of, show
 
 
@@ -16,9 +15,15 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="rank the busiest tenants, users and addresses of each hour",
         description="Bring the table top under ROOT up to date with the table meter, and show it.",
     )
-    parser.add_argument("--most", type=positive, default=10, metavar="N", help="how many of each in each hour (10)")
+    parser.add_argument("--most", type=_positive, default=10, metavar="N", help="how many of each in each hour (10)")
     parser.add_argument("--measure", choices=("msgs", "bytes"), default="msgs", help="the measure to rank by (msgs)")
     add_table(parser, partial(answered, name="top", answer=answer))
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError("this must be a number, 1 or more")
+    return int(text)
 
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:

@@ -1,8 +1,7 @@
 cimport cython
 
-from trouter.engine cimport deliveries
-from trouter.engine.link cimport IncomingLink
-from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, SessionPort
+from trouter.client cimport sink
+from trouter.client.sink cimport Delivery, IncomingLink, LinkPort, LinkSink, SessionPort
 from trouter_pipeline.spool.frames cimport FrameWriter
 
 cdef int _ACCEPTED

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from time import time_ns
 from typing import Any
 
-from trouter.engine import deliveries
-from trouter.engine.ports import Delivery, LinkPort, LinkSink, SessionPort
+from trouter.client import sink
 from trouter.wire.performatives import ACCEPTED, Error, Rejected, encode_state
 from trouter_pipeline.spool.frames import FrameWriter
 
@@ -27,7 +26,7 @@ class Batch:
 
     def __init__(self) -> None:
         #: Deliveries that the sender waits for.
-        self.unsettled: list[Delivery] = []
+        self.unsettled: list[sink.Delivery] = []
         #: Number of deliveries, these and others.
         self.credit = 0
         self.octets = 0
@@ -35,10 +34,10 @@ class Batch:
         self.refused = 0
         self.aborted = 0
         #: The session whose incoming window the bytes use.
-        self.session: SessionPort | None = None
+        self.session: sink.SessionPort | None = None
 
 
-class Intake(LinkSink):
+class Intake(sink.LinkSink):
     """The sink of one link: makes frames of its deliveries.
 
     ``stir`` is called when the first message of a group is whole, and when the group should be written: at
@@ -76,8 +75,8 @@ class Intake(LinkSink):
         #: The deliveries since the last `take`.
         self.batch = Batch()
         #: Deliveries of which more is to come: into a frame, and to be dropped.
-        self._open: Delivery | None = None
-        self._refused: Delivery | None = None
+        self._open: sink.Delivery | None = None
+        self._refused: sink.Delivery | None = None
         self._refused_state = encode_state(
             Rejected(
                 Error(
@@ -91,11 +90,11 @@ class Intake(LinkSink):
         #: The sender has answered a drain.
         self.drained = False
 
-    def make_delivery(self, link: LinkPort) -> Delivery:
+    def make_delivery(self, link: sink.LinkPort) -> sink.Delivery:
         """See ``LinkSink``."""
-        return deliveries.new_delivery(link)
+        return sink.new_delivery(link)
 
-    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: Any, delivery: sink.Delivery, data: bytes, start: int, end: int) -> None:
         """Add one transfer, which is a part of a message or all of it, to the frames."""
         if delivery is self._refused:
             if delivery.complete:
@@ -132,7 +131,7 @@ class Intake(LinkSink):
         elif frames.count == 1:
             self.stir()
 
-    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
+    def on_aborted(self, link: sink.LinkPort, delivery: sink.Delivery) -> None:
         """Drop the frame of a delivery that the sender aborted."""
         if delivery is self._open:
             self._frames.cancel()
@@ -143,7 +142,7 @@ class Intake(LinkSink):
         self.batch.credit += 1
         self.stir()
 
-    def on_drained(self, link: LinkPort) -> None:
+    def on_drained(self, link: sink.LinkPort) -> None:
         """Note that the sender has answered a drain."""
         self.drained = True
         self.stir()
@@ -169,7 +168,7 @@ class Intake(LinkSink):
             self._frames.cancel()
             self._open = None
 
-    def _refuse(self, delivery: Delivery) -> None:
+    def _refuse(self, delivery: sink.Delivery) -> None:
         self.batch.refused += 1
         if delivery is self._open:
             self._frames.cancel()

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from trouter._disk import open_regular
+from trouter.records.disk import open_regular
 from trouter_pipeline.spool.errors import SpoolCorrupt
 
 _BYTES: Final = 16

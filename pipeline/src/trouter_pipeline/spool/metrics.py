@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
-from trouter._disk import place_file
-from trouter._metrics import exposition_of, label_value
+from trouter.records.disk import place_file
 from trouter_pipeline.spool.reports import Shard
 
 #: Name, type and help of each metric, and its field of `Progress`.
@@ -50,7 +51,19 @@ _LABELS: Final = ("address", "shard")
 
 def metrics_of(shards: Iterable[Shard]) -> bytes:
     """Return the metrics in the text format of Prometheus."""
-    return exposition_of(_metrics(list(shards)))
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Page(list(shards)))
+    return generate_latest(registry)
+
+
+class _Page(Collector):
+    """The metrics of one page."""
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self._shards = shards
+
+    def collect(self) -> Iterable[Metric]:
+        return _metrics(self._shards)
 
 
 def _metrics(shards: Sequence[Shard]) -> Iterator[Metric]:
@@ -83,7 +96,8 @@ def _metric(
 
 
 def _labels_of(shard: Shard) -> tuple[str, str]:
-    return label_value(shard.address), str(shard.number)
+    # half a character cannot be encoded
+    return shard.address.encode("utf-8", "backslashreplace").decode("utf-8"), str(shard.number)
 
 
 def write_metrics(path: Path, shards: Iterable[Shard]) -> None:

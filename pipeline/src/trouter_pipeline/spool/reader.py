@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from trouter._disk import open_regular
+from trouter.records.disk import open_regular
 from trouter_pipeline.spool.errors import SegmentMissing, SpoolBusy, SpoolCorrupt, SpoolGap, SpoolReplaced
 from trouter_pipeline.spool.marks import Mark
 from trouter_pipeline.spool.segments import (

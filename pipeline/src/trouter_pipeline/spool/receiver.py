@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from trouter.client import EngineLimits
 from trouter.client.errors import ClientError
 from trouter.client.servers import Servers, is_lasting, kind_of, reason_of
-from trouter.engine.limits import EngineLimits
 from trouter_pipeline.spool.intake import Batch, Intake
 from trouter_pipeline.spool.writer import MAX_MESSAGE_BYTES, Group, Spool
 

@@ -20,7 +20,7 @@ from time import time
 from typing import Any, Final, NamedTuple, Self
 from uuid import uuid4
 
-from trouter._disk import (
+from trouter.records.disk import (
     FILE_MODE,
     FOLDER_MODE,
     PART,

@@ -1,6 +1,7 @@
-"""Files that outlive a crash, for the rooms that keep some: locks, files that grow, and files placed as a whole.
+"""Files that outlive a crash: locks, files that grow, and files placed as a whole.
 
-Records and spools keep their segments with these; their formats, and what is deleted first, are their own.
+Records keep their segments with these, and so do the spools and tables of the pipeline; their formats, and what is
+deleted first, are their own.
 """
 
 from __future__ import annotations

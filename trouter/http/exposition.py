@@ -1,4 +1,4 @@
-"""Figures as the text that Prometheus reads, for the router's page and for the receivers of a spool."""
+"""Figures as the text that Prometheus reads."""
 
 from __future__ import annotations
 
