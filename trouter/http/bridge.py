@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 from wsproto.connection import Connection, ConnectionState, ConnectionType
@@ -26,10 +26,76 @@ SEND_BYTES: Final = 65536
 log = logging.getLogger("trouter.HTTP")
 
 
+class AmqpEnd(Protocol):
+    """The bridge's end of a connection at whose other end AMQP is served."""
+
+    async def send_all(self, data: bytes | bytearray) -> None:
+        """Pass bytes to AMQP; ignore an end that is gone."""
+
+    async def receive(self) -> bytes:
+        """Return the next bytes from AMQP, with those written by other tasks of this turn; b"" at the end."""
+
+    async def send_eof(self) -> None:
+        """Tell AMQP that no more bytes come."""
+
+    def close(self) -> None:
+        """Drop the connection."""
+
+
+class SocketEnd:
+    """One end of a pair of sockets."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+
+    async def send_all(self, data: bytes | bytearray) -> None:
+        """See ``AmqpEnd``."""
+        try:
+            await self._stream.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            await trio.lowlevel.checkpoint()  # AMQP has ended, and the other direction closes the WebSocket
+
+    async def receive(self) -> bytes:
+        """See ``AmqpEnd``."""
+        try:
+            await trio.lowlevel.wait_readable(self._sock)
+            await trio.lowlevel.checkpoint()
+            return bytes(await self._stream.receive_some(SEND_BYTES))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return b""
+
+    async def send_eof(self) -> None:
+        """See ``AmqpEnd``."""
+        try:
+            await self._stream.send_eof()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+
+    def close(self) -> None:
+        """See ``AmqpEnd``."""
+        self._sock.close()
+
+
+def socket_pair() -> tuple[AmqpEnd, socket.socket]:
+    """Return an end for the bridge, and the socket on which AMQP is served."""
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    far.setblocking(False)
+    return SocketEnd(near), far
+
+
 class Bridge:
     """Passes one WebSocket's bytes to an AMQP connection and back until one of the two ends."""
 
-    def __init__(self, stream: trio.abc.Stream, early: bytes, label: str, going_away: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        early: bytes,
+        label: str,
+        going_away: Callable[[], bool],
+        make_pair: Callable[[], tuple[AmqpEnd, socket.socket]] = socket_pair,
+    ) -> None:
         """Make a bridge; ``early`` bytes follow the handshake; ``going_away`` returns whether the listener stopped."""
         self._stream = stream
         self._label = label
@@ -45,31 +111,28 @@ class Bridge:
         #: The client's input is not WebSocket frames: it is not parsed any more.
         self._deaf = False
         self._scope = trio.CancelScope()
+        self._near, self._far = make_pair()
 
     async def run(self, serve: Callable[[socket.socket], Awaitable[None]]) -> None:
         """Pass bytes until both sides have ended, or one has and the other does not follow in time."""
-        near, far = socket.socketpair()
-        near.setblocking(False)
-        far.setblocking(False)
-        self._near = trio.SocketStream(trio.socket.from_stdlib_socket(near))
         try:
             with self._scope:
-                async with self._near, trio.open_nursery() as nursery:
-                    nursery.start_soon(self._serve, serve, far)
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._serve, serve)
                     nursery.start_soon(self._carry_out)
                     nursery.start_soon(self._carry_in)
         finally:
-            near.close()
-            far.close()
+            self._near.close()
+            self._far.close()
 
-    async def _serve(self, serve: Callable[[socket.socket], Awaitable[None]], far: socket.socket) -> None:
+    async def _serve(self, serve: Callable[[socket.socket], Awaitable[None]]) -> None:
         try:
-            await serve(far)
+            await serve(self._far)
         except Exception:
             log.exception("internal error, WebSocket from %s dropped", self._label)
             self._failed = True
         finally:
-            far.close()
+            self._far.close()
             self._finish()
 
     def _finish(self) -> None:
@@ -91,10 +154,7 @@ class Bridge:
         except trio.BrokenResourceError:
             pass
         self._finish()
-        try:
-            await self._near.send_eof()
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
+        await self._near.send_eof()
 
     async def _handle_events(self) -> None:
         """Handle WebSocket events with a checkpoint after each, so that a flood of small ones starves no other task.
@@ -144,10 +204,7 @@ class Bridge:
         if not data:
             return
         self._life.note_bytes(data)
-        try:
-            await self._near.send_all(data)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            await trio.lowlevel.checkpoint()  # AMQP has ended, and the other direction closes the WebSocket
+        await self._near.send_all(data)
 
     async def _refuse(self, code: int, reason: str) -> None:
         """Close the WebSocket because the client broke the rules."""
@@ -159,21 +216,12 @@ class Bridge:
     # --- to the client
 
     async def _carry_out(self) -> None:
-        while data := await self._next_bytes():
+        while data := await self._near.receive():
             await self._send(BytesMessage(data=data))
             if self._life.must_ping():
                 await self._send(Ping())
         code = CloseReason.INTERNAL_ERROR if self._failed else CloseReason.NORMAL_CLOSURE
         await self._send(CloseConnection(code=CloseReason.GOING_AWAY if self._going_away() else code, reason=""))
-
-    async def _next_bytes(self) -> bytes:
-        """Return the next bytes from AMQP, with those written by other tasks of this turn; b"" at the end."""
-        try:
-            await trio.lowlevel.wait_readable(self._near.socket)
-            await trio.lowlevel.checkpoint()
-            return bytes(await self._near.receive_some(SEND_BYTES))
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return b""
 
     async def _send(self, event: Event) -> None:
         """Send ``event`` if the state of the WebSocket allows it; ignore a client that is gone."""
