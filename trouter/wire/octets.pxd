@@ -10,6 +10,16 @@ cdef inline int append_slice(bytearray out, bytes data, Py_ssize_t start, Py_ssi
     return 0
 
 
+cdef inline int lengthen(bytearray out, Py_ssize_t size) except -1:
+    PyByteArray_Resize(out, size)
+    return 0
+
+
+cdef inline int put_slice(bytearray target, Py_ssize_t offset, bytes data, Py_ssize_t start, Py_ssize_t end) noexcept:
+    memcpy(PyByteArray_AS_STRING(target) + offset, PyBytes_AS_STRING(data) + start, end - start)
+    return 0
+
+
 cdef inline int append_framed(bytearray out, bytearray head, bytes data, Py_ssize_t start, Py_ssize_t end) except -1:
     cdef Py_ssize_t before = PyByteArray_GET_SIZE(out)
     cdef Py_ssize_t ahead = PyByteArray_GET_SIZE(head)

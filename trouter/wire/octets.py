@@ -13,6 +13,16 @@ def append_slice(out: bytearray, data: bytes, start: int, end: int) -> None:
     out += data[start:end]
 
 
+def lengthen(out: bytearray, size: int) -> None:
+    """Make ``out`` ``size`` bytes long, which it is not yet; what the new ones are is undefined."""
+    out += bytes(size - len(out))
+
+
+def put_slice(target: bytearray, offset: int, data: bytes, start: int, end: int) -> None:
+    """Overwrite as many bytes at ``offset`` with ``data[start:end]``; the caller has checked the room."""
+    target[offset : offset + end - start] = data[start:end]
+
+
 def append_framed(out: bytearray, head: bytearray, data: bytes, start: int, end: int) -> None:
     """Append ``head`` with the total size in its first four bytes, then ``data[start:end]``."""
     head[0:4] = (len(head) + end - start).to_bytes(4, "big")

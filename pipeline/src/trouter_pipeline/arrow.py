@@ -93,7 +93,8 @@ def batches(
             offset = rows.add(block, offset)
             if rows.full():
                 yield record_batch(rows, origin), rows
-                rows = _rows(rows.next, end, max_message)
+                full, rows = rows, _rows(rows.next, end, max_message)
+                rows.expect_like(full)
     if rows.count:
         yield record_batch(rows, origin), rows
 

@@ -19,13 +19,17 @@ cdef class Numbers:
 
 cdef class Texts:
     cdef Py_ssize_t _capacity
+    cdef Py_ssize_t _end
+    cdef public Py_ssize_t expected_bytes
     cdef Py_ssize_t _filled
     cdef readonly bint used
     cdef readonly bytearray data
     cdef readonly int[::1] offsets
     cdef readonly unsigned char[::1] valid
 
+    @cython.locals(after=Py_ssize_t)
     cpdef int put(self, Py_ssize_t row, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    cdef _grow(self, Py_ssize_t wanted)
     cpdef int undo(self, Py_ssize_t row) except -1
     cpdef int finish(self, Py_ssize_t rows) except -1
 

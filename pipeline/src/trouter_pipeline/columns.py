@@ -45,13 +45,18 @@ class Numbers:
 
 
 class Texts:
-    """Bytes of any length."""
+    """Bytes of any length. ``data`` has room behind the values until ``finish``.
 
-    __slots__ = ("_capacity", "_filled", "data", "offsets", "used", "valid")
+    Room for ``expected_bytes`` is made at once: growing step by step to megabytes costs more than the copies into it.
+    """
+
+    __slots__ = ("_capacity", "_end", "_filled", "data", "expected_bytes", "offsets", "used", "valid")
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._filled = 0
+        self._end = 0
+        self.expected_bytes = 0
         self.used = False
         self.data = bytearray()
 
@@ -63,22 +68,31 @@ class Texts:
             self.valid = bytearray(self._capacity)
         if self._filled < row:
             self._filled = skip(self.offsets, self._filled, row)
-        octets.append_slice(self.data, data, start, end)
-        self.offsets[row + 1] = len(self.data)
+        after = self._end + end - start
+        if after > len(self.data):
+            self._grow(after)
+        octets.put_slice(self.data, self._end, data, start, end)
+        self._end = after
+        self.offsets[row + 1] = after
         self._filled = row + 1
         self.valid[row] = 1
+
+    def _grow(self, wanted: int) -> None:
+        """Make room for ``wanted`` bytes, and for as many again as were needed so far."""
+        octets.lengthen(self.data, max(wanted, 2 * self._end, self.expected_bytes))
 
     def undo(self, row: int) -> None:
         """Make ``row`` null."""
         if self.used and self._filled > row:
-            del self.data[self.offsets[row] :]
+            self._end = self.offsets[row]
             self._filled = row
             self.valid[row] = 0
 
     def finish(self, rows: int) -> None:
-        """Give every row up to ``rows`` its offset."""
+        """Give every row up to ``rows`` its offset, and drop the room behind the values."""
         if self.used and self._filled < rows:
             self._filled = skip(self.offsets, self._filled, rows)
+        del self.data[self._end :]
 
 
 class Items:

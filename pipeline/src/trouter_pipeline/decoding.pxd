@@ -61,6 +61,7 @@ cdef class Rows:
     cdef Texts _error
     cdef Texts _raw
 
+    cpdef expect_like(self, Rows other)
     cpdef bint full(self) except -1
     @cython.locals(size=Py_ssize_t, end=Py_ssize_t, tag=Py_ssize_t, message=Py_ssize_t, row=Py_ssize_t)
     cpdef Py_ssize_t add(self, bytes data, Py_ssize_t offset) except -1

@@ -207,6 +207,10 @@ class Rows:
         #: All columns by their names, with those of the header.
         self.columns: dict[str, Numbers | Texts | Lists] = columns
 
+    def expect_like(self, other: Rows) -> None:
+        """Make room for bodies as large as those of ``other``, a batch that came before."""
+        self._body.expected_bytes = len(other._body.data)
+
     def full(self) -> bool:
         """Return whether the batch takes no more."""
         return self.count >= self._capacity or self.octets >= self._limit

@@ -12,6 +12,7 @@ import msgspec
 
 from trouter.records.reader import Corrupt, SegmentReader
 from trouter.records.segments import COMPRESSED, Header, Trailer, opened
+from trouter_pipeline.spool.checksums import crc32
 
 _PIECE_BYTES: Final = 1 << 20
 #: A trailer is shorter.
@@ -62,7 +63,7 @@ def _checked(path: Path, file: BinaryIO, reader: SegmentReader) -> Proof | None:
     while piece := file.read(_PIECE_BYTES):
         held += piece
         if len(held) > _TRAILER_BYTES:
-            crc = zlib.crc32(held[:-_TRAILER_BYTES], crc)
+            crc = crc32(held[:-_TRAILER_BYTES], crc)
             end += len(held) - _TRAILER_BYTES
             held = held[-_TRAILER_BYTES:]
     begin = held.rfind(b"\n", 0, -1) + 1
@@ -70,9 +71,9 @@ def _checked(path: Path, file: BinaryIO, reader: SegmentReader) -> Proof | None:
         trailer = _TRAILER.decode(held[begin:])
     except ValueError:
         return None
-    if trailer.crc != zlib.crc32(held[:begin], crc):
+    if trailer.crc != crc32(held[:begin], crc):
         return None
-    return Proof(path, reader.header, trailer, end + begin, zlib.crc32(held[begin:], trailer.crc))
+    return Proof(path, reader.header, trailer, end + begin, crc32(held[begin:], trailer.crc))
 
 
 def claimed(path: Path) -> int | None:
@@ -84,6 +85,6 @@ def claimed(path: Path) -> int | None:
         return int.from_bytes(end[-8:-4], "little")
     line = end[end.rfind(b"\n", 0, -1) + 1 :]
     try:
-        return zlib.crc32(line, _TRAILER.decode(line).crc)
+        return crc32(line, _TRAILER.decode(line).crc)
     except ValueError:
         return None

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
-from zlib import crc32
 
 from trouter.wire import octets
 from trouter.wire.codec import be32
+from trouter_pipeline.spool.checksums import crc32
 
 _HEAD_BYTES = 31
 #: Bytes before the part that ``length`` counts and the crc covers.

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
-from zlib import crc32
 
+from trouter_pipeline.spool.checksums import crc32
 from trouter_pipeline.spool.errors import SpoolCorrupt
 from trouter_pipeline.spool.frames import good_frames, wanted_octets
 
