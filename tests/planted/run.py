@@ -34,6 +34,8 @@ COPIED: Final = (
     "examples",
     "docs",
     "bench",
+    "pipeline",
+    "conftest.py",
     "pyproject.toml",
 )
 LEFT_OUT: Final = shutil.ignore_patterns("*.so", "*.c", "__pycache__", "node_modules", ".pytest_cache")
@@ -56,7 +58,7 @@ class Row:
     @property
     def text(self) -> str:
         """Return the row of the table, in Markdown."""
-        place = f"`{self.bug.file.removeprefix('trouter/')}`: {self.bug.what}"
+        place = f"`{self.bug.file.removeprefix('trouter/').removeprefix('pipeline/src/')}`: {self.bug.what}"
         alone = self.hunted or ("not found" if self.bug.targets else "no target reaches it")
         return f"| {self.bug.kind} | {place} | {self.test or '**none**'} | {alone} |"
 
@@ -77,7 +79,7 @@ class Copy:
         environment = {
             **os.environ,
             "TROUTER_PURE": "1",
-            "PYTHONPATH": str(self.folder),
+            "PYTHONPATH": os.pathsep.join([str(self.folder), str(self.folder / "pipeline" / "src")]),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         begun_s = time.monotonic()
