@@ -9,7 +9,7 @@ from typing import Final
 
 from trouter.load.led import Led
 from trouter.load.plan import Load
-from trouter.load.report import Report
+from trouter.load.report import LoadReport
 
 from .servers import Server
 
@@ -39,7 +39,7 @@ class Spread:
         return cls(min(values), median(values), max(values))
 
 
-def sample_of(cpu_ns: int, sent: Report, per_second: float) -> Sample:
+def sample_of(cpu_ns: int, sent: LoadReport, per_second: float) -> Sample:
     return Sample(cpu_ns / 1e3 / sent.messages, per_second, sent.messages, sent.latency_us.get("p50"))
 
 

@@ -16,7 +16,7 @@ from trouter.admission.handshakes import HandshakeRules, Handshakes, Newcomer
 from trouter.admission.lockout import Key, Lockout, LockoutRules
 from trouter.config.hosts import place_of
 from trouter.core.terms import ROUTER_ROLES
-from trouter.policy.compiled import Limits
+from trouter.policy.compiled import ConnectionLimits
 from trouter.policy.counts import VhostConnections
 from trouter.policy.kinds import Reason
 
@@ -36,7 +36,7 @@ LOCKS: Final = LockoutRules(
     exempt=EXEMPT,
 )
 MOST_ENTRIES: Final = 8
-LIMITS: Final = Limits(connections=8, per_user=4, per_host=3)
+LIMITS: Final = ConnectionLimits(connections=8, per_user=4, per_host=3)
 
 
 class Door:

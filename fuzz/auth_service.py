@@ -80,7 +80,7 @@ def frames_of(stream: bytes) -> list[Any]:
 async def converse(how: int, stream: bytes) -> object:
     """Return the last answer that the peer gets, or None where the service offered no mechanisms."""
     near, far = trio.testing.memory_stream_pair()
-    terms = auth_service.Terms(FACTS, lenient=bool(how & 1), authz_optional=bool(how & 2))
+    terms = auth_service.ServiceTerms(FACTS, lenient=bool(how & 1), authz_optional=bool(how & 2))
     silent: Any = Silent()
     service = auth_service.RemoteAuthService(terms, silent, silent)
     session = auth_service._Session(service, near, lambda: None, not how & 4)

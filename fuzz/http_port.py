@@ -18,7 +18,7 @@ import trio
 import trio.testing
 
 from trouter.config import ListenerEntity
-from trouter.http.connection import HttpConnection, Service
+from trouter.http.connection import HttpConnection, HttpService
 from trouter.http.door import Door
 from trouter.http.pages import Pages
 from trouter.http.ports import Secured
@@ -86,7 +86,7 @@ async def serve(how: int, stream: bytes) -> bytes:
     near, far = trio.testing.memory_stream_pair()
     site, entity = Site(), entity_of(how)
     settings = replace(http_settings(entity), console=False)  # threads read files; the mock clock does not see them
-    service = Service(entity, settings, site, Pages(settings, site), Door())
+    service = HttpService(entity, settings, site, Pages(settings, site), Door())
     connection = HttpConnection(Secured(near, None), "127.0.0.1", ("192.0.2.1", 40000), service)
     answered = bytearray()
     step = (1, 7, 100, 10_000)[how >> 2 & 3]

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from trouter.http.metrics import SERIES, TENANT_SERIES, TOTALS, Declared
+from trouter.http.metrics import SERIES, TENANT_SERIES, TOTALS, DeclaredSeries
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "metrics.md"
 _OLDER: Final = re.compile(r"(?<=\| series \| type \| what it counts \|\n\|---\|---\|---\|\n)(?:\|.*\n)+")
 _OWN: Final = re.compile(r"(?<=\| series \| type \| labels \| what it shows \|\n\|---\|---\|---\|---\|\n)(?:\|.*\n)+")
 
 
-def row_of(declared: Declared[Any]) -> str:
+def row_of(declared: DeclaredSeries[Any]) -> str:
     """Return the row of one series."""
     labels = ", ".join(f"`{label}`" for label in declared.labels)
     shows = declared.shows or _lowered(declared.help)
@@ -26,7 +26,7 @@ def _lowered(text: str) -> str:
     return text[0].lower() + text[1:].removesuffix(".")
 
 
-def page(declared: Iterable[Declared[Any]] = (*SERIES, *TENANT_SERIES)) -> str:
+def page(declared: Iterable[DeclaredSeries[Any]] = (*SERIES, *TENANT_SERIES)) -> str:
     """Return the whole page, the rest of which is written by hand."""
     older = "".join(f"| `qdr_{each.name}_total` | {each.kind} | {_lowered(each.help)} |\n" for each in TOTALS)
     own = "".join(map(row_of, declared))

@@ -16,7 +16,7 @@ from scramp import ScramClient, ScramMechanism
 from tests.auth_double import ALICE, AUTHZ, IDENTITY, Double, Script, Wire, plain, says_no, service, stops_before, words
 from tests.certificates import Authority
 from tests.clock import Clock
-from trouter.auth.auth_service import RemoteAuthService, Terms
+from trouter.auth.auth_service import RemoteAuthService, ServiceTerms
 from trouter.auth.breaker import FAILURES, PAUSE_S, Breaker
 from trouter.auth.grants import BadGrant, permissions_of, user_of
 from trouter.config import load
@@ -60,7 +60,7 @@ def remote(
 ) -> RemoteAuthService:
     facts = AuthServiceFacts("there", "127.0.0.1", str(port), realm, timeout_s)
     profile = "" if secure is None else "tls"
-    return RemoteAuthService(Terms(facts, profile, **terms), secure or bare(), Recorder())
+    return RemoteAuthService(ServiceTerms(facts, profile, **terms), secure or bare(), Recorder())
 
 
 def bare() -> Secure:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trouter.columns.addresses import ADDRESS
 from trouter.columns.links import LINK
-from trouter.columns.router import ROUTER, RouterFacts
+from trouter.columns.router import ROUTER, ProcessFacts
 from trouter.columns.rows import Rows
 from trouter.core.entry import AddressEntry
 from trouter.core.links import Endpoint
@@ -24,4 +24,4 @@ def address_row(router: Router, entry: AddressEntry, names: Sequence[str] = ()) 
 
 
 def router_row(router: Router) -> dict[str, object]:
-    return Rows(ROUTER, router).row(RouterFacts())
+    return Rows(ROUTER, router).row(ProcessFacts())

@@ -9,7 +9,7 @@ import pytest
 
 from trouter.load.led import Led
 from trouter.load.plan import Load
-from trouter.load.report import Report
+from trouter.load.report import LoadReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Sink:
     led: Led
     port: int
 
-    def finish(self) -> Report:
+    def finish(self) -> LoadReport:
         self.led.send_go()
         return self.led.report()
 

@@ -8,7 +8,7 @@ import pytest
 
 from trouter.cli import bench
 from trouter.load.plan import Load
-from trouter.load.report import Report
+from trouter.load.report import LoadReport
 from trouter.tools.failures import UsageError
 
 
@@ -57,20 +57,20 @@ def test_an_option_of_zero_is_refused(option: str) -> None:
 
 
 def test_a_report_survives_its_json() -> None:
-    report = Report("send", 10, 2.5, {"accepted": 10}, 1000, 1400, 90, 0.25, {"p50": 3.5}, 2)
-    assert Report.from_json(report.to_json()) == report
+    report = LoadReport("send", 10, 2.5, {"accepted": 10}, 1000, 1400, 90, 0.25, {"p50": 3.5}, 2)
+    assert LoadReport.from_json(report.to_json()) == report
     assert report.messages_per_second == 4
 
 
 def test_a_report_of_nothing_divides_by_nothing() -> None:
-    report = Report("receive", 0, 0.0, {}, 0, 0, 0, 0.0)
+    report = LoadReport("receive", 0, 0.0, {}, 0, 0, 0, 0.0)
     assert report.messages_per_second == 0
     assert "no outcomes" in bench.as_table([report])
 
 
 def test_the_table_has_a_line_for_each_role() -> None:
-    sent = Report("send", 2000, 2.0, {"accepted": 1999, "released": 1}, 1, 1, 1, 0.002, {"p50": 3.5})
-    lines = bench.as_table([sent, Report("hold", 0, 0.0, {}, 0, 0, 0, 0.0, {}, 7)]).splitlines()
+    sent = LoadReport("send", 2000, 2.0, {"accepted": 1999, "released": 1}, 1, 1, 1, 0.002, {"p50": 3.5})
+    lines = bench.as_table([sent, LoadReport("hold", 0, 0.0, {}, 0, 0, 0, 0.0, {}, 7)]).splitlines()
     assert "1,000/s" in lines[1]
     assert "1,999 accepted, 1 released" in lines[1]
     assert "own CPU 1.00 us" in lines[1]

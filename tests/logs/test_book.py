@@ -10,15 +10,15 @@ import pytest
 
 from tests.logs.talk import configured, say_everything
 from trouter import logs
-from trouter.logs.book import KEPT, MAX_TEXT_BYTES, Entry, LogBook
+from trouter.logs.book import KEPT, MAX_TEXT_BYTES, LogBook, LogLine
 from trouter.logs.levels import MODULES
 from trouter.logs.loggers import CountingLogger
 
 LEVELS = ["trace", "debug", "info", "notice", "warning", "error", "critical"]
 
 
-def entry(number: int, module: str = "ROUTER") -> Entry:
-    return Entry(module, "info", str(number), "x.py", 1, 0.0)
+def entry(number: int, module: str = "ROUTER") -> LogLine:
+    return LogLine(module, "info", str(number), "x.py", 1, 0.0)
 
 
 def test_the_last_lines_are_kept_oldest_first() -> None:
@@ -51,7 +51,7 @@ def test_the_lines_of_one_module_can_be_selected() -> None:
 )
 def test_a_text_is_cut_at_2047_octets_between_characters(text: str, octets: int) -> None:
     book = LogBook()
-    book.keep_line(Entry("ROUTER", "info", text, "x.py", 1, 0.0))
+    book.keep_line(LogLine("ROUTER", "info", text, "x.py", 1, 0.0))
     kept = book.recent()[0].text
     assert len(kept.encode()) == octets <= MAX_TEXT_BYTES
     assert text.startswith(kept)

@@ -16,7 +16,7 @@ from tests.logs.talk import configured
 from trouter import logs
 from trouter._text import escape_unprintable
 from trouter.config import Configuration, RouterEntity
-from trouter.logs.book import Entry
+from trouter.logs.book import LogLine
 from trouter.logs.lines import MAX_TEXT, MAX_TRACEBACK, Clock, Shape, line_of
 
 ROUTER = RouterEntity(id="r")
@@ -106,8 +106,8 @@ def test_arguments_that_do_not_fit_cost_the_arguments_alone(capfd: pytest.Captur
     assert capfd.readouterr().err == "ROUTER (info) %d links [the arguments do not fit]\n"
 
 
-def entry(text: str) -> Entry:
-    return Entry("SERVER", "info", text, "trouter/connections/peer.py", 7, 1_700_000_000.25)
+def entry(text: str) -> LogLine:
+    return LogLine("SERVER", "info", text, "trouter/connections/peer.py", 7, 1_700_000_000.25)
 
 
 def test_a_json_line_is_one_object_with_the_same_fields() -> None:

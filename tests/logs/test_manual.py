@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.logs.talk import configured, entities
 from tests.script import encode
-from trouter.logs.book import KEPT, MAX_TEXT_BYTES, Entry
+from trouter.logs.book import KEPT, MAX_TEXT_BYTES, LogLine
 from trouter.logs.frame_trace import FrameTrace
 from trouter.logs.handler import BEGINNING, STARTS_WITH
 from trouter.logs.levels import MODULES, NUMBERS
@@ -39,7 +39,7 @@ def test_the_defaults_equal_the_page() -> None:
 
 def test_the_examples_of_lines_are_lines() -> None:
     text = BLOCKS[0][1].rstrip("\n")
-    entry = Entry("ROUTER_CORE", "info", text.partition("(info) ")[2], "", 0, 1769903999.123456)
+    entry = LogLine("ROUTER_CORE", "info", text.partition("(info) ")[2], "", 0, 1769903999.123456)
     clock = replace(BEGINNING.clock, zone=time.gmtime)
     shape = Shape(timestamp=True, source=False)
     assert line_of(entry, "", shape, clock) == text

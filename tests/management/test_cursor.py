@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trouter.management.cursor import MAX_CURSORS, Cursors, Listing
+from trouter.management.cursor import MAX_CURSORS, Cursors, KeyListing
 
 ASKER = ("here", "router.link")
 
@@ -70,7 +70,7 @@ def test_cursors_of_inactive_clients_are_forgotten() -> None:
 
 
 def test_a_listing_may_have_several_owners() -> None:
-    listing = Listing([("a", [1, 2]), ("b", []), ("c", [3])], {}, 0.0)
+    listing = KeyListing([("a", [1, 2]), ("b", []), ("c", [3])], {}, 0.0)
     assert list(listing.walk(0)) == [(0, "a", 1), (1, "a", 2), (2, "c", 3)]
     assert list(listing.walk(1)) == [(1, "a", 2), (2, "c", 3)]
     assert list(listing.walk(3)) == []

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.core.test_columns import check
-from trouter.backbone.changes import MAX_LINES, Change
+from trouter.backbone.changes import MAX_LINES, NetworkChange
 from trouter.columns.column import COMMON, Column
 from trouter.columns.network import CHANGE, MAX_MOVED, NODE, NodeFacts
-from trouter.columns.process import ALLOCATOR, FINDING, LOG_STATS, ModuleCounts, Pool
+from trouter.columns.process import ALLOCATOR, FINDING, LOG_STATS, MemoryPool, ModuleCounts
 from trouter.columns.rows import Rows
 from trouter.columns.security import (
     DECISION,
@@ -35,8 +35,8 @@ def node(**more: Any) -> NodeFacts:
     return NodeFacts(id="R2", protocol_version=1, changed_at_s=7, **{"instance": 1, "links": {"R1": 4}, **more})
 
 
-def busy_change() -> Change:
-    change = Change(1, 1_700_000_000_000, 5.0, "a link was lost", 7.5, cause="R2:9")
+def busy_change() -> NetworkChange:
+    change = NetworkChange(1, 1_700_000_000_000, 5.0, "a link was lost", 7.5, cause="R2:9")
     for number in range(MAX_LINES + 2):
         change.add_line(f"line {number}")
     change.moved = dict.fromkeys(f"R{number}" for number in range(MAX_MOVED + 1))
@@ -45,8 +45,8 @@ def busy_change() -> Change:
 
 TABLES: list[tuple[str, Sequence[Column[Any, Any]], Any, list[Any]]] = [
     ("router.node", NODE, None, [node(), node(instance=None, valid_origins=None, router_link=5, cost=2, index=0)]),
-    ("topologyChange", CHANGE, None, [Change(1, 1, 0.0, "w", 0.0), busy_change()]),
-    ("allocator", ALLOCATOR, None, [Pool("qd_link_t", 96, 7, 64, 128)]),
+    ("topologyChange", CHANGE, None, [NetworkChange(1, 1, 0.0, "w", 0.0), busy_change()]),
+    ("allocator", ALLOCATOR, None, [MemoryPool("qd_link_t", 96, 7, 64, 128)]),
     ("logStats", LOG_STATS, None, [ModuleCounts("AGENT", {"error": 3})]),
     ("finding", FINDING, POINTS, [Problem(PLACE, "m"), Problem(PLACE, "m", point="require-tls", entity="e")]),
     ("vhostStats", VHOST, None, [VhostFacts("v", VhostCounts(), 1, {"u": ["h"]}, {"h": ["c"]}, ["rule"])]),

@@ -8,8 +8,8 @@ import sys
 from tests.routers import DEADLINE_S, ROOT
 
 TWICE = """
-from trouter.management.profile import Profile
-profile = Profile()
+from trouter.management.profile import WorkProfile
+profile = WorkProfile()
 for _ in range(2):
     with profile.working():
         profile.start()

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trouter.policy.compiled import Limits
+from trouter.policy.compiled import ConnectionLimits
 from trouter.policy.counts import VhostConnections
 from trouter.policy.kinds import Reason
 
-PLENTY = Limits(100, 100, 100)
+PLENTY = ConnectionLimits(100, 100, 100)
 ALL, USER, HOST = Reason.MAX_CONNECTIONS, Reason.MAX_CONNECTIONS_PER_USER, Reason.MAX_CONNECTIONS_PER_HOST
 
 
@@ -31,23 +31,23 @@ LIMITS = {
     "one more of the user": (PLENTY._replace(per_user=3), ()),
     "from the host": (PLENTY._replace(per_host=2), (HOST,)),
     "one more from the host": (PLENTY._replace(per_host=3), ()),
-    "every reason is told": (Limits(3, 2, 2), (ALL, USER, HOST)),
-    "0 is none": (Limits(0, 0, 0), (ALL, USER, HOST)),
+    "every reason is told": (ConnectionLimits(3, 2, 2), (ALL, USER, HOST)),
+    "0 is none": (ConnectionLimits(0, 0, 0), (ALL, USER, HOST)),
 }
 
 
 @pytest.mark.parametrize(("limits", "reasons"), LIMITS.values(), ids=LIMITS)
-def test_one_more_is_held_to_every_limit(limits: Limits, reasons: tuple[Reason, ...]) -> None:
+def test_one_more_is_held_to_every_limit(limits: ConnectionLimits, reasons: tuple[Reason, ...]) -> None:
     counts = counted(("alice", "h1"), ("alice", "h2"), ("bob", "h2"))
     assert counts.limits_reached(limits, "alice", "h2") == reasons
 
 
 def test_users_on_one_host_and_hosts_of_one_user_are_not_mixed_up() -> None:
     counts = counted(("alice", "h"), ("bob", "h"))
-    assert counts.limits_reached(Limits(100, 1, 100), "carol", "h") == ()
-    assert counts.limits_reached(Limits(100, 100, 1), "carol", "h") == (HOST,)
-    assert counts.limits_reached(Limits(100, 1, 100), "alice", "other") == (USER,)
-    assert counts.limits_reached(Limits(100, 100, 1), "alice", "other") == ()
+    assert counts.limits_reached(ConnectionLimits(100, 1, 100), "carol", "h") == ()
+    assert counts.limits_reached(ConnectionLimits(100, 100, 1), "carol", "h") == (HOST,)
+    assert counts.limits_reached(ConnectionLimits(100, 1, 100), "alice", "other") == (USER,)
+    assert counts.limits_reached(ConnectionLimits(100, 100, 1), "alice", "other") == ()
 
 
 def test_a_connection_that_left_leaves_room_and_no_trace() -> None:
@@ -92,6 +92,6 @@ def test_counts_equal_a_plain_count(steps: list[tuple[str, str, bool]]) -> None:
     for user, host in itertools.product("abc", "xyz"):
         of_user = sum(one == user for one, _ in there.values())
         from_host = sum(one == host for _, one in there.values())
-        exact = Limits(len(there) + 1, of_user + 1, from_host + 1)
+        exact = ConnectionLimits(len(there) + 1, of_user + 1, from_host + 1)
         assert counts.limits_reached(exact, user, host) == ()
-        assert counts.limits_reached(Limits(len(there), of_user, from_host), user, host) == (ALL, USER, HOST)
+        assert counts.limits_reached(ConnectionLimits(len(there), of_user, from_host), user, host) == (ALL, USER, HOST)

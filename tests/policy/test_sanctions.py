@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trouter.hooks import Decision
-from trouter.policy.sanctions import MAX_SEEN, Sanction, Sanctions, Target, target_of
+from trouter.policy.sanctions import MAX_SEEN, Sanction, Sanctions, SanctionTarget, target_of
 
 
 def decision(number: int = 0, action: str = "lock-user", subject: str = "mallory", **more: object) -> Decision:
@@ -50,7 +50,7 @@ def test_one_order_stands_for_one_subject_and_an_opposite_names_the_same() -> No
     assert len(sanctions) == 2
     assert [sanctions.rate_limit(tenant) for tenant in ("acme", "other", "")] == [7, None, None]
     assert sanctions.lift_sanction(target_of(decision(4, "restore-tenant", "acme"))) is not None
-    assert sanctions.lift_sanction(Target("slow-tenant", "acme")) is None
+    assert sanctions.lift_sanction(SanctionTarget("slow-tenant", "acme")) is None
     assert sanctions.rate_limit("acme") is None
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.policy.policies import admit, group, opened, policy, refused
 from trouter.config import ConfigurationError, VhostEntity, load
 from trouter.policy.choice import ChosenBy
-from trouter.policy.compiled import Limits, Policy
+from trouter.policy.compiled import ConnectionLimits, Policy
 from trouter.policy.counts import VhostConnections
 from trouter.policy.judge import Admission
 from trouter.policy.kinds import MemberBy, Reason
@@ -326,9 +326,9 @@ def test_limits_of_a_group_precede_limits_of_the_vhost() -> None:
   neither: { users: *, remoteHosts: * }
  }
 }""")
-    assert opened(rules, user="alice").limits == Limits(9, 1, 2)
-    assert opened(rules, user="bob").limits == Limits(9, 0, 7)
-    assert opened(rules, user="carol").limits == Limits(9, 8, 7)
+    assert opened(rules, user="alice").limits == ConnectionLimits(9, 1, 2)
+    assert opened(rules, user="bob").limits == ConnectionLimits(9, 0, 7)
+    assert opened(rules, user="carol").limits == ConnectionLimits(9, 8, 7)
 
 
 # ------------------------------------------------------------------------------------------------ changes, section 4.13

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trouter.records import Alarm, PolicyDecision, Record
-from trouter.records.stream import Stream
+from trouter.records.stream import RecordQueue
 from trouter.telemetry.recorder import Recorder
 
 
@@ -15,14 +15,14 @@ def denial(link: int) -> PolicyDecision:
     )
 
 
-def seen(stream: Stream) -> list[tuple[int | None, int]]:
+def seen(stream: RecordQueue) -> list[tuple[int | None, int]]:
     return [
         (record.link, record.repeat) for record in stream.take_records().records if isinstance(record, PolicyDecision)
     ]
 
 
 def test_no_taker_gets_records_that_no_taker_wants() -> None:
-    recorder, stream = Recorder(), Stream(lambda: None)
+    recorder, stream = Recorder(), RecordQueue(lambda: None)
     assert not recorder.active
     recorder.emit(denial(1))
     recorder.add(stream)
@@ -34,7 +34,7 @@ def test_no_taker_gets_records_that_no_taker_wants() -> None:
 
 def test_each_stream_gets_the_kinds_that_it_subscribed_to() -> None:
     recorder = Recorder()
-    every, some = Stream(lambda: None), Stream(lambda: None, kinds={"alarm"})
+    every, some = RecordQueue(lambda: None), RecordQueue(lambda: None, kinds={"alarm"})
     recorder.add(every)
     recorder.add(some)
     recorder.emit(denial(1))
@@ -66,7 +66,7 @@ def test_a_stream_gets_the_records_of_its_tenants(
         "nobody's": about(None),
         "alarm": Alarm(name="records", severity="critical", subject="acme", state="raised"),
     }
-    stream = Stream(lambda: None)
+    stream = RecordQueue(lambda: None)
     stream.tenants, stream.except_tenants = tenants, excepted
     for record in records.values():
         stream.put(record)

@@ -13,7 +13,7 @@ from trouter.core.router import Router
 from trouter.hooks import CertificateFacts, Plugins, SslProfileFacts, hookimpl
 from trouter.records import Alarm, ClockStep, PluginFault, Record
 from trouter.records.sketch import bucket_of, merged, middle_of
-from trouter.records.stream import Stream
+from trouter.records.stream import RecordQueue
 from trouter.telemetry.observers import Observers
 from trouter.telemetry.periodic import STEP_US, Sketches, Telemetry
 from trouter.telemetry.recorder import Recorder
@@ -51,18 +51,18 @@ def test_a_sketch_shows_new_latencies_by_class_of_address() -> None:
 
 
 @pytest.fixture
-def stream() -> Stream:
-    return Stream(lambda: None)
+def stream() -> RecordQueue:
+    return RecordQueue(lambda: None)
 
 
 @pytest.fixture
-def telemetry(stream: Stream) -> Telemetry:
+def telemetry(stream: RecordQueue) -> Telemetry:
     recorder = Recorder()
     recorder.add(stream)
     return Telemetry(Router("R"), recorder, Plugins(), lambda: 1, lambda: 2)
 
 
-async def test_a_step_of_the_clock_is_reported_once(telemetry: Telemetry, stream: Stream) -> None:
+async def test_a_step_of_the_clock_is_reported_once(telemetry: Telemetry, stream: RecordQueue) -> None:
     telemetry._offset_us -= 2 * STEP_US
     await telemetry._record_counts()
     await telemetry._record_counts()
@@ -80,7 +80,7 @@ class Broken:
         raise LookupError
 
 
-async def test_faults_of_plugins_are_reported_by_hook_and_plugin(telemetry: Telemetry, stream: Stream) -> None:
+async def test_faults_of_plugins_are_reported_by_hook_and_plugin(telemetry: Telemetry, stream: RecordQueue) -> None:
     plugins = telemetry._plugins
     plugins.add(Broken(), "broken")
     for _ in range(3):

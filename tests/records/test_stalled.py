@@ -14,7 +14,7 @@ from trouter.config import load
 from trouter.core.watch import BLOCKED_AFTER_S, ROUND_S, STUCK_AFTER_S
 from trouter.hooks import Plugins
 from trouter.records import LinkAttached, LinkStalled, Record
-from trouter.records.stream import Stream
+from trouter.records.stream import RecordQueue
 from trouter.telemetry.clocks import now_us
 from trouter.wire.performatives import Error
 
@@ -26,7 +26,7 @@ class Scene:
 
     def __init__(self, process: RouterProcess) -> None:
         self.url = f"amqp://127.0.0.1:{process.listeners[0].sockets[0].getsockname()[1]}"
-        self._stream = Stream(lambda: None)
+        self._stream = RecordQueue(lambda: None)
         process.services.recorder.add(self._stream)
 
     def records(self) -> list[Record]:

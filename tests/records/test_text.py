@@ -10,7 +10,7 @@ import pytest
 
 from trouter.records import KINDS, ManagementChange, PolicyLoaded, Record, RecordsDropped, SaslOutcome
 from trouter.records.segments import numbered
-from trouter.records.stream import Stream
+from trouter.records.stream import RecordQueue
 from trouter.records.text import MAX_CHARACTERS, MAX_TEXTS, clean, tidy
 from trouter.telemetry.recorder import Recorder
 from trouter.wire.types import Symbol, ULong
@@ -37,7 +37,7 @@ def outcome(user: str) -> SaslOutcome:
 
 
 def kept(record: Record) -> bytes:
-    recorder, stream = Recorder(), Stream(lambda: None)
+    recorder, stream = Recorder(), RecordQueue(lambda: None)
     recorder.add(stream)
     recorder.emit(record)
     return msgspec.json.encode(stream.take_records().records[0])

@@ -15,8 +15,8 @@ import pytest
 
 from tests.records.written import SECOND, START, at, drops_of, lines_of, links_of, opened, records, taken
 from trouter.records.check import check_file, check_folder
-from trouter.records.segments import Entry, file_label, manifest_name, segments_in
-from trouter.records.stream import Stream
+from trouter.records.segments import ManifestEntry, file_label, manifest_name, segments_in
+from trouter.records.stream import RecordQueue
 from trouter.records.writer import RETRY_US, Bounds, Busy, Now, SegmentWriter, latest_boot
 
 
@@ -106,7 +106,7 @@ def test_the_manifest_reports_every_segment(tmp_path: Path) -> None:
     writer.write(taken(1000), at(1))
     writer.close(at(2))
     text = (tmp_path / manifest_name(file_label("QDR.A"), writer.boot)).read_bytes()
-    entries = [msgspec.json.decode(line, type=Entry) for line in text.splitlines()]
+    entries = [msgspec.json.decode(line, type=ManifestEntry) for line in text.splitlines()]
     assert [entry.seg for entry in entries] == [place.path.name for place in segments_in(tmp_path)]
     assert sum(entry.count for entry in entries) == 1000
     assert [entry.bytes for entry in entries] == [place.path.stat().st_size for place in segments_in(tmp_path)]
@@ -194,7 +194,7 @@ def test_old_segments_go(tmp_path: Path) -> None:
 
 def test_records_without_room_in_the_queue_are_reported(tmp_path: Path) -> None:
     rung: list[None] = []
-    stream = Stream(lambda: rung.append(None), limit=100)
+    stream = RecordQueue(lambda: rung.append(None), limit=100)
     for record in records(250):
         stream.put(record)
     assert rung == [None]

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from trouter.records import LinkStalled, Record, RecordsDropped
-from trouter.records.reader import Line, SegmentReader
+from trouter.records.reader import RecordLine, SegmentReader
 from trouter.records.segments import opened as opened_segment
 from trouter.records.segments import segments_in
 from trouter.records.stream import Taken
@@ -31,8 +31,8 @@ def taken(count: int, first: int = 0, **lost: int) -> Taken:
     return Taken(records(count, first), Counter({name.replace("_", "."): many for name, many in lost.items()}))
 
 
-def lines_of(folder: Path) -> list[Line]:
-    found: list[Line] = []
+def lines_of(folder: Path) -> list[RecordLine]:
+    found: list[RecordLine] = []
     for place in segments_in(folder):
         if place.rest != ".empty":
             with opened_segment(place.path) as file:

@@ -26,7 +26,7 @@ NOTES: Final = {
     "trouter.core.message.CachedAnnotations": "trouter.core.ingress.Ingress",
     "trouter.core.watch._StalledLink": "trouter.core.ingress.Ingress",
     "trouter.wire.annotations.RouterAnnotations": "trouter.core.ingress.Ingress",
-    "trouter.logs.book.Entry": "",
+    "trouter.logs.book.LogLine": "",
 }
 #: Classes of other packages whose objects belong to the router.
 _OTHERS: Final = frozenset({"trio.lowlevel.Task", "socket.socket"})

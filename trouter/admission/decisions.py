@@ -21,7 +21,7 @@ from trouter.config.operational import DECISION
 from trouter.hooks import Decision, Rejected
 from trouter.net.timers import TimerQueue
 from trouter.policy.router_policy import RouterPolicy
-from trouter.policy.sanctions import BLOCK_HOST, UNDOES, Sanction, Sanctions, Target, target_of
+from trouter.policy.sanctions import BLOCK_HOST, UNDOES, Sanction, Sanctions, SanctionTarget, target_of
 from trouter.records.text import clean
 from trouter.telemetry.change_records import ChangeRecords
 
@@ -117,11 +117,11 @@ class Decisions:
         spared = within((*rules.exempt, *rules.shared), decision.subject)
         return "the router does not block this host: it is in authLockoutExempt or handshakeExempt" if spared else ""
 
-    def _end_sanction(self, target: Target, why: str) -> None:
+    def _end_sanction(self, target: SanctionTarget, why: str) -> None:
         if self._lift_sanction(target, why):
             self._records.done("DELETE", KIND, identity_of(target), {"why": why})
 
-    def _lift_sanction(self, target: Target, why: str) -> bool:
+    def _lift_sanction(self, target: SanctionTarget, why: str) -> bool:
         sanction = self._sanctions.lift_sanction(target)
         if sanction is None:
             return False
@@ -138,15 +138,15 @@ class Decisions:
 
     # --- the entities of type decision
 
-    def keys(self) -> list[Target]:
+    def keys(self) -> list[SanctionTarget]:
         """Return the targets of the sanctions in force."""
         return [sanction.target for sanction in self._sanctions]
 
-    def identity(self, key: Target) -> str:
+    def identity(self, key: SanctionTarget) -> str:
         """Return the identity of an entity."""
         return identity_of(key)
 
-    def facts(self, key: Target) -> DecisionFacts | None:
+    def facts(self, key: SanctionTarget) -> DecisionFacts | None:
         """Return the decision on a target; None if it is no longer in force."""
         sanction = self._sanctions.find_sanction(key)
         if sanction is None:
@@ -164,12 +164,12 @@ class Decisions:
             left_s=sanction.until_s - self._now(),
         )
 
-    def forgive(self, key: Target) -> bool:
+    def forgive(self, key: SanctionTarget) -> bool:
         """End it now; return whether it was in force."""
         return self._lift_sanction(key, "it was lifted")
 
 
-def identity_of(target: Target) -> str:
+def identity_of(target: SanctionTarget) -> str:
     """Return the identity of a target's entity, unique to it."""
     scope = f"{quote(target.vhost, safe='')}:" if target.vhost else ""
     return f"decision/{target.action}/{scope}{quote(target.subject, safe='')}"

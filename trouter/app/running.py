@@ -73,7 +73,7 @@ class Running:
         return self._decisions
 
     def router_counts(self) -> Mapping[str, int]:
-        """Return counters of the process, by field of ``columns.router.RouterFacts``."""
+        """Return counters of the process, by field of ``columns.router.ProcessFacts``."""
         return {"logins_denied": self._denials.logins_denied, "log_lines_lost": logs.book.lost}
 
     def denials(self) -> Iterator[tuple[int, DenialFacts]]:

@@ -12,7 +12,7 @@ import trio
 
 import trouter
 from trouter import _twin, logs
-from trouter.columns.router import ROUTER, RouterFacts
+from trouter.columns.router import ROUTER, ProcessFacts
 from trouter.columns.rows import Rows
 from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
@@ -218,7 +218,7 @@ class RouterSite:
     def _totals(self) -> dict[str, int]:
         configuration = self._control.configuration
         rows = Rows(ROUTER, self._router)
-        facts = RouterFacts(
+        facts = ProcessFacts(
             connections=len(self._services.connections),
             link_routes=len(configuration.link_routes),
             auto_links=len(configuration.auto_links),

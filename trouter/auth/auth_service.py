@@ -64,7 +64,7 @@ class _Failure(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ServiceTerms:
     """The terms of a service: how to reach and verify it, and how strictly to read its answers."""
 
     facts: AuthServiceFacts
@@ -84,7 +84,7 @@ class RemoteAuthService:
     """One configured authentication service."""
 
     def __init__(
-        self, terms: Terms, secure: Secure, recorder: Recorder, now: Callable[[], float] = trio.current_time
+        self, terms: ServiceTerms, secure: Secure, recorder: Recorder, now: Callable[[], float] = trio.current_time
     ) -> None:
         """Make a service; ``now`` is the breaker's clock, in seconds."""
         self.terms = terms

@@ -13,7 +13,7 @@ from trouter.telemetry.recorder import Recorder
 from trouter.tls.secure import Secure
 
 if TYPE_CHECKING:
-    from .auth_service import RemoteAuthService, Terms
+    from .auth_service import RemoteAuthService, ServiceTerms
 
 #: Listeners whose service is cached; listeners may change any number of times.
 MAX_KNOWN_LISTENERS: Final = 1024
@@ -49,7 +49,7 @@ class AuthServices:
             services[entity.name] = known if known is not None and known.terms == terms else self._remote(terms)
         return Step(partial(self._take_over, services))
 
-    def _remote(self, terms: Terms) -> RemoteAuthService:
+    def _remote(self, terms: ServiceTerms) -> RemoteAuthService:
         from .auth_service import RemoteAuthService  # noqa: PLC0415  # a room that most routers do without
 
         return RemoteAuthService(terms, self._secure, self._recorder)
@@ -61,8 +61,8 @@ class AuthServices:
         self._services = services
 
 
-def _terms(entity: AuthServicePluginEntity, *, secure: bool) -> Terms:
-    from .auth_service import Terms  # noqa: PLC0415
+def _terms(entity: AuthServicePluginEntity, *, secure: bool) -> ServiceTerms:
+    from .auth_service import ServiceTerms  # noqa: PLC0415
 
     host, port = entity.address
     facts = AuthServiceFacts(
@@ -73,7 +73,7 @@ def _terms(entity: AuthServicePluginEntity, *, secure: bool) -> Terms:
         timeout_s=float(entity.timeout_seconds),
         cache_s=float(entity.cache_seconds),
     )
-    return Terms(
+    return ServiceTerms(
         facts,
         entity.ssl_profile or "",
         verify_hostname=entity.verify_hostname,

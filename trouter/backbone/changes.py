@@ -10,7 +10,7 @@ MAX_LINES: Final = 50
 
 
 @dataclass(slots=True)
-class Change:
+class NetworkChange:
     """One change of the network, from its first event on."""
 
     number: int

@@ -22,7 +22,7 @@ from trouter.mesh.names import shown
 from trouter.records import Alarm, TopologyChange
 from trouter.telemetry.recorder import Recorder
 
-from .changes import Change
+from .changes import NetworkChange
 
 #: The changes that are kept.
 MAX_CHANGES: Final = 100
@@ -53,7 +53,7 @@ class Topology:
         self._quiet_s = quiet_s
         self._recorder = recorder
         self._calendar = calendar
-        self._changes: deque[Change] = deque(maxlen=MAX_CHANGES)
+        self._changes: deque[NetworkChange] = deque(maxlen=MAX_CHANGES)
         #: Changes since the start.
         self.count = 0
         self._ways: dict[str, Way] = {}
@@ -98,20 +98,20 @@ class Topology:
         if self._shared:
             self._look_for_quiet(now_s)
 
-    def _last(self) -> Change | None:
+    def _last(self) -> NetworkChange | None:
         return self._changes[-1] if self._changes else None
 
     def _cause(self) -> str | None:
         last = self._last()
         return None if last is None else last.cause or None
 
-    def _current(self, why: str, now_s: float) -> Change:
+    def _current(self, why: str, now_s: float) -> NetworkChange:
         """Return the change under way, or a new one if there is none."""
         last = self._last()
         if last is not None and not last.settled:
             return last
         self.count += 1
-        change = Change(self.count, int(self._calendar() * 1000), now_s, why, now_s, reachable=len(self._ways))
+        change = NetworkChange(self.count, int(self._calendar() * 1000), now_s, why, now_s, reachable=len(self._ways))
         self._changes.append(change)
         return change
 
@@ -172,7 +172,7 @@ class Topology:
                 TopologyChange(what="path", why=event.why, routers=rest, path_hash=shape, cause_id=cause)
             )
 
-    def _settle(self, change: Change) -> None:
+    def _settle(self, change: NetworkChange) -> None:
         change.settled = True
         if change.rounds:
             log.info(
@@ -249,7 +249,7 @@ class Topology:
         """The number of faults in messages of other routers, by the name of the fault."""
         return {fault.name.lower().replace("_", "-"): count for fault, count in self._mesh.faults.items()}
 
-    def changes(self) -> Iterator[tuple[int, Change]]:
+    def changes(self) -> Iterator[tuple[int, NetworkChange]]:
         """Yield the kept changes by number, the oldest first."""
         for change in self._changes:
             yield change.number, change

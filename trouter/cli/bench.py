@@ -11,7 +11,7 @@ from typing import Final
 
 from trouter import _twin
 from trouter.load.plan import Load, LoadError
-from trouter.load.report import Report
+from trouter.load.report import LoadReport
 from trouter.tools.failures import UsageError
 from trouter.tools.options import DEFAULT_BUS, ConnectionOptions, add_server_options
 
@@ -166,7 +166,7 @@ def _dialled(load: Load, arguments: argparse.Namespace) -> Load:
     return replace(load, host=host, port=login.port, login=login if login.tls or login.sasl else None)
 
 
-def run_one(role: str, load: Load) -> Report:
+def run_one(role: str, load: Load) -> LoadReport:
     """Run one fleet in this process and return its report; LoadError."""
     from trouter.load.roles import FLEETS, SinkFleet  # noqa: PLC0415  # the engine, which other commands do without
 
@@ -176,7 +176,7 @@ def run_one(role: str, load: Load) -> Report:
     return fleet.run()
 
 
-def run_pair(load: Load) -> list[Report]:
+def run_pair(load: Load) -> list[LoadReport]:
     """Run a receiver and a sender as processes, and return both reports; LoadError."""
     from trouter.load.led import Led  # noqa: PLC0415
 
@@ -190,14 +190,14 @@ def run_pair(load: Load) -> list[Report]:
         return [sent, receiver.report()]
 
 
-def as_json(reports: Sequence[Report]) -> str:
+def as_json(reports: Sequence[LoadReport]) -> str:
     """Return one object for one report, an object by role for several."""
     if len(reports) == 1:
         return reports[0].to_json()
     return json.dumps({report.role: json.loads(report.to_json()) for report in reports})
 
 
-def as_table(reports: Sequence[Report]) -> str:
+def as_table(reports: Sequence[LoadReport]) -> str:
     """Return the reports as a table."""
     lines = [f"trouter bench ({_twin.running()})"]
     for report in reports:

@@ -18,7 +18,7 @@ from trouter.config import ConfigurationError, Problem
 from trouter.config.conf_form import parse_conf
 from trouter.config.findings import described
 from trouter.config.json_form import parse_json
-from trouter.config.migrate import Change, Migrated, migrated
+from trouter.config.migrate import Edit, Migrated, migrated
 from trouter.config.nodes import Scalar, squash
 from trouter.config.problems import Findings, Severity
 from trouter.config.strictness import POINTS
@@ -46,7 +46,7 @@ The exit status is 0 for files that are good, 1 for one that would not do what i
 
 
 @dataclass(slots=True)
-class Report:
+class MigrationReport:
     """The report of one file. ``errors`` are the reasons why nothing was written for it."""
 
     path: Path
@@ -57,7 +57,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[Edit]:
         return self.result.changes if self.result else []
 
     @property
@@ -105,11 +105,11 @@ def run(arguments: argparse.Namespace) -> int:
 # --- each file
 
 
-def _reports(old: Path, output: Path | None, *, secure: bool, single: bool) -> Iterator[Report]:
+def _reports(old: Path, output: Path | None, *, secure: bool, single: bool) -> Iterator[MigrationReport]:
     """Yield the report of a file, or of each file of a directory."""
     files = [old] if single else sorted(path for path in old.rglob("*") if path.suffix in SUFFIXES and path.is_file())
     if not files:
-        yield Report(old, errors=[f"no file of this directory ends in {' or '.join(SUFFIXES)}"])
+        yield MigrationReport(old, errors=[f"no file of this directory ends in {' or '.join(SUFFIXES)}"])
     policies = {*_policy_folders(files)}
     for path in files:
         target = None if output is None else (output if single else output / path.relative_to(old))
@@ -117,9 +117,9 @@ def _reports(old: Path, output: Path | None, *, secure: bool, single: bool) -> I
         yield _report(path, target, secure=secure and not is_policy, single=single, is_policy=is_policy)
 
 
-def _report(path: Path, target: Path | None, *, secure: bool, single: bool, is_policy: bool) -> Report:
+def _report(path: Path, target: Path | None, *, secure: bool, single: bool, is_policy: bool) -> MigrationReport:
     """Return the report of one file, with the result evaluated as by `trouter check`."""
-    report = Report(path)
+    report = MigrationReport(path)
     try:
         text = path.read_text(encoding="utf-8")
         result = migrated(text, str(path), secure=secure)
@@ -166,7 +166,7 @@ def _policy_folders(files: Iterable[Path]) -> Iterator[Path]:
                         yield Path(str(entry.node.value)).resolve()
 
 
-def _write(report: Report, *, force: bool) -> None:
+def _write(report: MigrationReport, *, force: bool) -> None:
     """Write the new file whole or not at all; without ``force``, leave an existing file and report an error."""
     target = report.written
     if report.result is None or target is None or report.errors:
@@ -188,7 +188,7 @@ def _write(report: Report, *, force: bool) -> None:
 # --- output
 
 
-def _print(reports: list[Report], stream: TextIO) -> None:
+def _print(reports: list[MigrationReport], stream: TextIO) -> None:
     """Print the report in lines: problems on standard error, the rest on ``stream``."""
     write = partial(print, file=stream)
     for report in reports:
@@ -206,7 +206,7 @@ def _print(reports: list[Report], stream: TextIO) -> None:
         write(_summary(report))
 
 
-def _place(change: Change) -> str:
+def _place(change: Edit) -> str:
     return f"{change.place.file}:{change.place.line}"
 
 
@@ -216,7 +216,7 @@ def _strict(finding: Problem) -> str:
     return f"; with secureDefaults: {point.strict}" if point is not None and point.strict else ""
 
 
-def _summary(report: Report) -> str:
+def _summary(report: MigrationReport) -> str:
     unsupported = sum(change.unsupported for change in report.changes)
     unsafe = sum(finding.severity is Severity.UNSAFE for finding in report.findings)
     counts = f"{len(report.changes)} change(s), {unsupported} of them not supported, {unsafe} unsafe"
@@ -225,7 +225,7 @@ def _summary(report: Report) -> str:
     return f"{report.path}: {counts}{f'; written to {report.written}' if report.written else ''}"
 
 
-def _document(report: Report) -> dict[str, object]:
+def _document(report: MigrationReport) -> dict[str, object]:
     """Return one file as JSON."""
     return {
         "file": str(report.path),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from trouter.records.check import check_file, check_folder
-from trouter.records.reader import Corrupt, Line, SegmentReader, fields_of
+from trouter.records.reader import Corrupt, RecordLine, SegmentReader, fields_of
 from trouter.records.schema import AUDIT, KINDS, TELEMETRY
 from trouter.records.segments import EMPTY, OPEN, SegmentPosition, opened, place_of, segments_in
 from trouter.records.text import clean
@@ -25,7 +25,7 @@ _GROUPS: Final = {"audit": AUDIT, "telemetry": TELEMETRY, "all": frozenset(KINDS
 _PLACED: Final = frozenset({"n", "t", "k", "conn", "user", "host"})
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-Wanted = Callable[[Line, dict[str, Any]], bool]
+Wanted = Callable[[RecordLine, dict[str, Any]], bool]
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -162,7 +162,7 @@ class _Follower:
                 for _ in reading.lines():  # the records that are there already
                     pass
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[RecordLine]:
         """Yield the lines of new records for ever; Corrupt, OSError."""
         while True:
             for place in segments_in(self._folder):
@@ -195,7 +195,7 @@ def _wanted(arguments: argparse.Namespace) -> Wanted:
     kinds = None if arguments.kind is None else frozenset().union(*arguments.kind)
     user, since, until = arguments.user, arguments.since, arguments.until
 
-    def wanted(line: Line, fields: dict[str, Any]) -> bool:
+    def wanted(line: RecordLine, fields: dict[str, Any]) -> bool:
         return (
             (kinds is None or line.kind in kinds)
             and (user is None or fields.get("user") == user)
@@ -206,11 +206,11 @@ def _wanted(arguments: argparse.Namespace) -> Wanted:
     return wanted
 
 
-def _show_line(line: Line, _: dict[str, Any]) -> None:
+def _show_line(line: RecordLine, _: dict[str, Any]) -> None:
     sys.stdout.write(line.octets.decode())
 
 
-def _show_row(line: Line, fields: dict[str, Any]) -> None:
+def _show_row(line: RecordLine, fields: dict[str, Any]) -> None:
     moment = datetime.fromtimestamp(line.t / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
     conn = clean(f"[C{fields['conn']}]") if "conn" in fields else ""
     who = "@".join(str(fields[name]) for name in ("user", "host") if name in fields)

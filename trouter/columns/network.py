@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from .column import Column, EntityId, Form, Head
 
 if TYPE_CHECKING:
-    from trouter.backbone.changes import Change
+    from trouter.backbone.changes import NetworkChange
 
 #: The most ids of moved routers that a row has.
 MAX_MOVED: Final = 100
@@ -111,7 +111,7 @@ NODE: Final[tuple[Column[None, NodeFacts], ...]] = (
     ),
 )
 
-CHANGE: Final[tuple[Column[None, Change], ...]] = (
+CHANGE: Final[tuple[Column[None, NetworkChange], ...]] = (
     Column(
         "began",
         int,

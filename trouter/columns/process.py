@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LEVELS: Final = ("trace", "debug", "info", "notice", "warning", "error", "critical")
 
 
-class Pool(NamedTuple):
+class MemoryPool(NamedTuple):
     """The objects of one type. Nothing is pooled here: all of them are in use."""
 
     name: str
@@ -35,22 +35,22 @@ class ModuleCounts(NamedTuple):
 def _pooled(
     name: str,
     text: str,
-    read: Callable[[Pool], int],
+    read: Callable[[MemoryPool], int],
     *,
     unit: str = "objects",
     head: Head | None = None,
     graph: bool = True,
-) -> Column[None, Pool]:
+) -> Column[None, MemoryPool]:
     """Return a column with a number of a pool."""
     return Column(name, int, text, lambda _, pool: read(pool), unit=unit, head=head, graph=graph)
 
 
-def _nothing(_: Pool) -> int:
+def _nothing(_: MemoryPool) -> int:
     """Return the number of what only pools have."""
     return 0
 
 
-ALLOCATOR: Final[tuple[Column[None, Pool], ...]] = (
+ALLOCATOR: Final[tuple[Column[None, MemoryPool], ...]] = (
     Column("typeName", str, "Type of the objects.", lambda _, pool: pool.name),
     _pooled(
         "typeSize",

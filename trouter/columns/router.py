@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RouterFacts:
+class ProcessFacts:
     """What the core does not know of the router."""
 
     connections: int = 0
@@ -34,7 +34,7 @@ class RouterFacts:
 
 
 #: Those of Qpid Dispatch first, in the order of its schema.
-ROUTER: Final[tuple[Column[Router, RouterFacts], ...]] = (
+ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
     Column(
         "addrCount",
         ULong,

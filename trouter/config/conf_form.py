@@ -21,7 +21,7 @@ import re
 
 from trouter.config.nodes import Entry, Node, Scalar, Section, squash
 from trouter.config.problems import Findings
-from trouter.config.reader import BARE_KEY, QUOTED, NoValue, Reader, TooDeep
+from trouter.config.reader import BARE_KEY, QUOTED, NoValue, TextReader, TooDeep
 
 # Attributes whose first blank-delimited word is taken whole: `#` is their wildcard.
 HASH_IS_TEXT = frozenset({"pattern", "bindingkey", "hostname"})
@@ -48,7 +48,7 @@ def parse_conf(text: str, file: str, findings: Findings) -> list[Section]:
     return ConfReader(text, file, findings).sections()
 
 
-class ConfReader(Reader):
+class ConfReader(TextReader):
     """Reader of the `.conf` form: sections, their attributes, and values without quotes."""
 
     def sections(self) -> list[Section]:

@@ -10,7 +10,7 @@ import re
 
 from trouter.config.nodes import Items, Map, Node, Scalar, Section, literal
 from trouter.config.problems import Findings
-from trouter.config.reader import NoValue, Reader, TooDeep
+from trouter.config.reader import NoValue, TextReader, TooDeep
 
 _WORD = re.compile(r"[^\s,\]}#]+")
 
@@ -29,7 +29,7 @@ def parse_value(text: str, file: str, findings: Findings) -> Node | None:
         return None
 
 
-class JsonReader(Reader):
+class JsonReader(TextReader):
     """A reader of the array of pairs, with the scalars of JSON."""
 
     json = True

@@ -51,7 +51,7 @@ class TooDeep(Exception):
     """Maps and lists are nested too deep; this is reported already, and the rest of the text is not read."""
 
 
-class Reader(ABC):
+class TextReader(ABC):
     """A text and an offset in it."""
 
     #: Whether values without quotes are JSON scalars, and a brace is always a map.

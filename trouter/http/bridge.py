@@ -17,7 +17,7 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, Tex
 from wsproto.frame_protocol import CloseReason
 
 from .alive import ClientLife
-from .pace import Pace
+from .pace import RequestPace
 from .settings import LINGER_S, MAX_MESSAGE_BYTES
 
 READ_BYTES: Final = 32768
@@ -104,7 +104,7 @@ class Bridge:
         self._sending = trio.Lock()
         self._message_bytes = 0
         self._life = ClientLife()
-        self._pace = Pace()
+        self._pace = RequestPace()
         self._failed = False
         #: The client broke the rules: its input is ignored from now on.
         self._refused = False

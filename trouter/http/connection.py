@@ -16,7 +16,7 @@ from trouter.config import ListenerEntity
 
 from .bridge import Bridge
 from .door import Door
-from .pace import Pace
+from .pace import RequestPace
 from .pages import Pages, Visitor
 from .ports import Secured, Site
 from .responses import FileBody, Response, refusal
@@ -41,7 +41,7 @@ class NotTaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class HttpService:
     """The settings and objects that the connections of a listener share."""
 
     entity: ListenerEntity
@@ -54,7 +54,7 @@ class Service:
 class HttpConnection:
     """Serves one accepted connection until it ends."""
 
-    def __init__(self, secured: Secured, local: str, remote: tuple[str, int], service: Service) -> None:
+    def __init__(self, secured: Secured, local: str, remote: tuple[str, int], service: HttpService) -> None:
         """Make a connection; ``local`` is the address that the client connected to."""
         self.remote = remote
         self._stream = secured.stream
@@ -64,7 +64,7 @@ class HttpConnection:
         self._settings = service.settings
         self._door = service.door
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
-        self._pace = Pace()
+        self._pace = RequestPace()
         self._is_new = True
         self._is_head = False
 

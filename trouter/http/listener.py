@@ -10,7 +10,7 @@ import trio
 from trouter.config import ListenerEntity
 from trouter.net.accepting import AcceptingListener
 
-from .connection import HttpConnection, Service
+from .connection import HttpConnection, HttpService
 from .door import Door
 from .pages import Pages
 from .ports import Secured, Site
@@ -38,7 +38,7 @@ class HttpListener(AcceptingListener):
     def configure(self, entity: ListenerEntity) -> None:
         super().configure(entity)
         settings = http_settings(entity)
-        self._service = Service(entity, settings, self._site, Pages(settings, self._site), self._door)
+        self._service = HttpService(entity, settings, self._site, Pages(settings, self._site), self._door)
 
     def drain(self) -> None:
         """Accept no more WebSockets; pages are still served, so that the operator can watch the router shut down."""

@@ -53,7 +53,7 @@ _process = ProcessCollector(registry=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Declared(Generic[Source]):
+class DeclaredSeries(Generic[Source]):
     """One series.
 
     name: of a counter without `_total`. help: for /metrics. samples: returns its values, each with the values of its
@@ -106,8 +106,8 @@ def _latencies(figures: Figures) -> Iterator[tuple[Sequence[str], Any]]:
 
 
 #: The series of one tenant.
-TENANT_SERIES: Final[tuple[Declared[Sequence[TenantFigures]], ...]] = (
-    Declared(
+TENANT_SERIES: Final[tuple[DeclaredSeries[Sequence[TenantFigures]], ...]] = (
+    DeclaredSeries(
         "trouter_tenant_connections",
         GAUGE,
         "Open connections by tenant.",
@@ -115,7 +115,7 @@ TENANT_SERIES: Final[tuple[Declared[Sequence[TenantFigures]], ...]] = (
         _TENANT,
         "open connections",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_tenant_links",
         GAUGE,
         "Attached links by tenant.",
@@ -123,7 +123,7 @@ TENANT_SERIES: Final[tuple[Declared[Sequence[TenantFigures]], ...]] = (
         _TENANT,
         "attached links",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_tenant_addresses",
         GAUGE,
         "Addresses known by tenant.",
@@ -131,7 +131,7 @@ TENANT_SERIES: Final[tuple[Declared[Sequence[TenantFigures]], ...]] = (
         _TENANT,
         "addresses known in the tenant's space",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_tenant_deliveries",
         COUNTER,
         "Deliveries of a tenant with an outcome.",
@@ -143,8 +143,8 @@ TENANT_SERIES: Final[tuple[Declared[Sequence[TenantFigures]], ...]] = (
     ),
 )
 #: The series of the router, without those of Qpid Dispatch and those of tenants.
-SERIES: Final[tuple[Declared[Figures], ...]] = (
-    Declared(
+SERIES: Final[tuple[DeclaredSeries[Figures], ...]] = (
+    DeclaredSeries(
         "trouter_build_info",
         GAUGE,
         "Version, twin and Python of the router; always 1.",
@@ -152,17 +152,17 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         ("version", "twin", "python"),
         "always 1; twin is compiled or interpreted",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_uptime_seconds", GAUGE, "Seconds since the router started.", _one(lambda figures: figures.uptime_s)
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_ready",
         GAUGE,
         "1 while all that is configured is served, else 0.",
         _one(lambda figures: int(figures.ready)),
         shows="1 while `/readyz` says `OK`",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_configuration_findings",
         GAUGE,
         "Findings of `trouter check` about the configuration in force.",
@@ -170,7 +170,7 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         ("severity",),
         "findings of `trouter check` about the configuration in force: `problem`, `unsafe`, `warning` or `accepted`",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_connections",
         GAUGE,
         "Open connections by listener.",
@@ -178,7 +178,7 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         _LISTENER,
         "open connections",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_connections_accepted",
         COUNTER,
         "Connections accepted by listener.",
@@ -186,7 +186,7 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         _LISTENER,
         "connections accepted",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_connections_refused",
         COUNTER,
         "Connections refused by listener.",
@@ -194,7 +194,7 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         _LISTENER,
         "connections refused because of a limit",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_vhost_connections",
         GAUGE,
         "Open connections by configured vhost.",
@@ -202,7 +202,7 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         _VHOST,
         "open connections of the vhosts that are configured; `_other` for all other host names",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_vhost_quota_alarms",
         COUNTER,
         "Quota alarms by vhost.",
@@ -210,7 +210,7 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         _VHOST,
         "alarms about quotas of the vhost and its groups",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_vhost_quota_alarms_raised",
         GAUGE,
         "Active quota alarms by vhost.",
@@ -218,7 +218,7 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         _VHOST,
         "of these, alarms that are raised now",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_deliveries",
         COUNTER,
         "Deliveries with an outcome.",
@@ -226,7 +226,7 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         _CLASS_AND_OUTCOME,
         "deliveries that ended",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_settle_latency_seconds",
         HISTOGRAM,
         "Time from the arrival of a message to its settlement.",
@@ -234,7 +234,7 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         _CLASS_AND_OUTCOME,
         "from the arrival of a message to its settlement",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_memory_bytes",
         GAUGE,
         "Memory by type of objects.",
@@ -242,77 +242,77 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         _OWNER,
         "memory by the type of its objects",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_memory_objects",
         GAUGE,
         "Objects alive by type.",
         lambda figures: [((owner.name,), owner.count) for owner in figures.memory],
         _OWNER,
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_held_message_bytes",
         GAUGE,
         "Bytes of messages under way.",
         _one(lambda figures: figures.held_bytes),
         shows="bytes of messages that the router holds",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_held_message_bytes_limit",
         GAUGE,
         "Largest number of bytes of messages under way.",
         _one(lambda figures: figures.held_limit_bytes),
         shows="the limit of these bytes",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_log_events",
         COUNTER,
         "Log events, written or not.",
         lambda figures: figures.log_events.items(),
         ("module", "level"),
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_log_lines_lost",
         COUNTER,
         "Log lines that could not be written.",
         _one(lambda figures: figures.log_lines_lost),
         shows="log lines that the router could not write",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_network_routers",
         GAUGE,
         "Other routers known.",
         _one(lambda figures: figures.network.known),
         shows="other routers known; on a standalone router this and the next ones are 0",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_network_routers_reachable",
         GAUGE,
         "Other routers that can be reached.",
         _one(lambda figures: figures.network.reachable),
         shows="of these, routers in reach",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_network_neighbours",
         GAUGE,
         "Routers that are neighbours.",
         _one(lambda figures: figures.network.neighbours),
         shows="of these, neighbours",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_network_duplicate_ids",
         GAUGE,
         "Router ids that two routers have.",
         _one(lambda figures: figures.network.duplicate_ids),
         shows="ids that two routers share; it should be 0",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_network_changes",
         COUNTER,
         "Changes of the topology.",
         _one(lambda figures: figures.network.changes),
         shows="changes of the network, as `trouter stat --topology` shows them",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_network_control_messages",
         COUNTER,
         "Messages between routers.",
@@ -320,7 +320,7 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         ("direction",),
         "control messages from and to other routers: `in`, `out`",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_network_faults",
         COUNTER,
         "Messages of other routers that were ignored, by fault.",
@@ -329,7 +329,7 @@ SERIES: Final[tuple[Declared[Figures], ...]] = (
         "control messages that the router refused: `malformed`, `same-id`, `off-path` (it tells of a router to which "
         "its connection does not lead) and others",
     ),
-    Declared(
+    DeclaredSeries(
         "trouter_tls_cert_not_after_seconds",
         GAUGE,
         "Expiry of a certificate, in seconds since 1970.",
@@ -349,7 +349,7 @@ def tenant_exposition(tenant: TenantFigures) -> bytes:
     return exposition_of(families(TENANT_SERIES, (tenant,)))
 
 
-def families(declared: Iterable[Declared[Source]], source: Source) -> Iterator[Metric]:
+def families(declared: Iterable[DeclaredSeries[Source]], source: Source) -> Iterator[Metric]:
     """Yield the metric of each series with its present values."""
     for each in declared:
         family: Any = _FAMILIES[each.kind](each.name, each.help, labels=each.labels)

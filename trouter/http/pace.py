@@ -9,7 +9,7 @@ from trouter._buckets import Bucket
 from .settings import TURNS_PER_S
 
 
-class Pace:
+class RequestPace:
     """The turns of one connection: ``TURNS_PER_S`` at once, and then so many a second."""
 
     __slots__ = ("_turns",)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
-from .plan import Control, Load, LoadError
+from .plan import Harness, Load, LoadError
 from .roles import FLEETS
 
 
 def first_line() -> str:
-    """Return the first line of the input; the words behind it stay there, for ``Control``."""
+    """Return the first line of the input; the words behind it stay there, for ``Harness``."""
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(sys.stdin.fileno(), 1)
@@ -27,7 +27,7 @@ def main() -> int:
     """Run the fleet; return 1, with the reason on standard error, if the load could not be applied."""
     (role,) = sys.argv[1:]
     try:
-        FLEETS[role](Load.from_json(first_line()), Control(True)).run()
+        FLEETS[role](Load.from_json(first_line()), Harness(True)).run()
     except LoadError as error:
         print(f"trouter bench {role}: {error}", file=sys.stderr)  # noqa: T201
         return 1

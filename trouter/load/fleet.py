@@ -1,7 +1,7 @@
 """Many connections in one process: dialling, handshakes and waiting; ``pump`` moves their messages.
 
 A fleet has three phases: prepare (connect, attach), work (the measured part), and the end. A harness leads it from
-phase to phase by ``Control``, so that it can read clocks in between.
+phase to phase by ``Harness``, so that it can read clocks in between.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from trouter.tools.progress import Advance, no_progress, progress
 from trouter.wire.performatives import Open
 
 from .dialling import Dialling
-from .plan import ENDLESS, Control, Load, LoadError
+from .plan import ENDLESS, Harness, Load, LoadError
 from .pump import Tally, Wire
-from .report import Report, report_of
+from .report import LoadReport, report_of
 
 #: Interval of heartbeats, unless a peer's idle time-out demands a shorter one.
 _TICK_S: Final = 60.0
@@ -56,10 +56,10 @@ class Fleet:
 
     role = ""
 
-    def __init__(self, load: Load, control: Control | None = None) -> None:
+    def __init__(self, load: Load, control: Harness | None = None) -> None:
         self.load = load
         self.tally = Tally(0, load.latency)
-        self._control = control or Control(False)
+        self._control = control or Harness(False)
         self._limits = EngineLimits(
             max_frame_bytes=load.frame_bytes,
             session_window_frames=load.session_frames,
@@ -80,7 +80,7 @@ class Fleet:
         if self._control.led:
             self._epoll.register(self._control.descriptor, select.EPOLLIN)
 
-    def run(self) -> Report:
+    def run(self) -> LoadReport:
         """Apply the load and return the report; LoadError."""
         raise_descriptor_limit()
         try:

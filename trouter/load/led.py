@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from .plan import Load, LoadError
-from .report import Report
+from .report import LoadReport
 
 _READY_S: Final = 120.0
 _REPORT_S: Final = 120.0
@@ -50,9 +50,9 @@ class Led:
         """Send the word for the next phase; a later read reports a process that has ended."""
         self._write(b"\n")
 
-    def report(self, timeout_s: float = _REPORT_S) -> Report:
+    def report(self, timeout_s: float = _REPORT_S) -> LoadReport:
         """Return its report; LoadError if none comes within ``timeout_s``."""
-        return Report.from_json(self._line(timeout_s).decode())
+        return LoadReport.from_json(self._line(timeout_s).decode())
 
     def end_process(self) -> None:
         """Let the process close its connections and end, or kill it after a while."""

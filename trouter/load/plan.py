@@ -76,7 +76,7 @@ class Load:
         return tuple(f"{self.address}.{number}" for number in range(connection, self.addresses, self.connections))
 
 
-class Control:
+class Harness:
     """A harness on standard input and output: it reads our lines; each of its lines starts a phase."""
 
     def __init__(self, led: bool) -> None:

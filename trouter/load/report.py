@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LoadReport:
     """A report: ``seconds`` from first transfer to last outcome, ``body_bytes`` of payload, ``wire_bytes_*`` of all."""
 
     role: str
@@ -36,14 +36,14 @@ class Report:
         return json.dumps({**asdict(self), "messages_per_second": round(self.messages_per_second, 1)})
 
     @classmethod
-    def from_json(cls, line: str) -> Report:
+    def from_json(cls, line: str) -> LoadReport:
         """Return the report that ``to_json`` wrote; ValueError."""
         fields: dict[str, Any] = json.loads(line)
         fields.pop("messages_per_second")
         return cls(**fields)
 
 
-def report_of(role: str, tally: Tally, cpu_seconds: float, connections: int) -> Report:
+def report_of(role: str, tally: Tally, cpu_seconds: float, connections: int) -> LoadReport:
     """Return the report of a tally, with the CPU time in seconds."""
     outcomes = {
         "accepted": tally.accepted,
@@ -53,7 +53,7 @@ def report_of(role: str, tally: Tally, cpu_seconds: float, connections: int) -> 
         "presettled": tally.presettled,
         "none": tally.no_outcome,
     }
-    return Report(
+    return LoadReport(
         role=role,
         messages=tally.messages,
         seconds=tally.last_s - tally.first_s,

@@ -15,7 +15,7 @@ from trouter.wire.performatives import Error, Source, Target
 
 from .fleet import Fleet
 from .messages import make_messages
-from .plan import ENDLESS, Control, Load, LoadError
+from .plan import ENDLESS, Harness, Load, LoadError
 from .pump import Receiver, Sender, Wire
 
 _BACKLOG: Final = 1024
@@ -26,7 +26,7 @@ _ABREAST: Final = 16
 class ClientFleet(Fleet):
     """Clients with one session each and a link for each address (or one without an address)."""
 
-    def __init__(self, load: Load, control: Control | None = None) -> None:
+    def __init__(self, load: Load, control: Harness | None = None) -> None:
         super().__init__(load, control)
         self._links_due = 0
 
@@ -122,7 +122,7 @@ class ReceiveFleet(ClientFleet):
 
     role = "receive"
 
-    def __init__(self, load: Load, control: Control | None = None, role: str = role) -> None:
+    def __init__(self, load: Load, control: Harness | None = None, role: str = role) -> None:
         super().__init__(load, control)
         self.role = role
         self._receiver = Receiver(self.tally, load.credit)
@@ -144,7 +144,7 @@ class SinkFleet(Fleet):
 
     role = "sink"
 
-    def __init__(self, load: Load, control: Control | None = None) -> None:
+    def __init__(self, load: Load, control: Harness | None = None) -> None:
         super().__init__(load, control)
         self._receiver = Receiver(self.tally, load.credit)
         self._receiver.stalled = load.stalled

@@ -8,12 +8,12 @@ counted and dropped: logging never stops the router.
 
 from __future__ import annotations
 
-from trouter.logs.book import Entry, LogBook, book
+from trouter.logs.book import LogBook, LogLine, book
 from trouter.logs.handler import LogHandler, Prepared, always, apply, configure, give, prepare, reopen
 from trouter.logs.levels import MODULES, NAMES, NOTICE, ROOT, TRACE
 from trouter.logs.loggers import of
 
 __all__ = [
-    "MODULES", "NAMES", "NOTICE", "ROOT", "TRACE", "Entry", "LogBook", "LogHandler", "Prepared", "always", "apply",
+    "MODULES", "NAMES", "NOTICE", "ROOT", "TRACE", "LogBook", "LogHandler", "LogLine", "Prepared", "always", "apply",
     "book", "configure", "give", "of", "prepare", "reopen",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ MAX_TEXT_BYTES: Final = 2047
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogLine:
     """One line: module, level, text on one line, place in the source, and seconds since 1970."""
 
     module: str
@@ -35,17 +35,17 @@ class LogBook:
     def __init__(self) -> None:
         #: Lines that some output could not write, since the start.
         self.lost = 0
-        self._entries: deque[Entry] = deque(maxlen=KEPT)
+        self._entries: deque[LogLine] = deque(maxlen=KEPT)
         self._tallies = {module: dict.fromkeys(sorted(NAMES), 0) for module in MODULES}
 
-    def keep_line(self, entry: Entry) -> None:
+    def keep_line(self, entry: LogLine) -> None:
         """Keep a line, and drop the oldest above KEPT."""
         octets = entry.text.encode("utf-8", "backslashreplace")
         if len(octets) > MAX_TEXT_BYTES:
             entry = replace(entry, text=octets[:MAX_TEXT_BYTES].decode("utf-8", "ignore"))
         self._entries.append(entry)
 
-    def recent(self, limit: int = 0, module: str = "") -> list[Entry]:
+    def recent(self, limit: int = 0, module: str = "") -> list[LogLine]:
         """Return the newest `limit` lines, all if it is 0 or less, oldest first; only those of `module`, if given."""
         found = [entry for entry in self._entries if not module or entry.module == module]
         return found[-limit:] if limit > 0 else found

@@ -18,7 +18,7 @@ from typing import Final
 from trouter._text import escape_unprintable
 from trouter.config import Configuration, ConfigurationError, LogEntity, Problem, RouterEntity
 from trouter.config.texts import DEFAULT_LEVELS, LEVELS
-from trouter.logs.book import Entry, LogBook, book
+from trouter.logs.book import LogBook, LogLine, book
 from trouter.logs.levels import DEFAULT, NUMBERS, ROOT, SILENT, known_number, module_of
 from trouter.logs.lines import DEFAULT_FORMAT, Clock, Shape, entry_of, line_of, traceback_of
 from trouter.logs.loggers import adopt, of
@@ -40,7 +40,7 @@ _TELLS: Final = "MAIN"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ModuleSettings:
     """The settings of one module, with those of DEFAULT filled in."""
 
     numbers: frozenset[int]
@@ -49,16 +49,20 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LogState:
     """The settings of DEFAULT and of each module with its own."""
 
-    modules: Mapping[str, Settings]
+    modules: Mapping[str, ModuleSettings]
     files: Mapping[Path, File]
     clock: Clock
 
 
-BEGINNING: Final = State(
-    {DEFAULT: Settings(frozenset(NUMBERS[level] for level in STARTS_WITH.enable or ()), Shape(True, False), STDERR)},
+BEGINNING: Final = LogState(
+    {
+        DEFAULT: ModuleSettings(
+            frozenset(NUMBERS[level] for level in STARTS_WITH.enable or ()), Shape(True, False), STDERR
+        )
+    },
     {},
     Clock(time.localtime, DEFAULT_FORMAT),
 )
@@ -72,7 +76,7 @@ class LogHandler(logging.Handler):
         self.state = BEGINNING
         self._book = kept
 
-    def settings_of(self, module: str) -> Settings:
+    def settings_of(self, module: str) -> ModuleSettings:
         modules = self.state.modules
         return modules.get(module) or modules[DEFAULT]
 
@@ -87,7 +91,7 @@ class LogHandler(logging.Handler):
         with self.lock or nullcontext():
             self._write(known_number(record.levelno), record, self.settings_of(module_of(record.name)))
 
-    def _write(self, number: int, record: logging.LogRecord, settings: Settings) -> None:
+    def _write(self, number: int, record: logging.LogRecord, settings: ModuleSettings) -> None:
         output = settings.output
         try:
             entry, trace = entry_of(record), traceback_of(record)
@@ -103,7 +107,7 @@ class LogHandler(logging.Handler):
     def _log_gap(self, output: Output, shape: Shape) -> None:
         lines = "line" if output.lost == 1 else "lines"
         text = f"{output.lost} log {lines} could not be written to {escape_unprintable(output.name)}: {output.why}"
-        entry = Entry(_TELLS, "warning", text, "trouter/logs/handler.py", 0, time.time())
+        entry = LogLine(_TELLS, "warning", text, "trouter/logs/handler.py", 0, time.time())
         output.put(logging.WARNING, line_of(entry, "", _shape_for(output, shape), self.state.clock))
         output.lost = 0
         self._book.tally_of(_TELLS)[logging.WARNING] += 1
@@ -128,7 +132,7 @@ class LogHandler(logging.Handler):
 class Prepared:
     """Settings that can take effect, with open files: `apply` or `drop` them before the next `prepare`."""
 
-    def __init__(self, handler: LogHandler, state: State) -> None:
+    def __init__(self, handler: LogHandler, state: LogState) -> None:
         self._handler = handler
         self._state = state
 
@@ -150,7 +154,7 @@ class Prepared:
         _close(self._state, but=self._handler.state)
 
 
-def _close(state: State, but: State) -> None:
+def _close(state: LogState, but: LogState) -> None:
     for path, file in state.files.items():
         if but.files.get(path) is not file:
             file.close()
@@ -169,7 +173,7 @@ def prepare(entities: Iterable[LogEntity], router: RouterEntity) -> Prepared:
         entity.module: _settings(_filled(entity, default), outputs) for entity in {**given, DEFAULT: default}.values()
     }
     zone = time.gmtime if router.timestamps_in_utc else time.localtime
-    state = State(modules, outputs.files, Clock(zone, router.timestamp_format or DEFAULT_FORMAT))
+    state = LogState(modules, outputs.files, Clock(zone, router.timestamp_format or DEFAULT_FORMAT))
     prepared = Prepared(_handler, state)
     if outputs.problems:
         prepared.drop()
@@ -214,7 +218,7 @@ def reopen() -> None:
 class _Outputs:
     """Finds outputs, and opens those that are not open yet; a failure becomes a problem."""
 
-    def __init__(self, present: State) -> None:
+    def __init__(self, present: LogState) -> None:
         self.files: dict[Path, File] = {}
         self.problems: list[Problem] = []
         self._present = present
@@ -247,10 +251,10 @@ def cannot_open(name: str, failure: Exception) -> str:
     return f"Failed to open log file {name!r}: {getattr(failure, 'strerror', None) or failure}"
 
 
-def _settings(entity: LogEntity, outputs: _Outputs) -> Settings:
+def _settings(entity: LogEntity, outputs: _Outputs) -> ModuleSettings:
     numbers = frozenset(NUMBERS[level] for level in entity.enable or ())
     shape = Shape(bool(entity.include_timestamp), bool(entity.include_source), json=entity.format == "json")
-    return Settings(numbers, shape, outputs.find(entity))
+    return ModuleSettings(numbers, shape, outputs.find(entity))
 
 
 def _shape_for(output: Output, shape: Shape) -> Shape:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from trouter._text import escape_unprintable
-from trouter.logs.book import Entry
+from trouter.logs.book import LogLine
 from trouter.logs.levels import NAMES, known_number, module_of
 
 DEFAULT_FORMAT: Final = "%Y-%m-%d %H:%M:%S.%%06lu %z"
@@ -57,13 +57,13 @@ class Shape:
     json: bool = False
 
 
-def entry_of(record: logging.LogRecord) -> Entry:
+def entry_of(record: logging.LogRecord) -> LogLine:
     """Return the entry of a record; never raises, whatever its arguments are."""
     try:
         text = record.getMessage()
     except Exception:  # noqa: BLE001  # a bug of the caller must not become one here
         text = f"{record.msg!s} [the arguments do not fit]"
-    return Entry(
+    return LogLine(
         module=module_of(record.name),
         level=NAMES[known_number(record.levelno)],
         text=_cut(escape_unprintable(text[: MAX_TEXT + 1]), MAX_TEXT),
@@ -85,12 +85,12 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - len(CUT)] + CUT
 
 
-def line_of(entry: Entry, trace: str, shape: Shape, clock: Clock) -> str:
+def line_of(entry: LogLine, trace: str, shape: Shape, clock: Clock) -> str:
     """Return the line without its line end."""
     return _json(entry, trace, shape, clock) if shape.json else _text(entry, trace, shape, clock)
 
 
-def _text(entry: Entry, trace: str, shape: Shape, clock: Clock) -> str:
+def _text(entry: LogLine, trace: str, shape: Shape, clock: Clock) -> str:
     parts = [f"{entry.module} ({entry.level}) {entry.text}"]
     if shape.timestamp:
         parts.insert(0, f"{clock.text(entry.seconds)} ")
@@ -100,7 +100,7 @@ def _text(entry: Entry, trace: str, shape: Shape, clock: Clock) -> str:
     return "".join(parts)
 
 
-def _json(entry: Entry, trace: str, shape: Shape, clock: Clock) -> str:
+def _json(entry: LogLine, trace: str, shape: Shape, clock: Clock) -> str:
     fields: dict[str, object] = {}
     if shape.timestamp:
         fields["ts"] = clock.iso(entry.seconds)

@@ -63,7 +63,7 @@ def _wait_for_room(descriptor: int, patience_ms: int) -> None:
         raise BlockingIOError("no process reads it")
 
 
-class Stream(Output):
+class StandardStream(Output):
     """The process's stdout or stderr."""
 
     def put(self, number: int, line: str) -> None:
@@ -134,6 +134,6 @@ def _open(path: Path) -> int:
 
 
 #: Outputs with a fixed name.
-STDERR: Final = Stream("stderr")
+STDERR: Final = StandardStream("stderr")
 SYSLOG: Final = Syslog("syslog")
-NAMED: Final[dict[str, Output]] = {"stderr": STDERR, "stdout": Stream("stdout"), "syslog": SYSLOG}
+NAMED: Final[dict[str, Output]] = {"stderr": STDERR, "stdout": StandardStream("stdout"), "syslog": SYSLOG}

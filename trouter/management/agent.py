@@ -27,7 +27,7 @@ from .context import Node
 from .directory import Directory, Sources
 from .operations import CHANGES, LOGGED, perform
 from .ports import REQUESTER, Control, LogBook
-from .profile import Profile
+from .profile import WorkProfile
 from .query import Queries
 from .requests import Request, read_request, shown
 from .responses import Answer, compose, refusal
@@ -56,7 +56,7 @@ error_log = logging.getLogger("trouter.ERROR")
 T = TypeVar("T")
 
 
-class Line(Generic[T]):
+class RequestQueue(Generic[T]):
     """A queue of requests, as bytes or parsed, bounded in number and bytes."""
 
     def __init__(self) -> None:
@@ -125,13 +125,13 @@ class Agent:
         self._router = router
         self._now = now
         self._flush = flush
-        self._profile = Profile()
+        self._profile = WorkProfile()
         self._sources = Sources(router, control, book, now)
         self._desk = self._open_desk(None)
         #: Desks by tenant and by whether they show everything, the last used at the end.
         self._desks: OrderedDict[tuple[str, bool], Desk] = OrderedDict()
-        self._incoming: Line[tuple[Desk, bytes, int]] = Line()
-        self._changes: Line[tuple[Desk, Request]] = Line()
+        self._incoming: RequestQueue[tuple[Desk, bytes, int]] = RequestQueue()
+        self._changes: RequestQueue[tuple[Desk, Request]] = RequestQueue()
 
     def _open_desk(self, tenant: Tenant | None, *, shows_all: bool = False) -> Desk:
         sources = self._sources

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
 
-from .directory import Directory, Found
+from .directory import Directory, FoundEntity
 from .ports import Control, LogBook, Rights
-from .profile import Profile
+from .profile import WorkProfile
 from .query import Queries
 from .requests import Request
 from .responses import Answer
@@ -25,7 +25,7 @@ class Node:
     control: Control
     book: LogBook
     router: Router
-    profile: Profile
+    profile: WorkProfile
     #: The tenant of the requester; None if it belongs to none.
     tenant: Tenant | None = None
 
@@ -35,4 +35,4 @@ class Node:
 
 
 Operation = Callable[[Node, Request], Awaitable[Answer]]
-EntityOperation = Callable[[Node, Request, Found], Awaitable[Answer]]
+EntityOperation = Callable[[Node, Request, FoundEntity], Awaitable[Answer]]

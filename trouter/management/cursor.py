@@ -23,7 +23,7 @@ Group = tuple[Any, Sequence[Any]]
 
 
 @dataclass(slots=True)
-class Listing:
+class KeyListing:
     """The keys of a listing, in groups. ``places`` has the positions of the offsets that may be requested."""
 
     groups: Sequence[Group]
@@ -46,9 +46,9 @@ class Cursors:
     """The listings of all requesters."""
 
     def __init__(self) -> None:
-        self._listings: OrderedDict[Asker, Listing] = OrderedDict()
+        self._listings: OrderedDict[Asker, KeyListing] = OrderedDict()
 
-    def find_listing(self, asker: Asker, offset: int, now_s: float) -> Listing | None:
+    def find_listing(self, asker: Asker, offset: int, now_s: float) -> KeyListing | None:
         """Return the listing whose page at ``offset`` is next; None if a new one must begin."""
         listing = self._listings.get(asker)
         if listing is None or offset == 0 or offset not in listing.places or now_s - listing.requested_at_s > _AGE_S:
@@ -57,11 +57,11 @@ class Cursors:
         self._listings.move_to_end(asker)
         return listing
 
-    def begin_listing(self, groups: Sequence[Group], now_s: float) -> Listing:
+    def begin_listing(self, groups: Sequence[Group], now_s: float) -> KeyListing:
         """Return a new listing."""
-        return Listing(groups, {0: 0}, now_s)
+        return KeyListing(groups, {0: 0}, now_s)
 
-    def turn_page(self, asker: Asker, listing: Listing, given: tuple[int, int], following: tuple[int, int]) -> None:
+    def turn_page(self, asker: Asker, listing: KeyListing, given: tuple[int, int], following: tuple[int, int]) -> None:
         """Note that a page was sent; both arguments are an offset and its position.
 
         The page may be requested again; earlier ones may not.

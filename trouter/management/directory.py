@@ -87,7 +87,7 @@ def _own(kind: EntityType, sources: Sources, tenant: Tenant) -> Provider:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundEntity:
     """One entity: its provider, and its key in it."""
 
     provider: Provider
@@ -117,7 +117,7 @@ class Directory:
             if passing or kind.short not in _PASSING:
                 yield self._providers[kind.short]
 
-    def find(self, kind: EntityType | None, name: str, identity: str) -> Found:
+    def find(self, kind: EntityType | None, name: str, identity: str) -> FoundEntity:
         """Return the entity that a request names; Refusal if there is none, or if name and identity disagree."""
         found = None
         if identity:
@@ -135,20 +135,20 @@ class Directory:
         """Return whether ``text`` is the name of an entity of any type."""
         return any(True for _ in self._named(None, text))
 
-    def _identified(self, identity: str) -> Iterator[Found]:
+    def _identified(self, identity: str) -> Iterator[FoundEntity]:
         for provider in self._providers.values():
             key = provider.by_identity(identity)
             if key is not None:
-                yield Found(provider, key)
+                yield FoundEntity(provider, key)
 
-    def _named(self, kind: EntityType | None, name: str) -> Iterator[Found]:
+    def _named(self, kind: EntityType | None, name: str) -> Iterator[FoundEntity]:
         rooted = [provider for provider in self._providers.values() if provider.rooted]
         requested = [] if kind is None else [self._providers[each.short] for each in descendants_of(kind)]
         for provider in dict.fromkeys((*requested, *rooted)):
             for key in provider.by_name(name):
-                yield Found(provider, key)
+                yield FoundEntity(provider, key)
 
-    def _only(self, kind: EntityType | None, candidates: Iterable[Found], name: str) -> Found:
+    def _only(self, kind: EntityType | None, candidates: Iterable[FoundEntity], name: str) -> FoundEntity:
         wanted = {each.short for each in descendants_of(kind)}
         every = list(candidates)
         fitting = [each for each in every if each.kind.short in wanted]

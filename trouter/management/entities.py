@@ -9,7 +9,7 @@ from trouter.config.schema import EntityType
 
 from .arguments import ENTITY_TYPE, IDENTITY, NAME, TYPE
 from .context import EntityOperation, Node
-from .directory import SCOPED, Found
+from .directory import SCOPED, FoundEntity
 from .kinds import NODE_TYPES, is_base, is_node_type, kind_of
 from .live import UPDATES
 from .providers.configured import Configured
@@ -49,7 +49,7 @@ async def on_entity(node: Node, request: Request, operation: str) -> Answer:
     return await on_found(node, request, operation, find(node, kind, name, identity, operation))
 
 
-async def on_found(node: Node, request: Request, operation: str, found: Found) -> Answer:
+async def on_found(node: Node, request: Request, operation: str, found: FoundEntity) -> Answer:
     check_level(node.rights(request), operation, found.kind)
     check_can(found.kind, operation)
     return await ENTITY_OPERATIONS[operation](node, request, found)
@@ -61,7 +61,7 @@ def nameless(kind: EntityType | None) -> str:
     return f"{whose}No name or identity provided"
 
 
-def find(node: Node, kind: EntityType | None, name: str, identity: str, operation: str) -> Found:
+def find(node: Node, kind: EntityType | None, name: str, identity: str, operation: str) -> FoundEntity:
     try:
         return node.directory.find(kind, name, identity)
     except Refusal as refusal:
@@ -112,7 +112,7 @@ async def create(node: Node, request: Request) -> Answer:
     if kind.short == SCOPED:
         return create_scoped(node, request, kind, name, attributes)
     entity = await node.control.create(kind, name or None, attributes)
-    return shown_entity(Found(node.directory.provider(kind), entity.identity), CREATED)
+    return shown_entity(FoundEntity(node.directory.provider(kind), entity.identity), CREATED)
 
 
 def _kind_to_create(request: Request, body: Mapping[str, object]) -> EntityType:
@@ -127,11 +127,11 @@ def _kind_to_create(request: Request, body: Mapping[str, object]) -> EntityType:
     return next(iter(kinds.values()))
 
 
-async def _read(_: Node, __: Request, found: Found) -> Answer:
+async def _read(_: Node, __: Request, found: FoundEntity) -> Answer:
     return shown_entity(found)
 
 
-async def _delete(node: Node, _: Request, found: Found) -> Answer:
+async def _delete(node: Node, _: Request, found: FoundEntity) -> Answer:
     if isinstance(found.provider, Lifted):
         row = found.provider.row(found.key)
         if row is None or not found.provider.forgive(found.key):
@@ -146,11 +146,11 @@ async def _delete(node: Node, _: Request, found: Found) -> Answer:
     return answer({}, NO_CONTENT)
 
 
-async def _update(node: Node, request: Request, found: Found) -> Answer:
+async def _update(node: Node, request: Request, found: FoundEntity) -> Answer:
     return await apply(node, request, request.map_body(), found)
 
 
-async def apply(node: Node, request: Request, body: Mapping[str, Any], found: Found) -> Answer:
+async def apply(node: Node, request: Request, body: Mapping[str, Any], found: FoundEntity) -> Answer:
     """Apply the attributes in ``body`` and return the entity; others may be repeated unchanged. Refusal."""
     _check_count(body)
     row = found.provider.row(found.key) or {}
@@ -162,7 +162,7 @@ async def apply(node: Node, request: Request, body: Mapping[str, Any], found: Fo
         return await special(node, attributes, found, row)
     wanted = {name: value for name, value in attributes.items() if not _stands(found.kind, name, value, row)}
     entity = await node.control.update(_entity(found), wanted)
-    return shown_entity(Found(found.provider, entity.identity))
+    return shown_entity(FoundEntity(found.provider, entity.identity))
 
 
 def _stands(kind: EntityType, name: str, value: object, row: Mapping[str, object]) -> bool:
@@ -171,7 +171,7 @@ def _stands(kind: EntityType, name: str, value: object, row: Mapping[str, object
     return attribute is not None and not attribute.update and value is not None and row.get(attribute.name) == value
 
 
-def _check_identifying(body: Mapping[str, object], found: Found) -> None:
+def _check_identifying(body: Mapping[str, object], found: FoundEntity) -> None:
     """Raise Refusal if the body changes name, identity or type, which it may only repeat."""
     kind, name, identity = (text_in(body, each) for each in ("type", "name", "identity"))
     if kind and kind_of(kind) is not found.kind:
@@ -182,13 +182,13 @@ def _check_identifying(body: Mapping[str, object], found: Found) -> None:
         raise bad_request(f"'identity' cannot be changed to {shown(identity)}")
 
 
-def _entity(found: Found) -> Any:
+def _entity(found: FoundEntity) -> Any:
     provider = found.provider
     assert isinstance(provider, Configured)  # noqa: S101 - no other type has operations that change it
     return provider.entity(found.key)
 
 
-async def _call_me(_: Node, request: Request, __: Found) -> Answer:
+async def _call_me(_: Node, request: Request, __: FoundEntity) -> Answer:
     return answer(request.properties)
 
 

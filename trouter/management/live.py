@@ -10,7 +10,7 @@ from trouter.core.terms import ROUTER_ROLES
 from trouter.wire.performatives import Error
 
 from .context import Node
-from .directory import Found
+from .directory import FoundEntity
 from .requests import shown
 from .responses import Answer, answer
 from .showing import shown_entity
@@ -22,10 +22,12 @@ log = logging.getLogger("trouter.AGENT")
 BOOLEANS: Final = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 _ABSENT: Final = object()
 
-LiveUpdate = Callable[[Node, Mapping[str, Any], Found, Mapping[str, Any]], Awaitable[Answer]]
+LiveUpdate = Callable[[Node, Mapping[str, Any], FoundEntity, Mapping[str, Any]], Awaitable[Answer]]
 
 
-async def _update_connection(node: Node, attributes: Mapping[str, Any], found: Found, row: Mapping[str, Any]) -> Answer:
+async def _update_connection(
+    node: Node, attributes: Mapping[str, Any], found: FoundEntity, row: Mapping[str, Any]
+) -> Answer:
     """Close a connection, or trace its frames."""
     connection = node.control.running.connections().get(found.key)
     if connection is None:
@@ -64,7 +66,7 @@ def _boolean(name: str, value: object) -> bool:
     return meant
 
 
-async def _update_link(_: Node, attributes: Mapping[str, Any], found: Found, row: Mapping[str, Any]) -> Answer:
+async def _update_link(_: Node, attributes: Mapping[str, Any], found: FoundEntity, row: Mapping[str, Any]) -> Answer:
     """Accept the administrative status of a link, which changes nothing, as in Qpid Dispatch; Refusal."""
     for name, value in attributes.items():
         if name == "adminStatus":

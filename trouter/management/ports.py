@@ -109,7 +109,7 @@ class RunningRouter(Protocol):
         """Return the decisions in force about users, hosts and tenants."""
 
     def router_counts(self) -> Mapping[str, int]:
-        """Return the counts of the process, by field of ``columns.router.RouterFacts``."""
+        """Return the counts of the process, by field of ``columns.router.ProcessFacts``."""
 
     def denials(self) -> Iterable[tuple[int, DenialFacts]]:
         """Return the last denials, by number."""

@@ -14,7 +14,7 @@ from .status import bad_request
 _LINES: Final = 60
 
 
-class Profile:
+class WorkProfile:
     """Measures the work on requests, and only that: not while other tasks run."""
 
     def __init__(self) -> None:

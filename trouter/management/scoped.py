@@ -14,7 +14,7 @@ from trouter.core.patterns import PatternError
 from trouter.core.routes import MAX_SCOPED, LinkRoute
 
 from .context import Node
-from .directory import Found
+from .directory import FoundEntity
 from .requests import Request, shown
 from .responses import Answer
 from .rights import Forbidden, is_operator
@@ -50,10 +50,10 @@ def create_scoped(node: Node, request: Request, kind: EntityType, name: str, att
         raise Refusal(_FULL, f"a connection has at most {MAX_SCOPED} link routes of its own")
     given = {"pattern": route.pattern, "direction": route.direction}
     node.control.record_change("CREATE", kind.full_name, name or str(number), given)
-    return shown_entity(Found(provider, number), CREATED)
+    return shown_entity(FoundEntity(provider, number), CREATED)
 
 
-def delete_scoped(node: Node, found: Found) -> None:
+def delete_scoped(node: Node, found: FoundEntity) -> None:
     """Delete a link route of the requester's connection."""
     node.router.routes.remove_scoped(found.key)
     node.control.record_change("DELETE", found.kind.full_name, str(found.key), {})

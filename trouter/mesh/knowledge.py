@@ -15,7 +15,7 @@ from .nodes import MeshNode, MeshNodes
 from .own import OwnAddresses
 from .paths import Paths
 from .requests import Requests
-from .strays import Claim, Strays
+from .strays import StrayClaim, Strays
 
 #: Links followed between two ticks to compute the ways; they are computed at least once.
 LINKS_PER_TICK: Final = 50_000
@@ -115,14 +115,14 @@ class Knowledge:
         link = self.links.get(connection)
         return link is not None and (link.router == router or self.paths.may_come_from(link.router, router))
 
-    def note_doubtful_claim(self, node: MeshNode, claim: Claim, now_s: float, at_once: bool = False) -> None:
+    def note_doubtful_claim(self, node: MeshNode, claim: StrayClaim, now_s: float, at_once: bool = False) -> None:
         """Report a message about ``node`` that was ignored, unless the router says the same soon; or ``at_once``."""
         if at_once:
             self.report_claim(claim, now_s)
         else:
             self.strays.note_claim(node, claim, now_s)
 
-    def report_claim(self, claim: Claim, now_s: float) -> None:
+    def report_claim(self, claim: StrayClaim, now_s: float) -> None:
         self.report_fault(claim.fault, claim.detail, claim.connection, now_s)
 
     def is_calm(self, now_s: float) -> bool:

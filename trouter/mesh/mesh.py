@@ -40,7 +40,7 @@ from .nodes import NO_HINT, MeshNode
 from .paths import Paths
 from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay, relay
 from .requests import UNDER_WAY_S, is_due
-from .strays import Claim
+from .strays import StrayClaim
 
 __all__ = ["ORPHAN_TICKS", "TAKEN_AT", "Mesh", "Spread", "Timers"]
 
@@ -344,7 +344,7 @@ class Mesh:
             node.older_in_a_row = 0
             return False
         if node.id in self._known.paths.next_hop and not self._known.may_come_over(connection, node.id):
-            claim = Claim(connection, MeshFault.OFF_PATH, f"{shown(node.id)}, a restart", heard.instance)
+            claim = StrayClaim(connection, MeshFault.OFF_PATH, f"{shown(node.id)}, a restart", heard.instance)
             self._known.note_doubtful_claim(node, claim, now_s)
             return True
         if not strange and heard.instance != instance:
@@ -364,7 +364,7 @@ class Mesh:
         if node is None:
             return
         if not self._known.may_come_over(connection, heard.id):
-            claim = Claim(connection, MeshFault.OFF_PATH, shown(heard.id), None, heard.link_sequence)
+            claim = StrayClaim(connection, MeshFault.OFF_PATH, shown(heard.id), None, heard.link_sequence)
             self._known.note_doubtful_claim(node, claim, now_s, self._known.is_calm(now_s))
             return
         is_late = heard.instance and node.instance not in (
@@ -429,7 +429,7 @@ class Mesh:
             return Spread.NOWHERE
         if not self._known.may_come_over(connection, heard.id):
             at_once = heard.exist is not None and self._known.is_calm(now_s)
-            claim = Claim(connection, MeshFault.OFF_PATH, shown(heard.id), mobile_sequence=heard.sequence)
+            claim = StrayClaim(connection, MeshFault.OFF_PATH, shown(heard.id), mobile_sequence=heard.sequence)
             self._known.note_doubtful_claim(node, claim, now_s, at_once)
             return Spread.NOWHERE
         if heard.exist is not None:
@@ -454,7 +454,7 @@ class Mesh:
             return  # older than what we know
         asked = now_s - node.asked_addresses_s <= UNDER_WAY_S
         if not asked or (node.advertises and heard.sequence > node.advertised_addresses):
-            claim = Claim(connection, MeshFault.UNREQUESTED, shown(node.id), mobile_sequence=heard.sequence)
+            claim = StrayClaim(connection, MeshFault.UNREQUESTED, shown(node.id), mobile_sequence=heard.sequence)
             self._known.note_doubtful_claim(node, claim, now_s)
             return
         hints = heard.hints or (NO_HINT,) * len(heard.exist)

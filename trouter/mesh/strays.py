@@ -18,7 +18,7 @@ CONFIRMED_WITHIN_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class StrayClaim:
     """A message over ``connection`` that was ignored: the numbers in it, None for those that it does not name."""
 
     connection: int
@@ -42,14 +42,14 @@ class Strays:
 
     def __init__(self, nodes: MeshNodes) -> None:
         self._nodes = nodes
-        self._claims: dict[str, tuple[float, Claim]] = {}
+        self._claims: dict[str, tuple[float, StrayClaim]] = {}
 
-    def note_claim(self, node: MeshNode, claim: Claim, now_s: float) -> None:
+    def note_claim(self, node: MeshNode, claim: StrayClaim, now_s: float) -> None:
         """Judge the claim about ``node`` later, unless it has come true already."""
         if not claim.has_come_true(node):
             self._claims.setdefault(node.id, (now_s, claim))
 
-    def due_reports(self, now_s: float) -> Iterator[Claim]:
+    def due_reports(self, now_s: float) -> Iterator[StrayClaim]:
         """Yield the claims that have not come true in time."""
         due = [router for router, (at_s, _) in self._claims.items() if now_s - at_s >= CONFIRMED_WITHIN_S]
         for router in due:

@@ -29,7 +29,7 @@ HUNG_UP: Final = select.EPOLLRDHUP
 log = logging.getLogger("trouter.SERVER")
 
 
-class Reader(Protocol):
+class SocketReader(Protocol):
     """The object that is called when its socket is ready."""
 
     def on_readable(self) -> None:
@@ -48,9 +48,9 @@ class Poller:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._epoll = select.epoll()
-        self._readers: dict[int, Reader] = {}
+        self._readers: dict[int, SocketReader] = {}
 
-    def watch(self, sock: socket.socket, reader: Reader, events: int) -> None:
+    def watch(self, sock: socket.socket, reader: SocketReader, events: int) -> None:
         """Call ``reader`` whenever one of ``events`` is true of ``sock``; 0, before the socket is closed, for never."""
         number = sock.fileno()
         if self._epoll.closed:  # the process ends

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from trouter._buckets import Bucket
 
-from .compiled import Limits
+from .compiled import ConnectionLimits
 from .counts import Buffer, Meter, Paced, VhostConnections
 from .kinds import Reason
 from .quota_rules import (
@@ -102,7 +102,7 @@ class Book:
         """Return the open connections of a vhost."""
         return self._vhosts.get(vhost) or VhostConnections()
 
-    def limits_reached(self, vhost: str, limits: Limits, user: str, host: str) -> tuple[Reason, ...]:
+    def limits_reached(self, vhost: str, limits: ConnectionLimits, user: str, host: str) -> tuple[Reason, ...]:
         """Return every limit of a vhost that one more connection of this user and host would exceed."""
         return self.connections_of(vhost).limits_reached(limits, user, host)
 

@@ -31,7 +31,7 @@ DEFAULT_GROUP: Final = "$default"
 EVERY_USER: Final = "*"
 
 
-class Limits(NamedTuple):
+class ConnectionLimits(NamedTuple):
     """Limits of the connections open at once in a vhost: of all, of one user, from one host. 0 allows none."""
 
     connections: int
@@ -87,7 +87,7 @@ class Group(NamedTuple):
     hosts: HostRules
     sources: AddressRules
     targets: AddressRules
-    limits: Limits
+    limits: ConnectionLimits
     quotas: tuple[QuotaRule, ...]
     substitute_anonymous: bool
 
@@ -146,7 +146,7 @@ class _Compiler:
             _once(self._hosts, HostRules, group.remote_hosts),
             self._compile_rules(label, "source", group.sources, group.source_pattern),
             self._compile_rules(label, "target", group.targets, group.target_pattern),
-            Limits(
+            ConnectionLimits(
                 vhost.max_connections,
                 vhost.max_connections_per_user if per_user is None else per_user,
                 vhost.max_connections_per_host if per_host is None else per_host,

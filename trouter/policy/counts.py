@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from trouter._buckets import Bucket
 
-from .compiled import Limits
+from .compiled import ConnectionLimits
 from .kinds import Reason
 from .quota_rules import ADDRESSES, LINKS, RATES, QuotaRule
 
@@ -121,7 +121,7 @@ class VhostConnections:
     def __contains__(self, name: object) -> bool:
         return name in self._connections
 
-    def limits_reached(self, limits: Limits, user: str, host: str) -> tuple[Reason, ...]:
+    def limits_reached(self, limits: ConnectionLimits, user: str, host: str) -> tuple[Reason, ...]:
         """Return every limit that one more connection of this user and host would exceed; if none, it may open.
 
         All groups of the vhost count together, also groups with their own limits.

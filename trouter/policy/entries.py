@@ -31,7 +31,7 @@ class EntryError(ValueError):
     """An invalid entry; the text says why."""
 
 
-class Entry(NamedTuple):
+class PolicyEntry(NamedTuple):
     """Addresses that are `prefix`, then the user's name if `has_user`, then `suffix`, then anything if `wildcard`."""
 
     prefix: str
@@ -40,18 +40,18 @@ class Entry(NamedTuple):
     wildcard: bool = False
 
 
-def parse_entry(text: str) -> Entry:
+def parse_entry(text: str) -> PolicyEntry:
     """Return the parts of an entry; EntryError if it is empty or names the user more than once."""
     if not text:
         raise EntryError("an entry is empty")
     wildcard = text.endswith(WILDCARD)
     if _BRACED not in text:
-        return Entry(text[:-1] if wildcard else text, "", False, wildcard)
+        return PolicyEntry(text[:-1] if wildcard else text, "", False, wildcard)
     prefix, *others = USER_TOKEN.split(text.removesuffix(WILDCARD))
     if len(others) > 1:
         raise EntryError("an entry holds the user's name more than once")
     suffix = others[0] if others else ""
-    return Entry(unescape(prefix), unescape(suffix), bool(others), wildcard)
+    return PolicyEntry(unescape(prefix), unescape(suffix), bool(others), wildcard)
 
 
 def unescape(text: str) -> str:

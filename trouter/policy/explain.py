@@ -14,7 +14,7 @@ from trouter._text import escape_unprintable
 from trouter.config.entities import GroupSettings
 from trouter.config.schema import camel
 from trouter.policy.choice import ChosenBy
-from trouter.policy.compiled import Limits, Policy
+from trouter.policy.compiled import ConnectionLimits, Policy
 from trouter.policy.judge import Admission, Verdict, judge_attach, judge_open
 from trouter.policy.kinds import MemberBy, Reason
 from trouter.policy.requests import OpenRequest
@@ -38,7 +38,7 @@ class Question:
     target: str | None = None
 
 
-class Step(NamedTuple):
+class ExplanationStep(NamedTuple):
     """One step of a decision: its subject, the result, and the reason."""
 
     what: str
@@ -52,13 +52,13 @@ class Explanation:
 
     allowed: bool
     rule: str
-    steps: tuple[Step, ...]
+    steps: tuple[ExplanationStep, ...]
     #: The verdict on the connection itself.
     opened: Verdict
 
     def as_text(self) -> str:
         """Return the steps as lines of three columns, with the decision last."""
-        last = Step("so", "allowed" if self.allowed else "DENIED", f"by {self.rule}")
+        last = ExplanationStep("so", "allowed" if self.allowed else "DENIED", f"by {self.rule}")
         lines = (*self.steps, last)
         widths = [max(len(escape_unprintable(step[column])) for step in lines) for column in (0, 1)]
         rows = (
@@ -104,7 +104,7 @@ def explain(policy: Policy, question: Question) -> Explanation:
         return Explanation(True, opened.rule, steps, opened)
     verdict = judge_attach(admission, attach, _no_others)
     asked = shown_name(verdict.address or "")
-    step = Step("source" if attach.role else "target", asked, _entry(policy, admission, verdict))
+    step = ExplanationStep("source" if attach.role else "target", asked, _entry(policy, admission, verdict))
     return Explanation(verdict.allowed, verdict.rule, (*steps, step), opened)
 
 
@@ -168,46 +168,48 @@ def _vhost_of(question: Question) -> str:
     return shown_name(question.policy_vhost or question.vhost)
 
 
-def _denied(policy: Policy, denial: Verdict, question: Question) -> tuple[Step, ...]:
+def _denied(policy: Policy, denial: Verdict, question: Question) -> tuple[ExplanationStep, ...]:
     words = {"vhost": _vhost_of(question), "user": shown_name(question.user), "host": shown_name(question.host)}
     steps = []
     if denial.vhost:
-        steps.append(Step("vhost", denial.vhost))
+        steps.append(ExplanationStep("vhost", denial.vhost))
     if denial.group:
-        steps.append(Step("group", denial.group))
+        steps.append(ExplanationStep("group", denial.group))
     assert denial.reason is not None  # noqa: S101 - a denied open has one
     if denial.reason is Reason.REMOTE_HOST:
         steps += _unresolved(policy, denial.vhost, denial.group)
-    return (*steps, Step("open", "denied", WHY_NOT[denial.reason].format(**words)))
+    return (*steps, ExplanationStep("open", "denied", WHY_NOT[denial.reason].format(**words)))
 
 
-def _admitted(policy: Policy, admission: Admission, question: Question) -> tuple[Step, ...]:
+def _admitted(policy: Policy, admission: Admission, question: Question) -> tuple[ExplanationStep, ...]:
     if admission.unrestricted:
         why = (
             "no policyVhost for it"
             if policy.entity.enable_vhost_policy
             else "the policy does not say enableVhostPolicy"
         )
-        return (Step("open", "allowed", f"nothing is held to a vhost: {why}"),)
-    steps: list[Step] = []
+        return (ExplanationStep("open", "allowed", f"nothing is held to a vhost: {why}"),)
+    steps: list[ExplanationStep] = []
     if admission.chosen_by is not None:
         steps.append(
-            Step("vhost", shown_name(admission.vhost), WHY_VHOST[admission.chosen_by].format(_vhost_of(question)))
+            ExplanationStep(
+                "vhost", shown_name(admission.vhost), WHY_VHOST[admission.chosen_by].format(_vhost_of(question))
+            )
         )
     if admission.member_by is not None:
         why = WHY_GROUP[admission.member_by].format(shown_name(question.user))
-        steps.append(Step("group", admission.group, why))
+        steps.append(ExplanationStep("group", admission.group, why))
     if admission.host_entry:
         entry = _group(policy, admission.vhost, admission.group).remote_hosts[admission.host_entry - 1]
-        steps.append(Step("host", question.host, f"entry {admission.host_entry} of remoteHosts: {entry}"))
-    steps.append(Step("open", "allowed", _limits(admission.limits)))
+        steps.append(ExplanationStep("host", question.host, f"entry {admission.host_entry} of remoteHosts: {entry}"))
+    steps.append(ExplanationStep("open", "allowed", _limits(admission.limits)))
     if question.source is None and question.target is None:
         given = {name: value for name, value in _settings(admission.settings).items() if value not in {None, UNLIMITED}}
-        steps += [Step("with", f"{name}: {_shown(value)}") for name, value in given.items()]
+        steps += [ExplanationStep("with", f"{name}: {_shown(value)}") for name, value in given.items()]
     return tuple(steps)
 
 
-def _limits(limits: Limits) -> str:
+def _limits(limits: ConnectionLimits) -> str:
     if limits.connections >= UNLIMITED:
         return "its number is limited by no vhost"
     return (
@@ -264,11 +266,11 @@ FIELDS: Final = {
 }
 
 
-def _unresolved(policy: Policy, vhost: str, group: str) -> list[Step]:
+def _unresolved(policy: Policy, vhost: str, group: str) -> list[ExplanationStep]:
     """Return a step for each host name of a group without a known address."""
     known = {name for names in policy.resolved.values() for name in names}
     names = {host.name for host in _group(policy, vhost, group).remote_hosts if host.name}
-    return [Step("host name", name, "its address is not known here") for name in sorted(names - known)]
+    return [ExplanationStep("host name", name, "its address is not known here") for name in sorted(names - known)]
 
 
 def shown_name(text: str) -> str:

@@ -20,7 +20,7 @@ from trouter.wire.performatives import Attach, Coordinator, Error, Source, Targe
 
 from .book import Book, QuotaAnswer
 from .choice import ChosenBy
-from .compiled import AddressRules, Entries, Limits, Policy
+from .compiled import AddressRules, ConnectionLimits, Entries, Policy
 from .entries import EntryError
 from .kinds import (
     CONNECTION_DENIED,
@@ -51,7 +51,7 @@ GRANTED: Final = Settings(allow_dynamic_source=True, allow_anonymous_sender=True
 _ALL_ALLOWED: Final[dict[str, Any]] = {row.name: True for row in fields(Settings) if row.name.startswith("allow_")}
 UNRESTRICTED: Final = Settings(**_ALL_ALLOWED)
 NO_POLICY: Final = AddressRules("no-policy", Entries.of_names(("*",)))
-NO_LIMITS: Final = Limits(*[2**31 - 1] * 3)
+NO_LIMITS: Final = ConnectionLimits(*[2**31 - 1] * 3)
 #: The rights without a policy, and those of an unknown requester.
 EVERYTHING: Final = Rights("admin")
 NOTHING: Final = Rights("none", allow_admin_status_update=False, allow_dynamic_link_routes=False)
@@ -75,7 +75,7 @@ class Admission:
     settings: Settings
     sources: AddressRules
     targets: AddressRules
-    limits: Limits
+    limits: ConnectionLimits
     #: The text of `${user}`; empty if entries with it cover nothing.
     user_text: str = ""
     chosen_by: ChosenBy | None = None

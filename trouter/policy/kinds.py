@@ -48,7 +48,7 @@ class MemberBy(Enum):
     CONNECTOR = "connector"
 
 
-class Row(NamedTuple):
+class RequestKind(NamedTuple):
     """One kind of request: operation and reason for records, then the counters of denials in policy and vhost."""
 
     operation: str
@@ -62,19 +62,19 @@ class Row(NamedTuple):
 class Judged(Enum):
     """The kinds of requests that are judged."""
 
-    ACCEPT = Row("accept", "max-connections", ("connections_denied", "total_denials"), singly=SINGLY)
-    OPEN = Row("open", "connection", ("vhost_connections_denied",), "connections_denied")
-    ORDER = Row("open", "decision", ("vhost_connections_denied",), "connections_denied")
-    TENANT = Row("open", "tenant", ("vhost_connections_denied",))
-    CONNECTOR = Row("open", "connector", ("vhost_connections_denied",))
-    BEGIN = Row("begin", "session", ("total_denials",), "session_denied", singly=SINGLY)
-    SENDER = Row("attach", "sender", ("links_denied", "total_denials"), "sender_denied", singly=SINGLY)
-    RECEIVER = Row("attach", "receiver", ("links_denied", "total_denials"), "receiver_denied", singly=SINGLY)
-    TARGET = Row("send", "target", ("messages_denied",), singly=EACH)
-    NO_TO = Row("send", "no-address", ("messages_denied",), singly=EACH)
-    USER_ID = Row("send", "user-id", ("user_id_denied",), singly=EACH)
-    TOO_LARGE = Row(
+    ACCEPT = RequestKind("accept", "max-connections", ("connections_denied", "total_denials"), singly=SINGLY)
+    OPEN = RequestKind("open", "connection", ("vhost_connections_denied",), "connections_denied")
+    ORDER = RequestKind("open", "decision", ("vhost_connections_denied",), "connections_denied")
+    TENANT = RequestKind("open", "tenant", ("vhost_connections_denied",))
+    CONNECTOR = RequestKind("open", "connector", ("vhost_connections_denied",))
+    BEGIN = RequestKind("begin", "session", ("total_denials",), "session_denied", singly=SINGLY)
+    SENDER = RequestKind("attach", "sender", ("links_denied", "total_denials"), "sender_denied", singly=SINGLY)
+    RECEIVER = RequestKind("attach", "receiver", ("links_denied", "total_denials"), "receiver_denied", singly=SINGLY)
+    TARGET = RequestKind("send", "target", ("messages_denied",), singly=EACH)
+    NO_TO = RequestKind("send", "no-address", ("messages_denied",), singly=EACH)
+    USER_ID = RequestKind("send", "user-id", ("user_id_denied",), singly=EACH)
+    TOO_LARGE = RequestKind(
         "send", "message-size", ("max_message_size_denied", "total_denials"), "max_message_size_denied", singly=SINGLY
     )
-    DECISION = Row("send", "decision", ("messages_denied",), singly=EACH)
-    MANAGEMENT = Row("manage", "management", ("management_denied",), singly=EACH)
+    DECISION = RequestKind("send", "decision", ("messages_denied",), singly=EACH)
+    MANAGEMENT = RequestKind("manage", "management", ("management_denied",), singly=EACH)

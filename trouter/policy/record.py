@@ -18,7 +18,7 @@ from trouter.telemetry.recorder import Denied, Recorder
 
 from .book import QuotaAlarm
 from .judge import Verdict
-from .kinds import EACH, Row
+from .kinds import EACH, RequestKind
 from .requests import OpenRequest
 
 #: The limits on links of Qpid Dispatch, with its names.
@@ -64,7 +64,7 @@ class PolicyRecord:
         if verdict.allowed and (verdict.unrestricted or not self._recorder.active):
             return
         assert verdict.judged is not None  # noqa: S101 - an address by itself is not recorded
-        row: Row = verdict.judged.value
+        row: RequestKind = verdict.judged.value
         if verdict.allowed:
             self._emit_record(verdict, row, who, "allowed", 1)
             return
@@ -103,7 +103,7 @@ class PolicyRecord:
                 )
             )
 
-    def _write_denial(self, verdict: Verdict, row: Row, who: OpenRequest | None, count: int) -> None:
+    def _write_denial(self, verdict: Verdict, row: RequestKind, who: OpenRequest | None, count: int) -> None:
         """Write one line and one record for a denial, or for ``count`` repeated ones."""
         user, host = ("", verdict.text) if who is None else (who.user, who.host)
         about = verdict.text if verdict.address is None else verdict.address
@@ -119,7 +119,9 @@ class PolicyRecord:
         if self._recorder.active:
             self._emit_record(verdict, row, who, row.reason, count)
 
-    def _emit_record(self, verdict: Verdict, row: Row, who: OpenRequest | None, reason: str, count: int) -> None:
+    def _emit_record(
+        self, verdict: Verdict, row: RequestKind, who: OpenRequest | None, reason: str, count: int
+    ) -> None:
         record = PolicyDecision(
             conn=0 if who is None else who.number,
             vhost=verdict.vhost or None,

@@ -45,7 +45,7 @@ from .kinds import CONNECTION_DENIED
 from .quota_rules import QuotaRule
 from .record import PolicyRecord, closed_line
 from .requests import OpenRequest, for_plugins
-from .sanctions import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Sanctions, Target
+from .sanctions import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Sanctions, SanctionTarget
 
 #: Alarms that are shown by name; further ones are only counted.
 MAX_SHOWN: Final = 64
@@ -227,7 +227,7 @@ class RouterPolicy:
 
     # --- decisions
 
-    def apply_decision(self, target: Target) -> None:
+    def apply_decision(self, target: SanctionTarget) -> None:
         """Apply a decision that was made or has ended to the open connections, except routers'."""
         for admitted in list(self._admitted.values()):
             if not _concerns(target, admitted):
@@ -340,7 +340,7 @@ def _slow(scope: str, rate: int) -> QuotaRule:
     return QuotaRule(scope, f"decision:{scope}", "", Quotas(max_messages_per_second=rate), enforced=True)
 
 
-def _concerns(target: Target, admitted: ConnectionPolicy) -> bool:
+def _concerns(target: SanctionTarget, admitted: ConnectionPolicy) -> bool:
     """Return whether a decision applies to a connection."""
     if target.action == BLOCK_HOST:
         return place_of(admitted.request.host) == target.subject

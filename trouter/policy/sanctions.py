@@ -23,7 +23,7 @@ UNDOES: Final = {"unlock-user": LOCK_USER, "unblock-host": BLOCK_HOST, "restore-
 MAX_SEEN: Final = 10_000
 
 
-class Target(NamedTuple):
+class SanctionTarget(NamedTuple):
     """The target of a sanction."""
 
     action: str
@@ -35,7 +35,7 @@ class Target(NamedTuple):
 class Sanction:
     """A decision in force, until ``until_s`` of trio's clock; the user ``by`` sent it."""
 
-    target: Target
+    target: SanctionTarget
     decision: Decision
     by: str
     until_s: float
@@ -46,7 +46,7 @@ class Sanctions:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._standing: dict[Target, Sanction] = {}
+        self._standing: dict[SanctionTarget, Sanction] = {}
         self._seen: OrderedDict[str, int] = OrderedDict()
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class Sanctions:
     def __iter__(self) -> Iterator[Sanction]:
         return iter(list(self._standing.values()))
 
-    def find_sanction(self, target: Target) -> Sanction | None:
+    def find_sanction(self, target: SanctionTarget) -> Sanction | None:
         """Return the sanction on ``target``; None if there is none."""
         return self._standing.get(target)
 
@@ -74,7 +74,7 @@ class Sanctions:
         """Put a sanction in force."""
         self._standing[sanction.target] = sanction
 
-    def lift_sanction(self, target: Target) -> Sanction | None:
+    def lift_sanction(self, target: SanctionTarget) -> Sanction | None:
         """End the sanction on ``target``; return it, or None if there was none."""
         return self._standing.pop(target, None)
 
@@ -94,20 +94,20 @@ class Sanctions:
         """Return whether a user is locked: everywhere, or in one of the vhosts or tenants ``scopes``."""
         if not self._standing or not user:
             return False
-        return any(Target(LOCK_USER, user, scope) in self._standing for scope in ("", *scopes))
+        return any(SanctionTarget(LOCK_USER, user, scope) in self._standing for scope in ("", *scopes))
 
     def blocks_host(self, host: str) -> bool:
         """Return whether a decision blocks ``host``."""
-        return bool(self._standing) and Target(BLOCK_HOST, place_of(host)) in self._standing
+        return bool(self._standing) and SanctionTarget(BLOCK_HOST, place_of(host)) in self._standing
 
     def rate_limit(self, tenant: str) -> int | None:
         """Return the limit of a tenant's or vhost's messages a second; None for no limit."""
-        sanction = self._standing.get(Target(SLOW_TENANT, tenant)) if self._standing and tenant else None
+        sanction = self._standing.get(SanctionTarget(SLOW_TENANT, tenant)) if self._standing and tenant else None
         return None if sanction is None else sanction.decision.rate
 
 
-def target_of(decision: Decision) -> Target:
+def target_of(decision: Decision) -> SanctionTarget:
     """Return the target of a decision, or of the one that it undoes; a host counts as its place, as in lockouts."""
     action = UNDOES.get(decision.action, decision.action)
     subject = place_of(decision.subject) if action == BLOCK_HOST else decision.subject
-    return Target(action, subject, decision.vhost)
+    return SanctionTarget(action, subject, decision.vhost)

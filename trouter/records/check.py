@@ -16,7 +16,7 @@ from trouter.records.segments import (
     MANIFEST,
     MAX_ENTRY_BYTES,
     OPEN,
-    Entry,
+    ManifestEntry,
     SegmentPosition,
     entry_lines,
     file_label,
@@ -25,10 +25,10 @@ from trouter.records.segments import (
     segments_in,
 )
 
-_ENTRY: Final = msgspec.json.Decoder(Entry)
+_ENTRY: Final = msgspec.json.Decoder(ManifestEntry)
 
 
-class Report:
+class CheckReport:
     """The result of a check: counts, errors, and notes that are no errors."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class _Stream:
         self.reported: list[tuple[int, int]] = []
 
 
-def check_file(path: Path) -> Report:
+def check_file(path: Path) -> CheckReport:
     """Verify one segment; return the report; OSError."""
     checker = _Checker()
     checker.read(place_of(path) or SegmentPosition("", 0, 0, OPEN if path.name.endswith(OPEN) else "", path))
@@ -63,7 +63,7 @@ def check_file(path: Path) -> Report:
     return checker.report
 
 
-def check_folder(folder: Path, advance: Callable[[int], object] = lambda _: None) -> Report:
+def check_folder(folder: Path, advance: Callable[[int], object] = lambda _: None) -> CheckReport:
     """Verify every segment of a folder and that none is missing; OSError. Call `advance` with 1 for each segment."""
     checker = _Checker()
     places = segments_in(folder)
@@ -80,7 +80,7 @@ def check_folder(folder: Path, advance: Callable[[int], object] = lambda _: None
 
 class _Checker:
     def __init__(self) -> None:
-        self.report = Report()
+        self.report = CheckReport()
         self._streams: dict[tuple[str, int], _Stream] = {}
         self._seen: dict[str, tuple[int, int, int, int]] = {}
         self._before: SegmentPosition | None = None
@@ -158,7 +158,7 @@ class _Checker:
 
     def compare(self, path: Path, present: Iterable[str]) -> None:
         """Compare the entries of a manifest with the segments that were read."""
-        entries: dict[str, Entry] = {}
+        entries: dict[str, ManifestEntry] = {}
         offset = 0
         for line in entry_lines(path):
             try:

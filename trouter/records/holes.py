@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from trouter.records.segments import Entry, entry_lines
+from trouter.records.segments import ManifestEntry, entry_lines
 
 DELETED: Final = "deleted"
-_ENTRY: Final = msgspec.json.Decoder(Entry)
+_ENTRY: Final = msgspec.json.Decoder(ManifestEntry)
 
 
 class Hole(NamedTuple):

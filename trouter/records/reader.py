@@ -34,7 +34,7 @@ class Corrupt(Exception):
         self.why = why
 
 
-class Line(NamedTuple):
+class RecordLine(NamedTuple):
     """One record: its offset, envelope fields and line; ``record`` is None for an unknown kind."""
 
     offset: int
@@ -125,7 +125,7 @@ class SegmentReader:
         self.crc = zlib.crc32(octets, self.crc)
         self.end += len(octets)
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[RecordLine]:
         """Yield the records; Corrupt. For a segment being written, call again for those that come later."""
         while self.trailer is None:
             offset = self.end
@@ -145,7 +145,7 @@ class SegmentReader:
                 return
             yield line
 
-    def _line(self, offset: int, octets: bytes) -> Line | None:
+    def _line(self, offset: int, octets: bytes) -> RecordLine | None:
         """Return the record of a line, None for the trailer; _Failed."""
         try:
             envelope = _ENVELOPE.decode(octets)
@@ -170,7 +170,7 @@ class SegmentReader:
         self.last = envelope.n
         self.count += 1
         self._count_in(octets)
-        return Line(offset, envelope.n, envelope.t, envelope.k, octets, record)
+        return RecordLine(offset, envelope.n, envelope.t, envelope.k, octets, record)
 
     def _trailer(self, octets: bytes) -> Trailer:
         try:

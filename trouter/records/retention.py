@@ -19,7 +19,7 @@ from trouter.records.losses import RETENTION
 from trouter.records.marks import is_marked, mark_path, marks_in
 from trouter.records.reader import last_number
 from trouter.records.schema import RecordsDropped
-from trouter.records.segments import COMPRESSED, Entry, SegmentPosition, line_of, manifest_name
+from trouter.records.segments import COMPRESSED, ManifestEntry, SegmentPosition, line_of, manifest_name
 
 #: Upper bound for a header and a trailer.
 _SPARE_BYTES: Final = 4096
@@ -136,7 +136,7 @@ class Retention:
                 self.kept_bytes += size - kept.bytes
                 break
 
-    def note(self, boot: int, entry: Entry) -> None:
+    def note(self, boot: int, entry: ManifestEntry) -> None:
         """Add a line to a manifest; a failure is only logged, because the manifest is a hint."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         try:
@@ -196,7 +196,9 @@ class Retention:
             self._report_holes(place, last, count)
             self.note(
                 place.boot,
-                Entry(seg=place.name, first=place.first, last=last, count=count, bytes=size, crc=0, state=DELETED),
+                ManifestEntry(
+                    seg=place.name, first=place.first, last=last, count=count, bytes=size, crc=0, state=DELETED
+                ),
             )
         if place.boot != self.boot and not any(kept.place.boot == place.boot for kept in self._kept):
             self.holes.forget_boot(place.boot)

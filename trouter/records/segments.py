@@ -73,7 +73,7 @@ class Trailer(
     recovered: bool = False
 
 
-class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
+class ManifestEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A line of the manifest. ``state``: closed, recovered or deleted."""
 
     seg: str

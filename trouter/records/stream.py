@@ -19,7 +19,7 @@ class Taken(NamedTuple):
     lost: Counter[str]
 
 
-class Stream:
+class RecordQueue:
     """Records for one taker, only of ``kinds`` unless None; ``ring`` is called when the first record waits."""
 
     def __init__(

@@ -27,8 +27,8 @@ from trouter.records.schema import VERSION, Alarm, Record
 from trouter.records.segments import (
     EMPTY,
     OPEN,
-    Entry,
     Header,
+    ManifestEntry,
     Trailer,
     file_label,
     line_of,
@@ -200,7 +200,7 @@ class SegmentWriter:
             log.warning("%s has no complete header, so it has no records", path)
             return
         rename_durably(path, whole)
-        entry = Entry(
+        entry = ManifestEntry(
             seg=whole.name,
             first=reader.header.first,
             last=reader.last,
@@ -369,7 +369,7 @@ class SegmentWriter:
         assert place is not None  # noqa: S101 - its name is ours
         size = segment.file.end
         self.retention.add_segment(place, size, now.utc)
-        entry = Entry(
+        entry = ManifestEntry(
             seg=whole.name,
             first=segment.first,
             last=segment.last,

@@ -13,7 +13,7 @@ from trouter._bell import Bell
 from trouter.hooks import Culprit, Plugins
 from trouter.records import PluginFault, Record, RecordsDropped
 from trouter.records.segments import numbered
-from trouter.records.stream import Stream, Taken
+from trouter.records.stream import RecordQueue, Taken
 
 from .clocks import now_us
 from .periodic import fault_record
@@ -33,7 +33,7 @@ class Observers:
         self._plugins = plugins
         self._recorder = recorder
         self._bell = Bell()
-        self._stream = Stream(self._bell.ring, limit=MAX_WAITING)
+        self._stream = RecordQueue(self._bell.ring, limit=MAX_WAITING)
         self._thread = trio.CapacityLimiter(1)
         self._next = 0
         self._faults: Counter[Culprit] = Counter()

@@ -10,7 +10,7 @@ from trouter._bell import Bell
 from trouter.net.hub import Hub
 from trouter.records import Record, RecordsDropped
 from trouter.records.segments import numbered
-from trouter.records.stream import Stream
+from trouter.records.stream import RecordQueue
 from trouter.wire.constants import DATA, HEADER, PROPERTIES
 from trouter.wire.message import section
 from trouter.wire.types import Symbol
@@ -29,7 +29,7 @@ class Publisher:
         #: The destination; empty for none.
         self.address = ""
         self._bell = Bell()
-        self.stream = Stream(self._bell.ring, limit=MAX_WAITING)
+        self.stream = RecordQueue(self._bell.ring, limit=MAX_WAITING)
         self._hub = hub
         self._next = 0
 

@@ -18,7 +18,7 @@ from trouter.config import ConfigurationError, Problem, RecordLogEntity
 from trouter.config.entities import DROP_NEWEST
 from trouter.net.hub import Hub
 from trouter.records import Alarm
-from trouter.records.stream import Stream, Taken
+from trouter.records.stream import RecordQueue, Taken
 from trouter.records.writer import Bounds, Busy, Now, SegmentWriter, latest_boot
 from trouter.wire.types import ULong
 
@@ -46,7 +46,7 @@ class RecordLog:
         self._writer = writer
         self._recorder = recorder
         self._bell = Bell()
-        self._stream = Stream(self._bell.ring)
+        self._stream = RecordQueue(self._bell.ring)
         self._publisher = Publisher(hub)
         self._running = trio.CancelScope()
         self._thread = trio.CapacityLimiter(1)

@@ -28,7 +28,7 @@ from trouter.config import deleted, load
 from trouter.config.facts import router_facts
 from trouter.hooks import Plugins
 from trouter.net.hub import Hub
-from trouter.net.poller import HUNG_UP, READABLE, WRITABLE, Poller, Reader
+from trouter.net.poller import HUNG_UP, READABLE, WRITABLE, Poller, SocketReader
 from trouter.records import Record
 from trouter.wire.framing import frame
 from trouter.wire.performatives import Performative, decode_performative, encode_performative
@@ -145,11 +145,11 @@ class MemoryPoller(Poller):
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._watched: dict[MemorySocket, tuple[Reader, int]] = {}
+        self._watched: dict[MemorySocket, tuple[SocketReader, int]] = {}
         self._bell = Bell()
         self._arrived = Bell()
 
-    def watch(self, sock: Any, reader: Reader, events: int) -> None:
+    def watch(self, sock: Any, reader: SocketReader, events: int) -> None:
         if events:
             self._watched[sock] = reader, events
             self._bell.ring()

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 _GET_MIN_PROTO_VERSION: Final = 130
 
 
-class Limits(NamedTuple):
+class TlsLimits(NamedTuple):
     """``minimum`` is the lowest TLS version in OpenSSL's numbers, 0 for none; ``level`` the security level."""
 
     minimum: int
@@ -21,17 +21,17 @@ class Limits(NamedTuple):
 
 
 @cache
-def machine_limits() -> Limits:
+def machine_limits() -> TlsLimits:
     """Return the machine's limits, read once; Python's own if the library cannot be queried."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    own = Limits(int(context.minimum_version), context.security_level)
+    own = TlsLimits(int(context.minimum_version), context.security_level)
     try:
         return _of_library()
     except (AttributeError, OSError):  # the library is linked into the interpreter, or cannot be found
         return own
 
 
-def _of_library() -> Limits:
+def _of_library() -> TlsLimits:
     """Return the limits of a new context of the library; AttributeError, OSError."""
     import _ssl  # noqa: PLC0415  # private, and loaded already: through it the very library is found that it uses
 
@@ -48,6 +48,6 @@ def _of_library() -> Limits:
         raise OSError("OpenSSL cannot create a context")
     try:
         minimum = int(library.SSL_CTX_ctrl(context, _GET_MIN_PROTO_VERSION, 0, None))
-        return Limits(minimum, int(library.SSL_CTX_get_security_level(context)))
+        return TlsLimits(minimum, int(library.SSL_CTX_get_security_level(context)))
     finally:
         library.SSL_CTX_free(context)

@@ -34,7 +34,7 @@ LEEWAY: Final = timedelta(minutes=5)
 MAX_AGE: Final = timedelta(days=1)
 
 
-class Standing(Enum):
+class RevocationStatus(Enum):
     """The revocation status of a certificate."""
 
     GOOD = "good"
@@ -43,10 +43,10 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OcspAnswer:
     """The result of a query; ``why`` it is not GOOD."""
 
-    standing: Standing
+    standing: RevocationStatus
     why: str = ""
     #: The responder could not be reached.
     dead: bool = False
@@ -54,25 +54,25 @@ class Answer:
 
 async def query(
     leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, threads: trio.CapacityLimiter
-) -> Answer:
+) -> OcspAnswer:
     """Query the responder that ``leaf`` names; every failure gives UNKNOWN. The caller sets a deadline.
 
     ``threads`` limits the look-ups of its name.
     """
     url = responder_of(leaf)
     if url is None:
-        return Answer(Standing.UNKNOWN, "the certificate names no OCSP responder")
+        return OcspAnswer(RevocationStatus.UNKNOWN, "the certificate names no OCSP responder")
     try:
         # The digest only names the issuer to the responder, and every responder supports SHA-1.
         question = ocsp.OCSPRequestBuilder().add_certificate(leaf, issuer, hashes.SHA1()).build()  # noqa: S303
         answer = ocsp.load_der_ocsp_response(await _post(url, question.public_bytes(Encoding.DER), threads))
         if answer.response_status is not ocsp.OCSPResponseStatus.SUCCESSFUL:
-            return Answer(Standing.UNKNOWN, "the OCSP responder gave no answer")
+            return OcspAnswer(RevocationStatus.UNKNOWN, "the OCSP responder gave no answer")
         return _judged(answer, leaf, issuer, datetime.fromtimestamp(now_s, UTC))
     except (OSError, trio.BrokenResourceError, h11.ProtocolError):
-        return Answer(Standing.UNKNOWN, "the OCSP responder cannot be reached", dead=True)
+        return OcspAnswer(RevocationStatus.UNKNOWN, "the OCSP responder cannot be reached", dead=True)
     except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature):
-        return Answer(Standing.UNKNOWN, "the answer of the OCSP responder cannot be verified")
+        return OcspAnswer(RevocationStatus.UNKNOWN, "the answer of the OCSP responder cannot be verified")
 
 
 def responder_of(leaf: x509.Certificate) -> str | None:
@@ -116,7 +116,7 @@ async def _reach(host: str, port: int, threads: trio.CapacityLimiter) -> trio.So
     raise failure
 
 
-def _judged(answer: ocsp.OCSPResponse, leaf: x509.Certificate, issuer: x509.Certificate, now: datetime) -> Answer:
+def _judged(answer: ocsp.OCSPResponse, leaf: x509.Certificate, issuer: x509.Certificate, now: datetime) -> OcspAnswer:
     """Return the status in a verified answer; ValueError, TypeError, InvalidSignature if it proves nothing."""
     _check_signature(answer, issuer, now)
     for single in answer.responses:
@@ -124,13 +124,13 @@ def _judged(answer: ocsp.OCSPResponse, leaf: x509.Certificate, issuer: x509.Cert
             continue
         until = single.next_update_utc or single.this_update_utc + MAX_AGE
         if not single.this_update_utc - LEEWAY <= now <= until + LEEWAY:
-            return Answer(Standing.UNKNOWN, "the OCSP responder's answer is out of date")
+            return OcspAnswer(RevocationStatus.UNKNOWN, "the OCSP responder's answer is out of date")
         if single.certificate_status is ocsp.OCSPCertStatus.REVOKED:
-            return Answer(Standing.REVOKED, "the certificate is revoked")
+            return OcspAnswer(RevocationStatus.REVOKED, "the certificate is revoked")
         if single.certificate_status is ocsp.OCSPCertStatus.GOOD:
-            return Answer(Standing.GOOD)
-        return Answer(Standing.UNKNOWN, "the OCSP responder does not know the certificate")
-    return Answer(Standing.UNKNOWN, "the OCSP responder's answer is about another certificate")
+            return OcspAnswer(RevocationStatus.GOOD)
+        return OcspAnswer(RevocationStatus.UNKNOWN, "the OCSP responder does not know the certificate")
+    return OcspAnswer(RevocationStatus.UNKNOWN, "the OCSP responder's answer is about another certificate")
 
 
 def _key_hash(single: ocsp.OCSPSingleResponse, issuer: x509.Certificate) -> bytes:

@@ -27,7 +27,7 @@ from .contexts import ClientUse, ServerUse, Use, use_of
 from .loaded import Loaded, load, stamp_for
 from .material import Stamp
 from .names import UNREADABLE
-from .ocsp import Answer, Standing, query, responder_of
+from .ocsp import OcspAnswer, RevocationStatus, query, responder_of
 from .problems import TlsProblem, TlsProblems
 
 #: Time-out of an OCSP query, well below that of a handshake, and how long a good answer is cached.
@@ -67,7 +67,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ProfileFault:
     """An unusable profile: the reason, and the state of its files at that time."""
 
     entity: SslProfileEntity
@@ -97,7 +97,7 @@ class TlsProfiles:
         self._common_name = False
         self._profiles: dict[str, Profile] = {}
         #: The profiles that cannot be used.
-        self._faults: dict[str, Fault] = {}
+        self._faults: dict[str, ProfileFault] = {}
         self._ocsp: OrderedDict[tuple[bytes, int], float] = OrderedDict()
         #: Unreachable responders by URL, and until when they are not queried.
         self._ocsp_dead: OrderedDict[str, float] = OrderedDict()
@@ -117,7 +117,7 @@ class TlsProfiles:
         profiles: dict[str, Profile] = {}
         lines: list[str] = []
         renewals: list[Renewal] = []
-        faults: dict[str, Fault] = {}
+        faults: dict[str, ProfileFault] = {}
         for entity in configuration.ssl_profiles:
             wanted = frozenset(uses.get(entity.name, ()))
             before = self._profiles.get(entity.name)
@@ -148,7 +148,7 @@ class TlsProfiles:
             raise TlsProblems(*lines)
         return PendingProfiles(self, profiles, renewals, faults)
 
-    async def _examine(self, entity: SslProfileEntity, uses: frozenset[Use], problem: TlsProblem) -> Fault:
+    async def _examine(self, entity: SslProfileEntity, uses: frozenset[Use], problem: TlsProblem) -> ProfileFault:
         """Return the fault of a profile that cannot be loaded."""
         stamp = await _in_thread(stamp_for, entity, uses)
         versions_only = problem.attribute == "protocols"
@@ -157,9 +157,9 @@ class TlsProfiles:
                 await _in_thread(load, replace(entity, protocols=None), uses, self._clock())
             except TlsProblem:
                 versions_only = False
-        return Fault(entity, uses, str(problem), stamp, versions_only)
+        return ProfileFault(entity, uses, str(problem), stamp, versions_only)
 
-    def replace_profiles(self, profiles: dict[str, Profile], faults: dict[str, Fault]) -> None:
+    def replace_profiles(self, profiles: dict[str, Profile], faults: dict[str, ProfileFault]) -> None:
         """Use these profiles from now on."""
         self._profiles = profiles
         self._faults = faults
@@ -171,7 +171,7 @@ class TlsProfiles:
         profile = self._profiles.get(name)
         return None if profile is None else profile.loaded
 
-    def fault(self, name: str) -> Fault | None:
+    def fault(self, name: str) -> ProfileFault | None:
         """Return the fault of a profile that cannot be used, None for another."""
         return self._faults.get(name)
 
@@ -285,23 +285,23 @@ class TlsProfiles:
             return ""
         issuer = next(iter(chain[1:]), None)
         if issuer is None:
-            answer = Answer(Standing.UNKNOWN, "the authority of the certificate is not known")
+            answer = OcspAnswer(RevocationStatus.UNKNOWN, "the authority of the certificate is not known")
         else:
             answer = await self._query_responder(leaf, issuer, now_s)
-        if answer.standing is Standing.GOOD:
+        if answer.standing is RevocationStatus.GOOD:
             _remember(self._ocsp, key, now_s + OCSP_REMEMBERED_S)
             return ""
-        if answer.standing is Standing.REVOKED or hard:
+        if answer.standing is RevocationStatus.REVOKED or hard:
             return answer.why
         log.warning("OCSP: %s; the certificate is accepted because the sslProfile has ocsp: soft", answer.why)
         return ""
 
-    async def _query_responder(self, leaf: x509.Certificate, issuer: x509.Certificate, now_s: float) -> Answer:
+    async def _query_responder(self, leaf: x509.Certificate, issuer: x509.Certificate, now_s: float) -> OcspAnswer:
         """Query the responder named in ``leaf``, unless it could not be reached a moment ago."""
         url = responder_of(leaf) or ""
         if now_s < self._ocsp_dead.get(url, 0.0):
-            return Answer(Standing.UNKNOWN, "the OCSP responder could not be reached a moment ago")
-        answer = Answer(Standing.UNKNOWN, "the OCSP responder took too long")
+            return OcspAnswer(RevocationStatus.UNKNOWN, "the OCSP responder could not be reached a moment ago")
+        answer = OcspAnswer(RevocationStatus.UNKNOWN, "the OCSP responder took too long")
         with trio.move_on_after(OCSP_S):
             async with self._ocsp_turns:
                 answer = replace(answer, dead=True)  # the query has begun: a time-out is the responder's
@@ -328,7 +328,7 @@ class PendingProfiles:
     parts: TlsProfiles
     profiles: dict[str, Profile]
     renewals: list[Renewal]
-    faults: dict[str, Fault]
+    faults: dict[str, ProfileFault]
 
     def apply(self) -> None:
         """Use the profiles from now on."""

@@ -1,5 +1,5 @@
 """Old configuration files to the files of today: what `trouter migrate` changes in a text, and why."""
 
-from trouter.config.migrate.changes import Change, Migrated, migrated
+from trouter.config.migrate.changes import Edit, Migrated, migrated
 
-__all__ = ["Change", "Migrated", "migrated"]
+__all__ = ["Edit", "Migrated", "migrated"]

@@ -14,7 +14,7 @@ from trouter.config.collector import held_back
 from trouter.config.draft import Draft, draft_section
 from trouter.config.entities import GROUP_SETTINGS, QUOTAS, AuthServicePluginEntity, PolicyEntity, RouterEntity
 from trouter.config.migrate import foreign
-from trouter.config.migrate.source import Source
+from trouter.config.migrate.source import SourceText
 from trouter.config.nodes import Entry, Map, Scalar, Section, is_null
 from trouter.config.problems import ConfigurationError, Findings, Problem, SourcePosition, fit_to_show
 from trouter.config.rules import check
@@ -44,7 +44,7 @@ ALL_USERS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Edit:
     """One change: its place in the old file, the old text, the new text (empty if it is removed), and the reason.
 
     unsupported: the old text did something that is not served here; `why` then says what to use instead.
@@ -62,7 +62,7 @@ class Migrated:
     """The new text, and the changes in the order of the old file."""
 
     text: str
-    changes: list[Change] = field(default_factory=list)
+    changes: list[Edit] = field(default_factory=list)
     #: The old text may be a configuration of a router; an empty one is, too.
     recognized: bool = True
 
@@ -82,8 +82,8 @@ class _Migration:
     def __init__(self, text: str, file: str) -> None:
         self.file = file
         self.findings = Findings()
-        self.source = Source(text, file, self.findings)
-        self.changes: list[Change] = []
+        self.source = SourceText(text, file, self.findings)
+        self.changes: list[Edit] = []
         #: Place and point of the table of strictness -> the finding.
         self.warnings: dict[tuple[SourcePosition, str], Problem] = {}
 
@@ -256,7 +256,7 @@ class _Migration:
 
     # ---------------------------------------------------------------- reports
     def _change(self, place: SourcePosition, old: str, new: str, why: str, *, unsupported: bool = False) -> None:
-        self.changes.append(Change(place, old, new, why, unsupported))
+        self.changes.append(Edit(place, old, new, why, unsupported))
 
     def _remove(self, part: Entry | Section, old: str, why: str, *, unsupported: bool = False) -> None:
         self.source.remove(part)

@@ -13,7 +13,7 @@ from trouter.config.escapes import unescaped
 from trouter.config.json_form import JsonReader
 from trouter.config.nodes import Entry, Items, Node, Scalar, Section
 from trouter.config.problems import Findings, SourcePosition
-from trouter.config.reader import QUOTED, Reader
+from trouter.config.reader import QUOTED, TextReader
 
 _QUOTED: Final = re.compile(QUOTED)
 #: From the name of a section to the end of its brace.
@@ -26,7 +26,7 @@ _CLOSES: Final = re.compile(r"\s*[}\]]")
 _REST: Final = re.compile(r"[ \t]*,?[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 
 
-class _Traced(Reader):
+class _Traced(TextReader):
     """A reader that records the end of its entries, by the offset at which they begin."""
 
     def __init__(self, text: str, file: str, findings: Findings) -> None:
@@ -80,7 +80,7 @@ class _TracedJson(_Traced, JsonReader):
         return section
 
 
-class Source:
+class SourceText:
     """A text, its sections, and the requested changes, which ``edited`` applies."""
 
     def __init__(self, text: str, file: str, findings: Findings) -> None:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import trouter
 from trouter.columns.network import NodeFacts
-from trouter.columns.process import ModuleCounts, Pool
-from trouter.columns.router import ROUTER, RouterFacts
+from trouter.columns.process import MemoryPool, ModuleCounts
+from trouter.columns.router import ROUTER, ProcessFacts
 from trouter.columns.rows import Rows
 from trouter.config.changes import row as entity_row
 from trouter.config.problems import Problem
@@ -56,10 +56,10 @@ class RouterItself(Provider):
             "hostName": os.uname().nodename,
         }
 
-    def _facts(self) -> RouterFacts:
+    def _facts(self) -> ProcessFacts:
         configuration = self._control.configuration
         topology = self._control.running.topology()
-        return RouterFacts(
+        return ProcessFacts(
             connections=len(self._control.running.connections()),
             link_routes=len(configuration.link_routes),
             auto_links=len(configuration.auto_links),
@@ -108,12 +108,12 @@ def log_counts(book: LogBook) -> Iterator[tuple[str, ModuleCounts]]:
         yield module, ModuleCounts(module, by_level)
 
 
-def pools(router: Router, control: Control) -> Iterator[tuple[str, Pool]]:
+def pools(router: Router, control: Control) -> Iterator[tuple[str, MemoryPool]]:
     """Yield the router's objects by kind, under the names of Qpid Dispatch's pools; a pool may be empty."""
     engines = [each.engine for each in control.running.connections().values()]
     held = {name: (size_bytes, count) for name, size_bytes, count in owners(router, engines)}
     for name in NAMES:
-        yield name, Pool(name, *held.get(name, (0, 0)), *limits(name))
+        yield name, MemoryPool(name, *held.get(name, (0, 0)), *limits(name))
 
 
 def findings(control: Control) -> Iterator[tuple[int, Problem]]:
