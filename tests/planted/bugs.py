@@ -161,8 +161,9 @@ BUGS: Final = (
         "a stale path kept",
         "links that a router no longer has stay on the map until the next tick",
         "trouter/mesh/mesh.py",
-        '            self._known.reshape(now_s, f"{shown(heard.id)} has other neighbours", '
-        'f"{heard.id}:{heard.link_sequence}")\n',
+        "            self._known.note_changed_links(\n"
+        '                now_s, f"{shown(heard.id)} has other neighbours", f"{heard.id}:{heard.link_sequence}"\n'
+        "            )\n",
         "",
         ("tests/mesh/test_mesh.py",),
         ("routers",),
