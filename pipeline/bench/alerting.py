@@ -16,7 +16,7 @@ from pipeline.tests.generate import DAY, START, Scribe
 from pipeline.tests.test_attacks import Key, Numbered, numbered, rows_of
 from trouter_pipeline.attacks import Limits
 from trouter_pipeline.compact import compact, here
-from trouter_pipeline.datasets import dataset
+from trouter_pipeline.datasets import Records, dataset
 from trouter_pipeline.detector import judged_in_order, step
 from trouter_pipeline.jobs import audit
 from trouter_pipeline.session import session
@@ -85,7 +85,7 @@ def _judge_batches(records: list[Numbered]) -> None:
 
 
 def _table(spark: Any, root: Path) -> None:
-    frames = (dataset(spark, root, kind) for kind in audit.KINDS)
+    frames = (dataset(spark, Records(root), kind) for kind in audit.KINDS)
     audit.alerts(audit.sightings(audit.of_data_sets(*frames)), Limits()).collect()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from trouter_pipeline.datasets import dataset, files_of
+from trouter_pipeline.datasets import Records, dataset
 
 KIND: Final = "delivery.interval"
 SUMS: Final = ("msgs", "bytes", "accepted", "rejected", "released", "modified", "presettled")
@@ -35,7 +35,7 @@ def duckdb(root: Path, out: Path) -> Callable[[], int]:
 
     def run() -> int:
         # COPY takes no parameter for its path.
-        connection.execute(f"COPY ({query}) TO '{out}' (FORMAT parquet, COMPRESSION zstd)", [files_of(root, KIND)])
+        connection.execute(f"COPY ({query}) TO '{out}' (FORMAT parquet, COMPRESSION zstd)", [Records(root).paths(KIND)])
         found = connection.execute(f"SELECT sum(msgs) FROM '{out}'").fetchone()
         assert found is not None
         return int(found[0])
@@ -48,7 +48,7 @@ def polars(root: Path, out: Path) -> Callable[[], int]:
 
     def run() -> int:
         hour = pl.from_epoch("t0", time_unit="us").dt.truncate("1h").alias("hour")
-        rows = pl.scan_parquet(files_of(root, KIND), hive_partitioning=False)
+        rows = pl.scan_parquet(Records(root).paths(KIND), hive_partitioning=False)
         sums = [pl.col(f"d_{name}").sum().alias(name) for name in SUMS]
         rows.group_by(hour, *KEY).agg(sums).sink_parquet(out, compression="zstd")
         return int(pl.read_parquet(out)["msgs"].sum())
@@ -67,7 +67,7 @@ def spark(root: Path, out: Path) -> Callable[[], int]:
     def run() -> int:
         hour = F.date_trunc("hour", F.timestamp_micros("t0")).alias("hour")
         sums = [F.sum(f"d_{name}").alias(name) for name in SUMS]
-        rows = dataset(started, root, KIND).groupBy(hour, *KEY).agg(*sums)
+        rows = dataset(started, Records(root), KIND).groupBy(hour, *KEY).agg(*sums)
         rows.write.option("compression", "zstd").parquet(str(out))
         return int(started.read.parquet(str(out)).agg(F.sum("msgs")).collect()[0][0])
 

@@ -1,6 +1,6 @@
 """Make a data set of the records of ``recorded``'s formula with DuckDB: a hundred million of them.
 
-The data set is what compaction would write for the segments, with one file for each and the same manifest.
+The data set is what compaction would write for the segments, with one file for each and the same table.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from trouter.records.segments import segment_name
-from trouter_pipeline.datasets import MANIFEST, Manifest, SegmentFacts, columns_of, records_folder
+from trouter_pipeline.compact import facts_table
+from trouter_pipeline.datasets import BY_KIND, SEGMENTS, SegmentFacts, columns_of, records_folder, table_columns
+from trouter_pipeline.delta import Folder, write_part
 
 from .recorded import BEGIN_US, MINUTE_US, ROUTER, Faults, Records
 
@@ -50,8 +50,11 @@ def make(root: Path, faults: Faults) -> int:
     import duckdb  # noqa: PLC0415  # not where records are made otherwise
 
     records = faults.records
-    folder = records_folder(root) / f"kind={KIND}" / f"date={DATE}"
-    folder.mkdir(parents=True)
+    folder = Folder(records_folder(root))
+    version = folder.create(table_columns(), BY_KIND)
+    staged = folder.path / "_staging" / "made"
+    place = staged / f"record={KIND}" / f"date={DATE}"
+    place.mkdir(parents=True)
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(
@@ -59,17 +62,16 @@ def make(root: Path, faults: Faults) -> int:
         "sum(1 + (7 * residue + 13 * step) % 100) OVER (PARTITION BY residue ORDER BY step)::BIGINT AS total "
         f"FROM range(100) AS links(residue), range({records.steps}) AS steps(step)"
     )
-    manifest = Manifest(kinds={KIND: {DATE: []}})
+    segments: dict[str, SegmentFacts] = {}
     for number in range(records.segments):
         if number in faults.lost:
             continue
         first = number * records.each
         name = segment_name(ROUTER, _BOOT, first)
-        file = folder / f"{number:04}.parquet"
+        file = place / f"{number:04}.parquet"
         connection.execute(f"COPY ({_query(records, first, name)}) TO '{file}' (FORMAT parquet, COMPRESSION zstd)")
         last = first + records.each - 1
-        manifest.kinds[KIND][DATE].append(str(file.relative_to(records_folder(root))))
-        manifest.segments[name] = SegmentFacts(
+        segments[name] = SegmentFacts(
             router=ROUTER,
             boot=_BOOT,
             first=first,
@@ -80,8 +82,9 @@ def make(root: Path, faults: Faults) -> int:
             t_max=_told_us(records, last),
             dates=(DATE,),
         )
-    (records_folder(root) / MANIFEST).write_bytes(msgspec.json.encode(manifest))
-    return len(manifest.segments) * records.each
+    write_part(facts_table(segments), staged, {"record": SEGMENTS, "date": None})
+    folder.commit(version, folder.place(staged, BY_KIND), (), {"job": "made"}, shown="made")
+    return len(segments) * records.each
 
 
 def _told_us(records: Records, n: int) -> int:

@@ -16,7 +16,7 @@ import pytest
 from pipeline.tests.generate import Ledger, Scribe, traffic
 from tests.house.sources import ROOT
 from trouter.cli import main
-from trouter_pipeline.datasets import manifest_of
+from trouter_pipeline.datasets import Records
 from trouter_pipeline.needs import missing, spark_home
 
 pytestmark = [pytest.mark.slow, pytest.mark.pipeline_long]
@@ -78,8 +78,8 @@ def test_compaction_on_two_workers(root: Path, tmp_path: Path) -> None:
     on = ("--master", "local-cluster[2,1,1024]", "--json")
     done = run(*TROUTER, "compact", root.parent / "segments", tmp_path / "root", *on, SPARK_HOME=str(spark_home()))
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["records"] == sum(each.count for each in manifest_of(root).segments.values())
-    assert manifest_of(tmp_path / "root").segments == manifest_of(root).segments
+    assert json.loads(done.stdout)["records"] == sum(each.count for each in Records(root).segments.values())
+    assert Records(tmp_path / "root").segments == Records(root).segments
 
 
 @contextmanager

@@ -11,11 +11,15 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from pipeline.tests.generate import (
     DAY,
@@ -37,8 +41,10 @@ from trouter.records.marks import Mark, is_marked, mark_path, read_mark
 from trouter.records.segments import Header
 from trouter.records.stream import Taken
 from trouter.records.writer import Bounds, Now, SegmentWriter
+from trouter_pipeline import compact as compaction
 from trouter_pipeline.compact import Summary, compact, in_processes
-from trouter_pipeline.datasets import UNKNOWN, NoRecords, columns_of, files_of, manifest_of
+from trouter_pipeline.datasets import UNKNOWN, NoRecords, Records, columns_of, table_columns
+from trouter_pipeline.delta import BadTable, Folder
 from trouter_pipeline.files import TableBusy, locked
 
 if TYPE_CHECKING:
@@ -66,7 +72,9 @@ def run(folder: Path, *others: Path) -> Summary:
 
 def rows(folder: Path, kind: str = "delivery.interval") -> list[dict[str, Any]]:
     found = [
-        row for file in files_of(folder / "root", kind) for row in pq.read_table(file, partitioning=None).to_pylist()
+        row
+        for file in Records(folder / "root").paths(kind)
+        for row in pq.read_table(file, partitioning=None).to_pylist()
     ]
     return sorted(found, key=lambda row: (row["router"], row["boot"], row["n"]))
 
@@ -121,7 +129,7 @@ def test_a_day_of_segments_is_there_once_and_sorted_by_tenant(tmp_path: Path, co
     summary = run(tmp_path)
     assert (summary.errors, summary.gaps, summary.segments) == ([], [], len(made))
     assert numbers(tmp_path) == list(range(summary.records))
-    for file in files_of(tmp_path / "root", "delivery.interval"):
+    for file in Records(tmp_path / "root").paths("delivery.interval"):
         tenants = pq.read_table(file, partitioning=None)["vhost"].to_pylist()
         assert tenants == sorted(tenants)
 
@@ -137,10 +145,13 @@ def test_a_compacted_segment_is_not_read_again_after_compression_or_copying(tmp_
     odd.write_bytes(gzip.compress(octets[:500]) + gzip.compress(octets[500:]))
     made[1].unlink()
     again(made[2], tmp_path / "copies")
-    before = (tmp_path / "root" / "records" / "_manifest.json").read_bytes()
+    before = Records(tmp_path / "root").version
     second = run(tmp_path, tmp_path / "copies")
     assert (second.segments, second.records, second.known, second.errors) == (0, 0, first.segments + 1, [])
-    assert (tmp_path / "root" / "records" / "_manifest.json").read_bytes() == before
+    after = Records(tmp_path / "root").version
+    assert before is not None
+    assert after is not None
+    assert after.number == before.number
 
 
 def test_copies_of_new_segments_are_taken_once(tmp_path: Path) -> None:
@@ -357,12 +368,12 @@ def test_records_go_to_the_day_on_which_their_interval_began(tmp_path: Path) -> 
     writer.write_all(traffic(ledger, seed=1, begin=START + DAY - HOUR, end=START + DAY + HOUR, connections=8))
     writer.stop()
     assert run(tmp_path).dates == ["2026-03-01", "2026-03-02"]
-    days = manifest_of(tmp_path / "root").kinds["delivery.interval"]
+    days = Records(tmp_path / "root").kinds["delivery.interval"]
     assert set(days) == {"2026-03-01", "2026-03-02"}
     for number, date in enumerate(sorted(days)):
         times = [
             t
-            for file in files_of(tmp_path / "root", "delivery.interval", [date])
+            for file in Records(tmp_path / "root").paths("delivery.interval", [date])
             for t in pq.read_table(file, partitioning=None)["t0"].to_pylist()
         ]
         assert {t // DAY - START // DAY for t in times} == {number}
@@ -373,7 +384,7 @@ def test_a_segment_of_more_than_is_taken_at_once_is_taken_whole(tmp_path: Path) 
     lines = [b'{"n":%d,"k":"clock.step","t":%d,"old_offset":%d,"new_offset":7}' % (n, n, -n) for n in range(count)]
     raw_segment(tmp_path / "in", *lines)
     assert run(tmp_path).records == count
-    (file,) = files_of(tmp_path / "root", "clock.step")
+    (file,) = Records(tmp_path / "root").paths("clock.step")
     found = pq.read_table(file, columns=["n", "old_offset"], partitioning=None)
     assert found.to_pydict() == {"n": [*range(count)], "old_offset": [-n for n in range(count)]}
 
@@ -396,32 +407,75 @@ def test_small_files_become_one(tmp_path: Path) -> None:
         path.rename(tmp_path / "in" / path.name)
         run(tmp_path)
     assert len(parked) > 16
-    assert len(files_of(tmp_path / "root", "delivery.interval")) < 17
+    assert len(Records(tmp_path / "root").paths("delivery.interval")) < 17
     assert numbers(tmp_path) == list(range(len(numbers(tmp_path))))
 
 
-def test_files_of_a_run_that_was_killed_are_not_named_and_go_when_they_are_old(tmp_path: Path) -> None:
+def test_files_of_a_run_that_was_killed_are_not_read_and_go_with_a_vacuum(tmp_path: Path) -> None:
     day(tmp_path, connections=3)
     run(tmp_path)
-    (named,) = files_of(tmp_path / "root", "delivery.interval")
+    (named,) = Records(tmp_path / "root").paths("delivery.interval")
     left = Path(named).with_name("of-a-run-that-was-killed.parquet")
     left.write_bytes(b"half")
-    staging = tmp_path / "root" / "records" / ".staging" / "dead"
+    staging = tmp_path / "root" / "records" / "_staging" / "dead"
     staging.mkdir(parents=True)
-    writer = scribe(tmp_path, at=START + DAY)
-    writer.write(ClockStep(t=START + DAY, old_offset=0, new_offset=0))
-    writer.stop()
-    os.utime(staging, (0, 0))
+    for path in (left, staging):
+        os.utime(path, (0, 0))
     assert run(tmp_path).errors == []
-    assert left.exists()
-    assert not staging.exists()
-    os.utime(left, (0, 0))
-    writer = scribe(tmp_path, at=START + 2 * DAY)
-    writer.write(ClockStep(t=START + 2 * DAY, old_offset=0, new_offset=0))
-    writer.stop()
-    run(tmp_path)
-    assert not left.exists()
-    assert Path(named).exists()
+    assert Records(tmp_path / "root").paths("delivery.interval") == [named]
+    Records(tmp_path / "root").folder.vacuum(1, really=True)
+    assert [path.exists() for path in (left, staging, Path(named))] == [False, False, True]
+
+
+def test_of_two_that_compact_the_same_segments_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they do not see each other's lock, as on an object store."""
+    made = day(tmp_path)
+    place = Folder.place
+
+    def racing(self: Folder, *given: Any) -> Any:
+        monkeypatch.undo()
+        assert run(tmp_path).segments == len(made)
+        return place(self, *given)
+
+    monkeypatch.setattr(Folder, "locked", lambda _: nullcontext())
+    monkeypatch.setattr(Folder, "place", racing)
+    with pytest.raises(TableBusy, match="another process has compacted; begin again"):
+        run(tmp_path)
+    assert numbers(tmp_path) == list(range(len(numbers(tmp_path))))
+    assert run(tmp_path).known == len(made)
+
+
+def test_other_programs_read_records_of_a_version(tmp_path: Path) -> None:
+    day(tmp_path)
+    summary = run(tmp_path)
+    uri = str(tmp_path / "root" / "records")
+    kinds = set(Records(tmp_path / "root").kinds)
+    asked = duckdb.from_arrow(DeltaTable(uri, version=1).to_pyarrow_dataset())
+    counted = {kind: count for kind, count in asked.aggregate("record, count(*)").fetchall() if kind in kinds}
+    assert sum(counted.values()) == summary.records
+    lazy = pl.scan_delta(uri, version=1).filter(pl.col("record") == "delivery.interval")
+    assert lazy.select(pl.len()).collect().item() == counted["delivery.interval"]
+    assert lazy.select(pl.col("d_msgs").sum()).collect().item() == sum(row["d_msgs"] for row in rows(tmp_path))
+    last = DeltaTable(uri).history(1)[0]
+    assert last["userMetadata"] == f"trouter compact, {summary.segments} segments"
+    assert len(last["trouter"]["segments"]) == summary.segments
+
+
+def test_a_kind_of_a_newer_program_gets_its_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    day(tmp_path, connections=1)
+    older = {name: kind for name, kind in table_columns().items() if name != "d_msgs"}
+    Folder(tmp_path / "root" / "records").create(older, ("record", "date"))
+    monkeypatch.setattr(compaction, "table_columns", lambda: {**older, "n": "string"})
+    with pytest.raises(BadTable, match="the column n is long, not string"):
+        compact([tmp_path / "in"], tmp_path / "root")
+    monkeypatch.undo()
+    made = Records(tmp_path / "root")
+    assert made.version is not None
+    made.folder.widen(made.version, table_columns())
+    assert run(tmp_path).segments
+    made = Records(tmp_path / "root")
+    assert made.version is not None
+    assert made.version.columns == table_columns()
 
 
 def test_several_processes_make_the_same_rows(tmp_path: Path) -> None:
@@ -443,7 +497,7 @@ def test_tasks_of_spark_make_the_same_rows_wherever_they_run(
     printed = json.loads(capsys.readouterr().out)
     assert (printed["segments"], printed["marked"], len(printed["errors"])) == (len(made) - 1, len(made) - 1, 1)
     assert f"{made[3]}: byte" in printed["errors"][0]
-    there, expected = manifest_of(tmp_path / "root"), manifest_of(tmp_path / "other")
+    there, expected = Records(tmp_path / "root"), Records(tmp_path / "other")
     assert there.segments == expected.segments
     assert {kind: sorted(days) for kind, days in there.kinds.items()} == {
         kind: sorted(days) for kind, days in expected.kinds.items()
@@ -461,31 +515,36 @@ def test_a_disk_that_refuses_a_task_is_reported_as_such(
 ) -> None:
     day(tmp_path)
     (tmp_path / "root" / "records").mkdir(parents=True)
-    (tmp_path / "root" / "records" / ".staging").write_text("in the way")
+    (tmp_path / "root" / "records" / "_staging").write_text("in the way")
     arguments = ["pipeline", "compact", str(tmp_path / "in"), str(tmp_path / "root"), "--quiet"]
     for more in (["--jobs", "1"], ["--master", "local[2]"]):
         assert main([*arguments, *more]) == 1
-        assert f"{tmp_path / 'root' / 'records' / '.staging'}" in capsys.readouterr().err
+        assert f"{tmp_path / 'root' / 'records' / '_staging'}" in capsys.readouterr().err
 
 
 def test_two_at_once_are_one_too_many(tmp_path: Path) -> None:
     day(tmp_path, connections=1)
     folder = tmp_path / "root" / "records"
     folder.mkdir(parents=True)
-    with locked(folder / "LOCK"), pytest.raises(TableBusy, match=f"process {os.getpid()} "):
+    with locked(folder / "_LOCK"), pytest.raises(TableBusy, match=f"process {os.getpid()} "):
         run(tmp_path)
     assert run(tmp_path).segments
 
 
-def test_a_manifest_that_is_none_stops_everything(tmp_path: Path) -> None:
+def test_a_table_that_is_none_of_records_stops_everything(tmp_path: Path) -> None:
     day(tmp_path, connections=1)
     run(tmp_path)
-    path = tmp_path / "root" / "records" / "_manifest.json"
-    path.write_text('{"version": 7}')
-    with pytest.raises(NoRecords, match="version 7"):
+    log = tmp_path / "root" / "records" / "_delta_log"
+    (log / f"{1:020}.json").write_text("{")
+    with pytest.raises(BadTable, match="_delta_log: "):
         run(tmp_path)
-    path.write_text("{")
-    with pytest.raises(NoRecords, match="not a manifest"):
+    shutil.rmtree(log)
+    Folder(log.parent).create({"x": "string"}, ("x",))
+    with pytest.raises(NoRecords, match="it is not divided by record"):
+        run(tmp_path)
+    shutil.rmtree(log)
+    (log.parent / "_manifest.json").write_text("{}")
+    with pytest.raises(BadTable, match=f"trouter pipeline migrate {tmp_path / 'root'}"):
         run(tmp_path)
 
 
@@ -535,7 +594,7 @@ def test_a_run_killed_between_the_commit_and_the_marks_leaves_the_marks_next_tim
     )
     program = [sys.executable, "-c", killed, str(tmp_path / "in"), str(tmp_path / "root")]
     assert subprocess.run(program, check=False).returncode == -signal.SIGKILL
-    assert len(manifest_of(tmp_path / "root").segments) == len(made)
+    assert len(Records(tmp_path / "root").segments) == len(made)
     assert len(marks(tmp_path)) == 2
     summary = compact([tmp_path / "in"], tmp_path / "root", mark=True)
     assert (summary.segments, summary.marked) == (0, len(made) - 2)

@@ -29,7 +29,7 @@ from tests.tls.pki import Authority
 from tests.waiting import until
 from trouter.cli import main
 from trouter.records import KINDS
-from trouter_pipeline.datasets import dataset, files_of
+from trouter_pipeline.datasets import Records, dataset
 from trouter_pipeline.metering.engines import OnSpark
 from trouter_pipeline.tables import Table
 from trouter_plugins.users_file import put_user
@@ -174,7 +174,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_router_wrote_the_kind_and_compaction_read_the_kind(root: Path, kind: str) -> None:
-    rows = [row for path in files_of(root, kind) for row in pq.read_table(path).to_pylist()]
+    rows = [row for path in Records(root).paths(kind) for row in pq.read_table(path).to_pylist()]
     assert rows
     assert {row["router"] for row in rows} == {"A"}
     assert all(row["n"] >= 0 and row["t_us"] > 0 for row in rows)
@@ -183,7 +183,7 @@ def test_the_router_wrote_the_kind_and_compaction_read_the_kind(root: Path, kind
 @pytest.mark.spark
 @pytest.mark.pipeline_long
 def test_spark_reads_every_kind(spark: SparkSession, root: Path) -> None:
-    assert [kind for kind in KINDS if dataset(spark, root, kind).isEmpty()] == []
+    assert [kind for kind in KINDS if dataset(spark, Records(root), kind).isEmpty()] == []
 
 
 @pytest.mark.spark

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline.bench.recorded import Faults, Records
+from trouter_pipeline import datasets
 from trouter_pipeline.compact import compact, in_processes
-from trouter_pipeline.datasets import manifest_of
 from trouter_pipeline.tables import Table
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def test_every_message_is_counted_or_its_row_is_not_complete(tmp_path: Path, cou
     done = compact([tmp_path / "in", tmp_path / "copies"], tmp_path / "root", run=in_processes(cores), cores=cores)
     assert done.errors == []
     assert [gap.from_n for gap in done.gaps] == [number * records.each for number in faults.lost]
-    assert len(manifest_of(tmp_path / "root").kinds["delivery.interval"]["2026-03-01"]) >= 2 * cores
+    assert len(datasets.Records(tmp_path / "root").kinds["delivery.interval"]["2026-03-01"]) >= 2 * cores
     command = ["pipeline", "meter", str(tmp_path / "root"), "--engine", engine, "--quiet", "--json"]
     subprocess.run([sys.executable, "-m", "trouter", *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     total: Counter[tuple[str, ...]] = Counter()

@@ -23,7 +23,7 @@ from pipeline.tests.generate import DAY, HOUR, MINUTE, START, Ledger, Scribe, se
 from trouter.cli import main
 from trouter.records import KINDS, Record
 from trouter_pipeline.compact import compact
-from trouter_pipeline.datasets import UNKNOWN, columns_of, files_of, manifest_of
+from trouter_pipeline.datasets import UNKNOWN, Records, columns_of
 from trouter_pipeline.metering.engines import InProcess
 from trouter_pipeline.prune import Refused, Scope, prunable, prune
 from trouter_pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_days
@@ -82,17 +82,16 @@ def everything(before: date = CUT, *tenants: str) -> Scope:
 
 def rows(root: Path, kind: str) -> list[dict[str, Any]]:
     """Return the rows of a kind, with the day of each."""
-    manifest = manifest_of(root)
     return [
         {**row, "date": day}
-        for day, names in sorted(manifest.kinds.get(kind, {}).items())
-        for name in names
-        for row in pq.ParquetFile(root / "records" / name).read().to_pylist()
+        for day, files in Records(root).kinds.get(kind, {}).items()
+        for file in files
+        for row in pq.ParquetFile(root / "records" / file.path).read().to_pylist()
     ]
 
 
 def all_rows(root: Path) -> Counter[str]:
-    return Counter(str((kind, *row.items())) for kind in manifest_of(root).kinds for row in rows(root, kind))
+    return Counter(str((kind, *row.items())) for kind in Records(root).kinds for row in rows(root, kind))
 
 
 def old(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -114,13 +113,13 @@ def living(found: Callable[[str], list[dict[str, Any]]], what: str, ended: str) 
 
 
 def test_without_yes_nothing_changes(root: Path) -> None:
-    there = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file() and path.name != "LOCK"}
+    there = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file() and path.name != "_LOCK"}
     summary = prune(root, everything())
     assert not summary.done
     assert there == {
-        path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file() and path.name != "LOCK"
+        path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file() and path.name != "_LOCK"
     }
-    assert {part.what for part in summary.parts} == set(manifest_of(root).kinds) - set(KEPT)
+    assert {part.what for part in summary.parts} == set(Records(root).kinds) - set(KEPT)
     assert all(day < CUT.isoformat() for part in summary.parts for day in part.days)
 
 
@@ -165,10 +164,10 @@ def test_only_the_rows_of_the_tenant_are_removed(root: Path, compacted: Path) ->
     assert stayed
     assert {row["boot"] for row in stayed} == {max(row["boot"] for row in rows(root, "link.attached"))}
     assert len(old(rows(root, "sasl.outcome"))) == len(old(rows(compacted / "root", "sasl.outcome"))) > 0
-    manifest = manifest_of(root)
+    manifest = Records(root)
     assert {tuple(whose) for days in manifest.pruned.values() for whose in days.values()} == {(TENANT,)}
     prune(root, everything(), really=True)
-    assert manifest_of(root).pruned["link.detached"]["2026-03-01"] == [EVERYBODY, TENANT]
+    assert Records(root).pruned["link.detached"]["2026-03-01"] == [EVERYBODY, TENANT]
 
 
 def test_nothing_is_missing_afterwards_and_nothing_comes_back(root: Path, compacted: Path) -> None:
@@ -177,7 +176,6 @@ def test_nothing_is_missing_afterwards_and_nothing_comes_back(root: Path, compac
     after = compact([compacted / "in"], root)
     assert (after.segments, after.records, after.errors) == (0, 0, [])
     assert after.gaps == before.gaps != []
-    assert manifest_of(root).version == 2
 
 
 def test_late_rows_of_days_that_were_pruned_are_reported_and_go_the_next_time(root: Path, tmp_path: Path) -> None:
@@ -199,8 +197,31 @@ def test_files_that_are_replaced_stay_for_their_readers_or_go_at_once(root: Path
     prune(root, Scope(CUT, (TENANT,), prunable([TENANT])), really=True)
     assert before < files()
     prune(root, everything(), really=True, at_once=True)
-    manifest = manifest_of(root)
-    assert files() == {Path(name) for kind in manifest.kinds for name in files_of(root, kind)}
+    assert files() == named(root)
+
+
+def named(root: Path) -> set[Path]:
+    """Return the files of the last version."""
+    records = Records(root)
+    assert records.version is not None
+    return {records.version.path(file) for file in records.version.files}
+
+
+def test_former_versions_have_the_rows_until_they_are_vacuumed(root: Path) -> None:
+    before = Records(root)
+    assert before.version is not None
+    wanted = {row["n"] for row in rows(root, "sasl.outcome")}
+    prune(root, changed(everything(), kinds=("sasl.outcome",)), really=True)
+    former = Records(root, before.version.number)
+    found = [row for path in former.paths("sasl.outcome") for row in pq.ParquetFile(path).read(["n"]).to_pylist()]
+    assert {row["n"] for row in found} == wanted
+    made = Records(root).version
+    assert made is not None
+    told = made.made()
+    assert told is not None
+    assert told.facts == {"job": "prune", "before": "2026-03-03", "tenants": ["*"], "rows": {"sasl.outcome": 6}}
+    former.folder.vacuum(0, really=True)
+    assert not all(Path(path).exists() for path in former.paths("sasl.outcome"))
 
 
 REFUSED = {
@@ -218,7 +239,7 @@ def test_a_forbidden_scope_is_refused(root: Path, case: str) -> None:
     scope, why = REFUSED[case]
     with pytest.raises(Refused, match=why):
         prune(root, scope, really=True)
-    assert manifest_of(root).pruned == {}
+    assert Records(root).pruned == {}
 
 
 def test_a_folder_that_is_none_is_refused_and_not_made(tmp_path: Path) -> None:
@@ -236,13 +257,13 @@ def test_no_record_is_pruned_before_its_tables_are_made(root: Path) -> None:
     scope = changed(everything(), kinds=("latency.sketch", *MADE_OF["meter"]))
     notes = prune(root, scope).notes
     assert [note for note in notes if note.startswith("there is no table meter yet")]
-    inputs = {name: facts.crc for name, facts in manifest_of(root).segments.items()}
-    first = min(name for name, facts in manifest_of(root).segments.items() if facts.dates[0] == "2026-03-02")
+    inputs = {name: facts.crc for name, facts in Records(root).segments.items()}
+    first = min(name for name, facts in Records(root).segments.items() if facts.dates[0] == "2026-03-02")
     for table in ("meter", "meter_conn"):
         made_of(root, table, {name: crc for name, crc in inputs.items() if name != first})
     with pytest.raises(Refused, match=f"meter does not include 1 segments .*run `trouter pipeline meter {root}` first"):
         prune(root, scope, really=True)
-    assert manifest_of(root).pruned == {}
+    assert Records(root).pruned == {}
     for table in ("meter", "meter_conn"):
         made_of(root, table, inputs)
     assert prune(root, scope, really=True).notes == [
@@ -254,35 +275,32 @@ def test_no_record_is_pruned_before_its_tables_are_made(root: Path) -> None:
 
 
 def test_segments_that_came_too_late_for_closed_days_are_no_reason_to_wait(root: Path) -> None:
-    inputs = {name: facts.crc for name, facts in manifest_of(root).segments.items() if facts.dates[-1] > "2026-03-02"}
+    inputs = {name: facts.crc for name, facts in Records(root).segments.items() if facts.dates[-1] > "2026-03-02"}
     for table in ("meter", "meter_conn"):
         made_of(root, table, inputs, closed_before=CUT.isoformat())
     assert prune(root, changed(everything(), kinds=MADE_OF["meter"]), really=True).done
 
 
-STEPS = ("staged", "placed", "before the rename", "after the rename")
+STEPS = ("staged", "placed", "before the commit", "after the commit")
 KILLED = """
 import os, signal, sys
 from datetime import date
 from pathlib import Path
-from trouter_pipeline import prune, tables
+from trouter_pipeline import delta, prune
 step, root = sys.argv[1], Path(sys.argv[2])
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-write, replaced, clear = prune._write, prune.replace, prune.clear
-count = []
-def dying_write(rows, staged, place):
-    count.append(place)
-    if len(count) == 1 and step == "staged":
-        prune.sync = lambda _: die()
-    write(rows, staged, place)
-    if len(count) == 2 and step == "placed":
-        die()
-prune._write = dying_write
-if step == "before the rename":
-    Path.rename = lambda self, to, rename=Path.rename: die() if self.name == "_manifest.json.tmp" else rename(self, to)
-if step == "after the rename":
-    prune.clear = lambda *_: die()
+def killing(home, name, *, before=False):
+    former = getattr(home, name)
+    def kill(*given, **named):
+        if not before:
+            former(*given, **named)
+        os.kill(os.getpid(), signal.SIGKILL)
+    setattr(home, name, kill)
+if step == "staged":
+    killing(prune, "write_part")
+elif step == "placed":
+    killing(delta, "sync")
+else:
+    killing(delta.Folder, "_append", before=step == "before the commit")
 prune.prune(root, prune.Scope(date(2026, 3, 3), (), prune.prunable(())), really=True, at_once=True)
 """
 
@@ -293,19 +311,16 @@ def test_a_prune_killed_at_any_step_leaves_all_records_or_none_of_the_pruned_one
     killed = subprocess.run([sys.executable, "-c", KILLED, step, str(root)], check=False)
     assert killed.returncode == -signal.SIGKILL
     after = all_rows(root)
-    if step == "after the rename":
+    if step == "after the commit":
         assert after < before
     else:
         assert after == before
-        assert manifest_of(root).pruned == {}
+        assert Records(root).pruned == {}
     prune(root, everything(), really=True, at_once=True)
     assert all(
         row["date"] >= CUT.isoformat() for kind in set(KINDS) - set(PARTLY) - set(KEPT) for row in rows(root, kind)
     )
-    assert set((root / "records").rglob("*.parquet")) == {
-        Path(name) for kind in manifest_of(root).kinds for name in files_of(root, kind)
-    }
-    assert list((root / "records" / ".staging").iterdir()) == []
+    assert set((root / "records").rglob("record=*/**/*.parquet")) >= named(root)
 
 
 def test_the_command_shows_the_prune_and_then_prunes(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -374,7 +389,7 @@ def test_the_meter_of_later_days_and_of_pruned_days_is_the_same_after_pruning(
     late = tmp_path / "late"
     late.mkdir()
     compact([tmp_path / "in"], tmp_path / "all")
-    days = {name: facts.dates for name, facts in manifest_of(tmp_path / "all").segments.items()}
+    days = {name: facts.dates for name, facts in Records(tmp_path / "all").segments.items()}
     for path in [path for path in made if days[path.name][-1] == "2026-03-04"][1:-1]:
         path.rename(late / path.name)
     early = next(path for path in made if days[path.name] == ("2026-03-01",))

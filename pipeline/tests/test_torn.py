@@ -18,7 +18,7 @@ from pipeline.tests.generate import HOUR, START, Ledger, Scribe, segments, traff
 from trouter.records import KINDS
 from trouter.records.check import check_folder
 from trouter_pipeline.compact import compact
-from trouter_pipeline.datasets import files_of, manifest_of
+from trouter_pipeline.datasets import Records
 from trouter_pipeline.tables import Table
 
 ROOT = Path(__file__).parents[2]
@@ -54,29 +54,29 @@ def test_a_compaction_killed_inside_its_commit_leaves_the_former_records(tmp_pat
         scribe.stop()
         if not part:
             compact([source], root)
-    before = manifest_of(root)
-    names = set(folder.rglob("*.parquet"))
+    before = Records(root).segments
+    names, versions = set(folder.rglob("*.parquet")), set(folder.glob("_delta_log/*"))
     seen = {
-        "staged": lambda: bool(list(folder.glob(".staging/*/*"))),
-        "placed": lambda: bool(set(folder.glob("kind=*/date=*/*")) - names),
-        "committed": lambda: (folder / "_manifest.json.tmp").exists() or manifest_of(root) != before,
+        "staged": lambda: bool(list(folder.glob("_staging/*/*"))),
+        "placed": lambda: bool(set(folder.glob("record=*/date=*/*")) - names),
+        "committed": lambda: bool(set(folder.glob("_delta_log/*")) - versions),
     }[step]
     command = [sys.executable, "-m", "trouter", "pipeline", "compact", str(source), str(root), "--jobs", "1", "--quiet"]
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=subprocess.DEVNULL)
     killed_when(seen, process)
-    now = manifest_of(root)
+    now = Records(root)
     total = check_folder(source).records
-    assert now == before or len(now.segments) == len(segments(source))
+    assert now.segments == before or len(now.segments) == len(segments(source))
     numbers = [
         (row["boot"], row["n"])
         for kind in KINDS
-        for file in files_of(root, kind)
+        for file in now.paths(kind)
         for row in pq.read_table(file, columns=["boot", "n"], partitioning=None).to_pylist()
     ]
     assert len(numbers) == len(set(numbers)) == sum(facts.count for facts in now.segments.values())
     again = compact([source], root)
     assert again.errors == []
-    assert sum(facts.count for facts in manifest_of(root).segments.values()) == total
+    assert sum(facts.count for facts in Records(root).segments.values()) == total
 
 
 DRIVER = """

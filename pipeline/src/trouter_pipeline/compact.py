@@ -1,21 +1,17 @@
-"""Compaction: turns routers' segments into the data sets that ``datasets`` describes. It does not need Spark.
+"""Compaction: turns routers' segments into the table that ``datasets`` describes. It does not need Spark.
 
 Segments are verified by checksum, then converted in groups, in other processes or in tasks of Spark. Each group makes
 one file for each kind and day, sorted by tenant. A damaged segment is reported and skipped. Known data are skipped too:
 a segment by name and checksum, and records that overlap another segment by their content; a record with the same number
 and other content is an error that names both segments.
 
-All becomes visible at once, by the rename of the manifest, under a lock. A killed run changes nothing.
+All becomes visible at once, as one version of the table, with the facts of the segments. A killed run changes nothing.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import time
-import uuid
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -29,22 +25,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trouter.records.disk import sync
 from trouter.records.marks import write_mark
 from trouter.records.reader import LAST_US, Corrupt
 from trouter.records.segments import EMPTY, OPEN, SegmentPosition, file_label, segments_in
 from trouter_pipeline.datasets import (
-    MANIFEST,
-    Manifest,
+    BY_KIND,
+    SEGMENTS,
+    Records,
     SegmentFacts,
     column_of,
-    columns_of,
     day_field,
-    manifest_of,
     records_folder,
+    table_columns,
 )
-from trouter_pipeline.files import locked, make_folder, replace
-from trouter_pipeline.gaps import Boot, Gap, gaps_under
+from trouter_pipeline.delta import File, Folder, Version, write_part
+from trouter_pipeline.files import TableBusy
+from trouter_pipeline.gaps import Boot, Gap, gaps_in
 from trouter_pipeline.overlaps import Conflict, new_rows
 from trouter_pipeline.proof import Proof, claimed, prove
 from trouter_pipeline.rows import rows_of
@@ -59,8 +55,6 @@ MIN_BYTES: Final = 4 << 20
 MERGE_FILES: Final = 16
 MERGE_BYTES: Final = 2 << 20
 MAX_MERGED: Final = 64
-#: Seconds for which files that no manifest names are kept for readers.
-KEEP_S: Final = 3600
 _DAY_US: Final = 86_400_000_000
 
 #: Runs a function on each item, and yields the results in order.
@@ -175,15 +169,13 @@ def compact(
     mark: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
-    """Add the new segments of the folders to the data sets under ``root``; return the result.
+    """Add the new segments of the folders to the records under ``root``; return the result.
 
     With ``mark`` every compacted segment gets a mark, which lets its router delete it first; an unwritable folder is
-    reported. OSError, NoRecords; TableBusy if another process compacts.
+    reported. OSError, NoRecords, BadTable; TableBusy if another process compacts.
     """
-    folder = records_folder(root)
-    make_folder(folder)
     folders = list(folders)
-    with locked(folder / "LOCK"):
+    with Folder(records_folder(root)).locked():
         compaction = _Compaction(Path(root), run, cores, progress)
         summary = compaction.run(folders)
         if mark:
@@ -194,32 +186,30 @@ def compact(
 class _Compaction:
     def __init__(self, root: Path, run: Runner, cores: int, progress: Callable[[str], None]) -> None:
         self._root = root
-        self._folder = records_folder(root)
         self._run = run
         self._cores = max(1, cores)
         self._progress = progress
-        self._manifest = manifest_of(root)
+        self._records = Records(root)
+        #: What is known of segments, with what this run adds.
+        self._segments = dict(self._records.segments)
         self._summary = Summary()
-        self._name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
-        self._staged = self._folder / ".staging" / self._name
         #: The segments that were read, with the checksum of all their bytes.
         self._seen: dict[SegmentPosition, int] = {}
         #: Files to commit: kind, day, and path in the staging folder.
         self._files: list[tuple[str, str, str]] = []
 
     def run(self, folders: Iterable[Path]) -> Summary:
-        try:
-            found = self._proved([place for each in folders for place in segments_in(each)])
+        found = self._proved([place for each in folders for place in segments_in(each)])
+        with self._records.folder.staged() as staged:
             plain, overlapping = self._apart(found)
-            self._take(plain)
+            self._take(plain, staged)
             for each in overlapping:
-                self._take_rest(each)
+                self._take_rest(each, staged)
             if found:
-                self._commit()
-        finally:
-            shutil.rmtree(self._staged, ignore_errors=True)
-        self._summary.gaps = gaps_under(self._root, self._manifest)
-        pruned = {day for days in self._manifest.pruned.values() for day in days}
+                self._commit(staged)
+        records = Records(self._root)
+        self._summary.gaps = gaps_in(records)
+        pruned = {day for days in records.pruned.values() for day in days}
         if late := sorted(pruned.intersection(self._summary.dates)):
             self._summary.notes.append(
                 f"there are new rows of {len(late)} days, from {late[0]} on, whose former rows were pruned: tables "
@@ -228,8 +218,8 @@ class _Compaction:
         return self._summary
 
     def mark(self) -> None:
-        """Write a mark beside each segment that is durable in the data sets."""
-        there = {(facts.router, facts.boot, facts.first, facts.whole) for facts in self._manifest.segments.values()}
+        """Write a mark beside each segment that is durable in the records."""
+        there = {(facts.router, facts.boot, facts.first, facts.whole) for facts in self._segments.values()}
         labelled = {(file_label(router), *rest) for router, *rest in there}
         failed: set[Path] = set()
         for place, whole in self._seen.items():
@@ -242,7 +232,7 @@ class _Compaction:
                 failed.add(folder)
                 self._summary.notes.append(f"{folder}: cannot write marks beside the segments: {error.strerror}")
 
-    # --- segments and manifests
+    # --- segments
 
     def _proved(self, places: Sequence[SegmentPosition]) -> list[_Found]:
         """Return the new segments, verified and in order."""
@@ -258,10 +248,10 @@ class _Compaction:
                 continue
             self._seen[place] = proof.whole
             name = place.name
-            for known in (found.get(name), self._manifest.segments.get(name)):
+            for known in (found.get(name), self._segments.get(name)):
                 if known is not None and (known.crc, known.last) != (proof.trailer.crc, proof.trailer.last):
                     name = f"{place.name}#{proof.trailer.crc:08x}"
-            if name in found or name in self._manifest.segments:
+            if name in found or name in self._segments:
                 self._summary.known += 1
             else:
                 found[name] = _Found(name, proof)
@@ -270,7 +260,7 @@ class _Compaction:
 
     def _is_known(self, place: SegmentPosition) -> bool:
         """Return whether a segment was compacted before, by what can be seen without reading it whole."""
-        facts = self._manifest.segments.get(place.name)
+        facts = self._segments.get(place.name)
         try:
             known = facts is not None and claimed(place.path) == facts.whole
         except OSError:
@@ -282,7 +272,7 @@ class _Compaction:
     def _apart(self, found: Iterable[_Found]) -> tuple[list[_Found], list[_Found]]:
         """Return the segments that overlap no other, and those that do."""
         taken: dict[Boot, list[tuple[int, int]]] = {}
-        for facts in self._manifest.segments.values():
+        for facts in self._segments.values():
             if facts.count:
                 taken.setdefault((facts.router, facts.boot), []).append((facts.first, facts.last))
         ends = {boot: _ends(ranges) for boot, ranges in taken.items()}
@@ -299,9 +289,9 @@ class _Compaction:
 
     # --- rows
 
-    def _take(self, plain: Sequence[_Found]) -> None:
+    def _take(self, plain: Sequence[_Found], staged: Path) -> None:
         """Make files of segments that overlap no other."""
-        groups = self._groups(plain)
+        groups = self._groups(plain, staged)
         names = {str(each.proof.path): each.name for each in plain}
         for done, made in enumerate(self._run(_convert, groups), 1):
             self._files += made.files
@@ -311,7 +301,7 @@ class _Compaction:
                 self._count_in(names[path], facts)
             self._progress(f"{done} of {len(groups)} groups, {self._summary.records} records")
 
-    def _groups(self, plain: Sequence[_Found]) -> list[Group]:
+    def _groups(self, plain: Sequence[_Found], staged: Path) -> list[Group]:
         total = sum(each.proof.end for each in plain)
         maximum = min(MAX_BYTES, max(MIN_BYTES, total // (2 * self._cores)))
         groups: list[list[str]] = []
@@ -322,9 +312,9 @@ class _Compaction:
                 size = 0
             groups[-1].append(str(each.proof.path))
             size += each.proof.end
-        return [Group(tuple(paths), str(self._staged)) for paths in groups]
+        return [Group(tuple(paths), str(staged)) for paths in groups]
 
-    def _take_rest(self, each: _Found) -> None:
+    def _take_rest(self, each: _Found, staged: Path) -> None:
         """Make a file of the records of a segment that are new."""
         try:
             rows = rows_of(each.proof.path)
@@ -338,73 +328,78 @@ class _Compaction:
             count = sum(there.values())
             self._summary.notes.append(f"{each.proof.path}: {count} records were there already, from {others}")
         days = {kind: by_day(kind, table) for kind, table in fresh.items()}
-        self._files += _write({(kind, day): [t] for kind, by in days.items() for day, t in by.items()}, self._staged)
+        self._files += _write({(kind, day): [t] for kind, by in days.items() for day, t in by.items()}, staged)
         dates = sorted({day for by in days.values() for day in by})
         facts = msgspec.structs.replace(rows.facts, dates=tuple(dates))
         self._count_in(each.name, facts, sum(table.num_rows for table in fresh.values()))
 
     def _count_in(self, name: str, facts: SegmentFacts, records: int | None = None) -> None:
-        self._manifest.segments[name] = facts
+        self._segments[name] = facts
         self._summary.segments += 1
         self._summary.records += facts.count if records is None else records
         self._summary.dates = sorted({*self._summary.dates, *facts.dates})
 
     def _files_by_kind(self) -> dict[str, list[Path]]:
         """Return all files, with the staged ones."""
-        files = {
-            kind: [self._folder / name for names in days.values() for name in names]
-            for kind, days in self._manifest.kinds.items()
-        }
+        files = {kind: [Path(path) for path in self._records.paths(kind)] for kind in self._records.kinds}
         for kind, _, path in self._files:
             files.setdefault(kind, []).append(Path(path))
         return files
 
     # --- the commit
 
-    def _commit(self) -> None:
-        touched: set[tuple[str, str]] = set()
-        folders = set()
-        for index, (kind, day, path) in enumerate(self._files):
-            place = self._folder / f"kind={kind}" / f"date={day}" / f"{self._name}-{index}.parquet"
-            make_folder(place.parent)
-            Path(path).rename(place)
-            folders.add(place.parent)
-            self._manifest.kinds.setdefault(kind, {}).setdefault(day, []).append(str(place.relative_to(self._folder)))
-            touched.add((kind, day))
-        replaced = [name for kind, day in sorted(touched) for name in self._merge(kind, day)]
-        for each in folders:
-            sync(each)
-        for name in replaced:
-            os.utime(self._folder / name)  # the time from which it is unused
-        replace(self._folder / MANIFEST, msgspec.json.encode(self._manifest))
-        clear(self._folder, self._manifest)
+    def _commit(self, staged: Path) -> None:
+        folder = self._records.folder
+        base = self._records.version or folder.create(table_columns(), BY_KIND)
+        if self._records.version is None and base.number:
+            raise TableBusy(f"{folder.path} was changed meanwhile: another process has compacted; begin again")
+        base = folder.widen(base, table_columns())
+        fresh = {name: facts for name, facts in self._segments.items() if name not in self._records.segments}
+        replaced = [
+            file
+            for kind, day in sorted({(kind, day) for kind, day, _ in self._files})
+            for file in self._merge(kind, day, self._records.files(kind, {day}), staged)
+        ]
+        write_part(facts_table(fresh), staged, {"record": SEGMENTS, "date": None})
+        replaced += self._merge(SEGMENTS, None, self._records.of(SEGMENTS), staged)
+        known = {*self._records.of(SEGMENTS)}
 
-    def _merge(self, kind: str, day: str) -> list[str]:
-        """Merge the small files of a kind and day, if there are many; return the files that were merged."""
-        names = self._manifest.kinds[kind][day]
-        small = [name for name in names if (self._folder / name).stat().st_size < MERGE_BYTES][:MAX_MERGED]
+        def clash(later: Version) -> str:
+            there = {*later.files}
+            if {file for file in there if file.partition[0] == SEGMENTS} != known:
+                return "another process has compacted; begin again"
+            return "" if there.issuperset(replaced) else "files that are to be merged are gone; begin again"
+
+        folder.commit(
+            base,
+            folder.place(staged, BY_KIND),
+            replaced,
+            {"job": "compact", "segments": sorted(fresh), "records": self._summary.records},
+            shown=f"trouter compact, {len(fresh)} segments",
+            clash=clash,
+        )
+
+    def _merge(self, kind: str, day: str | None, files: Sequence[File], staged: Path) -> list[File]:
+        """Merge the small files of a kind and day, if there are many; return the committed ones that were merged."""
+        small = [file for file in files if file.octets < MERGE_BYTES][:MAX_MERGED]
         if len(small) < MERGE_FILES:
             return []
-        tables = [pq.ParquetFile(self._folder / name).read() for name in small]
-        ((_, _, path),) = _write({(kind, day): tables}, self._staged)
-        place = self._folder / f"kind={kind}" / f"date={day}" / f"{self._name}-merged.parquet"
-        Path(path).rename(place)
-        sync(place.parent)
-        kept = [name for name in names if name not in set(small)]
-        self._manifest.kinds[kind][day] = [*kept, str(place.relative_to(self._folder))]
+        tables = [pq.ParquetFile(self._records.folder.path / file.path).read() for file in small]
+        _write_sorted(kind, day, pa.concat_tables(tables), staged)
         return small
 
 
-def clear(folder: Path, manifest: Manifest, keep_s: int = KEEP_S) -> None:
-    """Delete files that no manifest has named for ``keep_s`` seconds. The caller holds the folder's lock; OSError."""
-    old = time.time() - keep_s
-    named = {folder / name for days in manifest.kinds.values() for names in days.values() for name in names}
-    for path in folder.glob("kind=*/date=*/*.parquet"):
-        if path not in named and path.stat().st_mtime <= old:
-            path.unlink()
-    for path in folder.glob(".staging/*"):
-        if path.stat().st_mtime <= old:
-            shutil.rmtree(path, ignore_errors=True)
+def facts_table(segments: Mapping[str, SegmentFacts]) -> pa.Table:
+    """Return the rows for facts of segments."""
+    return pa.table(
+        {
+            "router": pa.array([facts.router for facts in segments.values()], pa.string()),
+            "boot": pa.array([facts.boot for facts in segments.values()], pa.int64()),
+            "seg": pa.array(list(segments), pa.string()),
+            "n": pa.array([facts.first for facts in segments.values()], pa.int64()),
+            "json": pa.array([msgspec.json.encode(facts).decode() for facts in segments.values()], pa.string()),
+        }
+    )
 
 
 def _ends(ranges: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
@@ -472,15 +467,15 @@ def _day(number: int) -> str:
 
 
 def _write(parts: dict[tuple[str, str], list[pa.Table]], staged: Path) -> list[tuple[str, str, str]]:
-    """Write one file for each kind and day, sorted by tenant and synced; return kind, day and path of each. OSError."""
-    files = []
-    make_folder(staged)
-    for (kind, day), tables in sorted(parts.items()):
-        table = pa.concat_tables(tables)
-        names = {column.name for column in columns_of(kind)}
-        order = [name for name in ("vhost", "router", "boot", "n") if name in names]
-        path = staged / f"{uuid.uuid4().hex}.parquet"
-        pq.write_table(table.sort_by([(name, "ascending") for name in order]), path, compression="zstd")
-        sync(path)
-        files.append((kind, day, str(path)))
-    return files
+    """Write one file for each kind and day, sorted by tenant; return kind, day and path of each. OSError."""
+    return [
+        (kind, day, str(_write_sorted(kind, day, pa.concat_tables(tables), staged)))
+        for (kind, day), tables in sorted(parts.items())
+    ]
+
+
+def _write_sorted(kind: str, day: str | None, table: pa.Table, staged: Path) -> Path:
+    """Write a file of a kind and day, sorted by tenant; return its path. OSError."""
+    order = [name for name in ("vhost", "router", "boot", "n") if name in table.column_names]
+    rows = table.sort_by([(name, "ascending") for name in order])
+    return write_part(rows, staged, {"record": kind, "date": day})

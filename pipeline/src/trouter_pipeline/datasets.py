@@ -1,37 +1,41 @@
-"""Data sets of records: one for each kind, made of segments by ``trouter pipeline compact``, and their columns.
+"""Records: one Delta table of every kind, made of segments by ``trouter pipeline compact``, and its columns.
 
-    ROOT/records/_manifest.json                the names of all valid files; replaced by a rename
-    ROOT/records/kind=K/date=D/RUN-I.parquet   rows of a kind; written once, never changed
+    ROOT/records/record=K/date=D/*.parquet
 
-Only files in the manifest count; others are of an interrupted run or have been replaced. A row has the envelope, which
-says where the record comes from, and the fields of its kind. All may be null except ``router``, ``boot`` and ``n``,
-which together identify a record. ``date`` is the day (UTC) of ``t0`` if the kind has it, otherwise of ``t``.
+The table is divided by the column ``record``, the kind, and by ``date``, the day (UTC) of ``t0`` if the kind has it,
+otherwise of ``t``. A row has the envelope, which says where the record comes from, and the fields of its kind; the
+columns of others are null, and are not in its file. All may be null except ``router``, ``boot`` and ``n``, which
+together identify a record. What is known of segments, and which days were pruned, is in the same table, so that it
+changes with the rows.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Mapping
-from datetime import date
+from collections.abc import Iterable, Iterator
+from datetime import date, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
 from trouter.records import KINDS, Record
-from trouter_pipeline.manifests import read_manifest
+from trouter_pipeline.delta import File, Folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-#: The data set of unknown kinds, which keeps their lines as written.
+#: What the column ``record`` has for unknown kinds, whose lines are kept as written.
 UNKNOWN: Final = "_unknown"
-MANIFEST: Final = "_manifest.json"
-#: Versions of the manifest: the first, and the one after pruning, which older programs would undo.
-VERSION: Final = 1
-PRUNED_VERSION: Final = 2
+#: What the column ``record`` has for facts of segments, and for pruned days, beside the kinds.
+SEGMENTS: Final = "_segments"
+PRUNED: Final = "_pruned"
+_OURS: Final = frozenset({SEGMENTS, PRUNED})
+#: The columns of the partition.
+BY_KIND: Final = ("record", "date")
 #: Message of jobs before the first compaction.
 NO_RECORDS: Final = "there are no records yet: run `trouter pipeline compact` first"
 
@@ -65,8 +69,22 @@ _TYPES: Final[dict[Any, str]] = {
 }
 
 
+#: Types in Spark's spelling, as Delta has them.
+_DELTA: Final[dict[str, Any]] = {
+    "int": "integer",
+    "bigint": "long",
+    "string": "string",
+    "boolean": "boolean",
+    "timestamp": "timestamp",
+    "array<string>": {"type": "array", "elementType": "string", "containsNull": True},
+    "array<bigint>": {"type": "array", "elementType": "long", "containsNull": True},
+    "map<string,string>": {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True},
+    "map<string,bigint>": {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True},
+}
+
+
 class NoRecords(Exception):
-    """A folder has no data sets, or some that this program does not support."""
+    """A folder has no records, or some that this program does not support."""
 
 
 class SegmentFacts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -91,19 +109,6 @@ class SegmentFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def days(self) -> set[date]:
         """Return ``dates`` as dates."""
         return {date.fromisoformat(day) for day in self.dates}
-
-
-class Manifest(msgspec.Struct):
-    """The files of all data sets by kind and day, relative to ``ROOT/records``, and their segments.
-
-    ``segments`` are by the name of the complete segment, compressed or not.
-    """
-
-    version: int = VERSION
-    kinds: dict[str, dict[str, list[str]]] = {}
-    segments: dict[str, SegmentFacts] = {}
-    #: By kind and pruned day (see `pruned`); the facts of their segments stay.
-    pruned: dict[str, dict[str, list[str]]] = {}
 
 
 def columns_of(kind: str) -> tuple[Column, ...]:
@@ -145,7 +150,7 @@ def schema_of(kind: str) -> StructType:
 
 def arrow_types() -> dict[str, pa.DataType]:
     """Return Arrow's type for each type in Spark's spelling."""
-    import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
+    import pyarrow as pa  # noqa: PLC0415  # not where only the columns are asked for
 
     return {
         "int": pa.int32(),
@@ -164,55 +169,102 @@ def arrow_types() -> dict[str, pa.DataType]:
 
 def arrow_schema_of(kind: str) -> pa.Schema:
     """Return the Arrow schema of a kind without ``date``, which is in the names of folders."""
-    import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
+    import pyarrow as pa  # noqa: PLC0415  # not where only the columns are asked for
 
     spelt = arrow_types()
     return pa.schema([(column.name, spelt[column.type]) for column in columns_of(kind)])
+
+
+def table_columns() -> dict[str, Any]:
+    """Return the columns of the table as Delta has them: those of every kind, and of the partition."""
+    every = {column.name: column.type for kind in (*KINDS, UNKNOWN) for column in columns_of(kind)}
+    return {name: _DELTA[kind] for name, kind in every.items()} | {"record": "string", "date": "date"}
 
 
 def records_folder(root: Path) -> Path:
     return Path(root) / "records"
 
 
-def manifest_of(root: Path) -> Manifest:
-    """Return the manifest under ``root``, an empty one before the first compaction; NoRecords, OSError."""
-    path = records_folder(root) / MANIFEST
-    return read_manifest(path, Manifest, (VERSION, PRUNED_VERSION), "records", NoRecords) or Manifest()
+class Records:
+    """The records under a root, at one version."""
+
+    def __init__(self, root: Path, at: int | datetime | None = None) -> None:
+        """``at``: the version to read, by number or moment; None for the last. BadTable, OSError."""
+        self.folder = Folder(records_folder(root))
+        self.version = self.folder.version(at)
+
+    @cached_property
+    def kinds(self) -> dict[str, dict[str, list[File]]]:
+        """The files by kind and day."""
+        kinds: dict[str, dict[str, list[File]]] = {}
+        for file in self._files():
+            kind, day = file.partition
+            if kind is not None and kind not in _OURS:
+                kinds.setdefault(kind, {}).setdefault(day or "", []).append(file)
+        return {kind: dict(sorted(days.items())) for kind, days in kinds.items()}
+
+    @cached_property
+    def segments(self) -> dict[str, SegmentFacts]:
+        """The compacted segments by the name of the complete segment, compressed or not."""
+        segments: dict[str, SegmentFacts] = {}
+        for rows in self._rows(SEGMENTS):
+            for name, text in zip(rows["seg"].to_pylist(), rows["json"].to_pylist(), strict=True):
+                segments[name] = msgspec.json.decode(text, type=SegmentFacts)
+        return segments
+
+    @cached_property
+    def pruned(self) -> dict[str, dict[str, list[str]]]:
+        """The tenants of pruned rows by kind and day (see `pruned`); the facts of their segments stay."""
+        pruned: dict[str, dict[str, list[str]]] = {}
+        for rows in self._rows(PRUNED):
+            for text in rows["json"].to_pylist():
+                found = msgspec.json.decode(text, type=dict[str, dict[str, list[str]]])
+                for kind, days in found.items():
+                    known = pruned.setdefault(kind, {})
+                    for day, whose in days.items():
+                        known[day] = sorted({*known.get(day, ()), *whose})
+        return pruned
+
+    def files(self, kind: str, dates: Iterable[str] | None = None) -> list[File]:
+        """Return the files of a kind, of all days or of ``dates`` (as 2026-03-01); none without rows."""
+        wanted = None if dates is None else set(dates)
+        days = self.kinds.get(kind, {})
+        return [file for day, files in days.items() if wanted is None or day in wanted for file in files]
+
+    def paths(self, kind: str, dates: Iterable[str] | None = None) -> list[str]:
+        """Return where the files of a kind are."""
+        return [str(self.folder.path / file.path) for file in self.files(kind, dates)]
+
+    def of(self, name: str) -> list[File]:
+        """Return the files of our own, ``SEGMENTS`` or ``PRUNED``."""
+        return [file for file in self._files() if file.partition[0] == name]
+
+    def _files(self) -> tuple[File, ...]:
+        if self.version is None:
+            return ()
+        if self.version.partition != BY_KIND:
+            raise NoRecords(f"{self.folder.path}: this table is not one of records: it is not divided by {BY_KIND[0]}")
+        return self.version.files
+
+    def _rows(self, name: str) -> Iterator[Any]:
+        for file in self.of(name):
+            assert self.version is not None  # noqa: S101 - it has files
+            yield self.version.rows(file, ("seg", "json"))
 
 
-def files_of(root: Path, kind: str, dates: Iterable[str] | None = None) -> list[str]:
-    """Return the files of a kind, of all days or of ``dates`` (as 2026-03-01); [] without rows. NoRecords, OSError."""
-    return _files(manifest_of(root).kinds.get(kind, {}), records_folder(root), dates)
-
-
-def _files(days: Mapping[str, list[str]], folder: Path, dates: Iterable[str] | None) -> list[str]:
-    wanted = None if dates is None else set(dates)
-    return [
-        str((folder / name).absolute())
-        for day, names in sorted(days.items())
-        if wanted is None or day in wanted
-        for name in names
-    ]
-
-
-def dataset(spark: SparkSession, root: Path, kind: str, dates: Iterable[str] | None = None) -> DataFrame:
-    """Return the rows of a kind by the present manifest, of all days or of ``dates``; an empty frame without rows.
-
-    ``dates`` are texts like ``2026-03-01``. NoRecords, OSError.
-    """
-    schema = schema_of(kind)
-    files = files_of(root, kind, dates)
-    if not files:
+def dataset(spark: SparkSession, records: Records, kind: str, dates: Iterable[str] | None = None) -> DataFrame:
+    """Return the rows of a kind, of all days or of ``dates`` (as 2026-03-01); an empty frame without rows."""
+    schema, files = schema_of(kind), records.files(kind, dates)
+    if records.version is None:
         return spark.createDataFrame([], schema)
-    base = str(records_folder(root).absolute() / f"kind={kind}")
-    return spark.read.schema(schema).option("basePath", base).parquet(*files)
+    return records.version.frame(spark, files, schema)
 
 
-def arrow_dataset(root: Path, kind: str, dates: Iterable[str] | None = None) -> Any:
-    """Return the same as an Arrow data set, which is read as far as a query needs it. NoRecords, OSError."""
-    import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
+def arrow_dataset(records: Records, kind: str, dates: Iterable[str] | None = None) -> Any:
+    """Return the same as an Arrow data set, which is read as far as a query needs it."""
+    import pyarrow as pa  # noqa: PLC0415  # not where only the columns are asked for
     from pyarrow import dataset as arrow  # noqa: PLC0415
 
     by_day = arrow.partitioning(pa.schema([("date", pa.date32())]), flavor="hive")
     schema = arrow_schema_of(kind).append(pa.field("date", pa.date32()))
-    return arrow.dataset(files_of(root, kind, dates), schema, format="parquet", partitioning=by_day)
+    return arrow.dataset(records.paths(kind, dates), schema, format="parquet", partitioning=by_day)

@@ -63,6 +63,10 @@ class BadTable(Exception):
     """A table is damaged or unsupported, or rows do not fit it."""
 
 
+class NoVersion(BadTable):
+    """A table has no version of this number or moment."""
+
+
 class File(NamedTuple):
     """A file of a version: its path in the folder, and the texts of its partition (None for null)."""
 
@@ -189,38 +193,39 @@ class Folder:
 
     def version(self, at: int | datetime | None = None) -> Version | None:
         """Return a version: the last one, or that of a number or a moment. None without a table; BadTable, OSError."""
+        if old := [name for name in _OLD if (self.path / name).exists()]:
+            root = self.path.parent if self.path.name == "records" else self.path.parent.parent
+            raise BadTable(
+                f"{self.path / old[0]}: an earlier program made this table: run `trouter pipeline migrate {root}`"
+            )
+        return self._version(at)
+
+    def _version(self, at: int | datetime | None = None) -> Version | None:
         try:
             table = DeltaTable(str(self.path), version=at if isinstance(at, int) else None)
             if isinstance(at, datetime):
                 table.load_as_version(at)
         except TableNotFoundError:
-            if old := [name for name in _OLD if (self.path / name).exists()]:
-                root = self.path.parent if self.path.name == "records" else self.path.parent.parent
-                raise BadTable(
-                    f"{self.path / old[0]}: an earlier program made this table: run `trouter pipeline migrate {root}`"
-                ) from None
             return None
         except DeltaError as error:
-            raise BadTable(self._why(error, at)) from None
+            why = str(error).partition("\n")[0]
+            if "not the same as the specified" in why or "Invalid table version" in why:
+                last = self._version()
+                there = "none" if last is None else last.number
+                raise NoVersion(f"{self.path}: there is no version {at}; the last is {there}") from None
+            if "found gap" in why:
+                why = "a version is missing in the log: bring back its file, or begin a new table"
+            raise BadTable(f"{self.path / LOG}: {why}") from None
         found = Version(self.path, table)
         self._require_readable(table)
         if isinstance(at, datetime) and self._written(found.number) > at:
-            raise BadTable(f"{self.path}: there was no version yet at {at.isoformat()}")
+            raise NoVersion(f"{self.path}: there was no version yet at {at.isoformat()}")
         return found
 
     def _written(self, number: int) -> datetime:
         """Return when a version was written."""
         stamps = [facts["timestamp"] for facts in _commits(self.path / LOG / f"{number:020}.json")]
         return datetime.fromtimestamp(stamps[0] / 1000, UTC) if stamps else datetime.min.replace(tzinfo=UTC)
-
-    def _why(self, error: DeltaError, at: object) -> str:
-        why = str(error).partition("\n")[0]
-        if "not the same as the specified" in why or "Invalid table version" in why:
-            last = self.version()
-            return f"{self.path}: there is no version {at}; the last is {last.number if last is not None else 'none'}"
-        if "found gap" in why:
-            return f"{self.path / LOG}: a version is missing in the log: bring back its file, or begin a new table"
-        return f"{self.path / LOG}: {why}"
 
     def _require_readable(self, table: DeltaTable) -> None:
         protocol = table.protocol()
@@ -242,7 +247,7 @@ class Folder:
         properties: Mapping[str, str] | None = None,
     ) -> Version:
         """Return the last version; create the table with these columns if there is none. BadTable, OSError."""
-        found = self.version()
+        found = self._version()
         if found is not None:
             return found
         make_folder(self.path)
@@ -255,11 +260,23 @@ class Folder:
                 description=description or None,
                 configuration={**PROPERTIES, **(properties or {})},
             )
-        found = self.version()
+        found = self._version()
         if found is None:
             raise BadTable(f"{self.path}: the new table is gone again")
         self._sync_log(found.number)
         return found
+
+    def widen(self, version: Version, columns: Mapping[str, Any]) -> Version:
+        """Add the columns that a table lacks; return its last version. BadTable if some have other types, OSError."""
+        if other := [name for name, kind in version.columns.items() if columns.get(name, kind) != kind]:
+            kinds = version.columns[other[0]], columns[other[0]]
+            raise BadTable(f"{self.path}: the column {other[0]} is {kinds[0]}, not {kinds[1]}")
+        lacking = {name: kind for name, kind in columns.items() if name not in version.columns}
+        if not lacking:
+            return version
+        with self._faults():
+            version._table.alter.add_columns(list(Schema.from_json(schema_of(lacking)).fields))
+        return self._last()
 
     @contextmanager
     def staged(self) -> Iterator[Path]:
@@ -372,7 +389,7 @@ class Folder:
             raise TableBusy(f"{self.path} was changed meanwhile, by version {made.number - 1}: begin again")
 
     def _last(self) -> Version:
-        found = self.version()
+        found = self._version()
         if found is None:
             raise BadTable(f"{self.path}: the table is gone")
         return found
@@ -511,17 +528,27 @@ def write(frame: Any, folder: Path, partition: Sequence[str]) -> None:
 
 def write_part(rows: pa.Table, folder: Path, values: Mapping[str, str | None]) -> Path:
     """Write rows of one partition below ``folder``, without its columns; return the file. OSError."""
-    path = folder.joinpath(*(f"{name}={NULL if value is None else quote(value)}" for name, value in values.items()))
+    path = folder / folder_of(values)
     make_folder(path)
     path /= f"part-{uuid.uuid4().hex}.zstd.parquet"
     pq.write_table(rows, path, compression="zstd")
     return path
 
 
+def folder_of(values: Mapping[str, str | None]) -> Path:
+    """Return the folders of a partition."""
+    return Path(*(f"{name}={NULL if value is None else quote(value, safe='')}" for name, value in values.items()))
+
+
+def value_of(text: str) -> str | None:
+    """Return the value that the name of a folder has."""
+    return None if text == NULL else unquote(text)
+
+
 def _named(path: Path) -> dict[str, str | None]:
     """Return the partition that the folders of a path name."""
     pairs = [part.partition("=") for part in path.parent.parts]
-    return {name: None if value == NULL else unquote(value) for name, _, value in pairs}
+    return {name: value_of(value) for name, _, value in pairs}
 
 
 def _is_in_its_folder(partition: Sequence[str], file: File) -> bool:

@@ -1,15 +1,14 @@
-"""Numbers of routers' streams that are missing from the data sets, and the reasons that routers reported."""
+"""Numbers of routers' streams that are missing from the table, and the reasons that routers reported."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from trouter_pipeline.datasets import Manifest, SegmentFacts, files_of
+from trouter_pipeline.datasets import Records, SegmentFacts
 
 #: One start of one router.
 Boot = tuple[str, int]
@@ -40,16 +39,16 @@ class Report(NamedTuple):
     reason: str
 
 
-def gaps_under(root: Path, manifest: Manifest) -> list[Gap]:
-    """Return all gaps of the data sets; OSError."""
-    return gaps_of(manifest.segments.values(), reports_under(root))
+def gaps_in(records: Records) -> list[Gap]:
+    """Return all gaps of the records; BadTable, OSError."""
+    return gaps_of(records.segments.values(), reports_in(records))
 
 
-def reports_under(root: Path) -> dict[Boot, list[Report]]:
-    """Return the reports of missing numbers by router and start; OSError."""
+def reports_in(records: Records) -> dict[Boot, list[Report]]:
+    """Return the reports of missing numbers by router and start; BadTable, OSError."""
     reports: dict[Boot, list[Report]] = {}
-    for file in files_of(root, "records.dropped"):
-        rows = pq.ParquetFile(file).read(columns=["router", "boot", "of_boot", "from_n", "to_n", "reason"])
+    for path in records.paths("records.dropped"):
+        rows = pq.ParquetFile(path).read(columns=["router", "boot", "of_boot", "from_n", "to_n", "reason"])
         for row in rows.to_pylist():
             boot = row["boot"] if row["of_boot"] is None else row["of_boot"]
             reports.setdefault((row["router"], boot), []).append(Report(row["from_n"], row["to_n"], row["reason"]))

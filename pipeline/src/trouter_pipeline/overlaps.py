@@ -1,4 +1,4 @@
-"""Records of a segment that the data sets have under the same numbers: equal ones are known, others are errors."""
+"""Records of a segment that the table has under the same numbers: equal ones are known, others are errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Conflict(Exception):
 def new_rows(rows: Rows, files: Mapping[str, Iterable[Path]]) -> tuple[dict[str, pa.Table], Counter[str]]:
     """Return the new rows by kind, and the number of known ones by their segment; Conflict, OSError.
 
-    ``files`` are the data sets' files by kind.
+    ``files`` are those of the table by kind.
     """
     facts = rows.facts
     wanted = (

@@ -1,19 +1,16 @@
-"""Pruning: deletes rows of old days from the data sets and tables, of all tenants or of some.
+"""Pruning: deletes rows of old days from the records and tables, of all tenants or of some.
 
-Files are rewritten without those rows, and the rename of the manifest makes that visible: a reader sees all of them or
-none, also after a crash. Rows that later days need stay, for every tenant: connections and links that had not ended,
-the last counts of each such link, and the kinds of records in ``pruned.KEPT``. The facts of segments stay too, so that
-nothing looks like a gap. Days of tables made from deleted rows are frozen, and rows are deleted only after existing
-tables were made from them.
+Files are rewritten without those rows, and one version of the table makes that visible: a reader sees all of them or
+none, also after a crash, and former versions still have them until they are vacuumed. Rows that later days need stay,
+for every tenant: connections and links that had not ended, the last counts of each such link, and the kinds of records
+in ``pruned.KEPT``. The facts of segments stay too, so that nothing looks like a gap. Days of tables made from deleted
+rows are frozen, and rows are deleted only after existing tables were made from them.
 """
 
 from __future__ import annotations
 
-import shutil
-import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -26,11 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trouter.records import KINDS
-from trouter.records.disk import sync
-from trouter_pipeline.compact import KEEP_S, clear
-from trouter_pipeline.datasets import MANIFEST, PRUNED_VERSION, UNKNOWN, columns_of, manifest_of, records_folder
-from trouter_pipeline.delta import File, write_part
-from trouter_pipeline.files import locked, make_folder, replace
+from trouter_pipeline.datasets import BY_KIND, PRUNED, UNKNOWN, Records, columns_of
+from trouter_pipeline.delta import File, Version, write_part
 from trouter_pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_by
 from trouter_pipeline.tables import BY_DAY, Commit, Table
 
@@ -100,14 +94,14 @@ def prune(
 ) -> Summary:
     """Return what would be deleted; delete it if ``really``.
 
-    The former files stay for an hour, for readers that use them, unless ``at_once``. Refused, NoRecords, BadTable,
-    TableBusy, OSError.
+    The former files stay until they are vacuumed, for readers of former versions, unless ``at_once``. Refused,
+    NoRecords, BadTable, TableBusy, OSError.
     """
     _check(scope)
-    if not (records_folder(root) / MANIFEST).is_file():
+    there = Records(root)
+    if there.version is None:
         raise Refused(f"{root}: there are no records; is this the folder of a pipeline?")
-    with ExitStack() as held:
-        held.enter_context(locked(records_folder(root) / "LOCK"))
+    with there.folder.locked():
         records = _Records(root, scope, progress)
         tables = [_Rows(root, name, scope) for name in scope.tables]
         summary = Summary([records.going(kind) for kind in scope.kinds] + [table.going for table in tables])
@@ -118,7 +112,9 @@ def prune(
                 table.commit()
                 if at_once:
                     table.table.place.vacuum(0, really=True)
-            records.commit(0 if at_once else KEEP_S)
+            records.commit()
+            if at_once:
+                there.folder.vacuum(0, really=True)
             summary.done = True
     return summary
 
@@ -145,39 +141,41 @@ def _check(scope: Scope) -> None:
 
 
 class _Records:
-    """The data sets under a root, whose lock is held."""
+    """The records under a root, whose lock is held."""
 
     def __init__(self, root: Path, scope: Scope, progress: Callable[[str], None]) -> None:
         self._root = root
         self._scope = scope
         self._progress = progress
-        self._folder = records_folder(root)
-        self._manifest = manifest_of(root)
+        self._records = Records(root)
         self._going: dict[str, Going] = {}
 
     def going(self, kind: str) -> Going:
         """Count what is to be deleted of a kind."""
         days: dict[str, int] = {}
         kept = octets = 0
-        for day, names in self._days(kind):
+        for day, files in self._days(kind):
             self._progress(f"{kind}, {day}")
             gone = 0
-            for name in names:
-                keep = self._keep(kind, self._folder / name)
+            for file in files:
+                keep = self._keep(kind, self._path(file))
                 lost = len(keep) - (pc.sum(keep).as_py() or 0)
                 if lost:
                     gone += lost
-                    octets += (self._folder / name).stat().st_size
+                    octets += file.octets
                 kept += len(keep) - lost
             if gone:
                 days[day] = gone
         going = self._going[kind] = Going(kind, days, kept, octets)
         return going
 
-    def _days(self, kind: str) -> list[tuple[str, list[str]]]:
+    def _days(self, kind: str) -> list[tuple[str, list[File]]]:
         """Return the days before the limit, and the files of each."""
         before = self._scope.before.isoformat()
-        return [(day, names) for day, names in sorted(self._manifest.kinds.get(kind, {}).items()) if day < before]
+        return [(day, files) for day, files in self._records.kinds.get(kind, {}).items() if day < before]
+
+    def _path(self, file: File) -> Path:
+        return self._records.folder.path / file.path
 
     def _keep(self, kind: str, path: Path) -> pa.Array:
         """Return for each row of a file whether it stays."""
@@ -211,7 +209,7 @@ class _Records:
         """Starts of routers that are over: a later one exists, and the last record is before the limit."""
         newest: dict[str, int] = {}
         until: dict[tuple[str, int], int] = {}
-        for facts in self._manifest.segments.values():
+        for facts in self._records.segments.values():
             boot = facts.router, facts.boot
             newest[facts.router] = max(newest.get(facts.router, 0), facts.boot)
             until[boot] = max(until.get(boot, 0), facts.t_max)
@@ -241,16 +239,16 @@ class _Records:
         return _name(_latest(pa.concat_tables(parts)), (*_LINK, "n")) if parts else pa.array([], pa.string())
 
     def _read(self, kind: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-        for _, names in self._days(kind):
-            for name in names:
-                yield pq.ParquetFile(self._folder / name).read(columns=list(columns))
+        for _, files in self._days(kind):
+            for file in files:
+                yield pq.ParquetFile(self._path(file)).read(columns=list(columns))
 
     def objections(self, parts: Sequence[Going], with_it: Collection[str]) -> list[str]:
         """Return notes for the operator; Refused if existing tables do not include the rows yet."""
         notes = []
         gone = {part.what: {*part.days} for part in parts}
         for name, kinds in MADE_OF.items():
-            frozen = {day.isoformat() for day in frozen_by(self._manifest, name)}
+            frozen = {day.isoformat() for day in frozen_by(self._records, name)}
             days = {day for kind in kinds for day in gone.get(kind, ())} - frozen
             if not days:
                 continue
@@ -271,50 +269,49 @@ class _Records:
         closed = str(commit.parameters.get("closed_before") or "")
         return sum(
             facts.count > 0 and any(day in days for day in facts.dates) and commit.inputs.get(name) != facts.crc
-            for name, facts in self._manifest.segments.items()
+            for name, facts in self._records.segments.items()
             if not closed or any(day >= closed for day in facts.dates)
         )
 
-    def commit(self, keep_s: int) -> None:
-        """Write the files anew without the rows, and replace the manifest, which makes that visible."""
-        run = _run()
-        staged = self._folder / ".staging" / run
+    def commit(self) -> None:
+        """Write files anew without the rows, and commit them; TableBusy if others replaced the same files meanwhile."""
+        version, folder = self._records.version, self._records.folder
+        parts = [going for going in self._going.values() if going.days]
+        if version is None or not parts:
+            return
         whose = list(self._scope.tenants) or [EVERYBODY]
-        try:
-            for going in self._going.values():
+        pruned = {kind: dict(days) for kind, days in self._records.pruned.items()}
+        gone = self._records.of(PRUNED)
+        with folder.staged() as staged:
+            for going in parts:
+                days = pruned.setdefault(going.what, {})
                 for day in going.days:
                     self._progress(f"{going.what}, {day}: writing")
-                    self._rewrite(going.what, day, staged, run)
-                    pruned = self._manifest.pruned.setdefault(going.what, {})
-                    pruned[day] = sorted({*pruned.get(day, ()), *whose})
-                    self._manifest.version = PRUNED_VERSION
-            replace(self._folder / MANIFEST, msgspec.json.encode(self._manifest))
-        finally:
-            shutil.rmtree(staged, ignore_errors=True)
-        clear(self._folder, self._manifest, keep_s)
+                    gone += self._rewrite(going.what, day, staged)
+                    days[day] = sorted({*days.get(day, ()), *whose})
+            told = pa.table({"json": [msgspec.json.encode(pruned).decode()]})
+            write_part(told, staged, {"record": PRUNED, "date": None})
 
-    def _rewrite(self, kind: str, day: str, staged: Path, run: str) -> None:
-        """Write the remaining rows of a day into new files, and name those in the manifest."""
-        days = self._manifest.kinds[kind]
-        names = []
-        for index, name in enumerate(days[day]):
-            path = self._folder / name
-            keep = self._keep(kind, path)
+            def clash(later: Version) -> str:
+                return "" if {*later.files}.issuperset(gone) else "files that are to be replaced are gone; begin again"
+
+            rows = {going.what: going.rows for going in parts}
+            facts = {"job": "prune", "before": str(self._scope.before), "tenants": whose, "rows": rows}
+            placed = folder.place(staged, BY_KIND)
+            folder.commit(version, placed, gone, facts, shown=f"trouter prune before {self._scope.before}", clash=clash)
+
+    def _rewrite(self, kind: str, day: str, staged: Path) -> list[File]:
+        """Write the remaining rows of a day into new files; return the files that they replace."""
+        replaced = []
+        for file in self._records.files(kind, {day}):
+            keep = self._keep(kind, self._path(file))
             if pc.all(keep, min_count=0).as_py():
-                names.append(name)
                 continue
-            path.touch()  # the time from which it is unused
-            rows = pq.ParquetFile(path).read().filter(keep)
+            replaced.append(file)
+            rows = pq.ParquetFile(self._path(file)).read().filter(keep)
             if rows.num_rows:
-                place = path.with_name(f"{run}-{index}.parquet")
-                _write(rows, staged, place)
-                names.append(str(place.relative_to(self._folder)))
-        if names:
-            days[day] = names
-            return
-        del days[day]
-        if not days:
-            del self._manifest.kinds[kind]
+                write_part(rows, staged, {"record": kind, "date": day})
+        return replaced
 
 
 def _latest(rows: pa.Table) -> pa.Table:
@@ -384,23 +381,6 @@ class _Rows:
 
 def _day(file: File) -> str:
     return file.partition[0] or ""
-
-
-# --- both
-
-
-def _run() -> str:
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
-
-
-def _write(rows: pa.Table, staged: Path, place: Path) -> None:
-    """Write a file, whole and durable; OSError."""
-    make_folder(staged)
-    part = staged / f"{uuid.uuid4().hex}.parquet"
-    pq.write_table(rows, part, compression="zstd")
-    sync(part)
-    part.rename(place)
-    sync(place.parent)
 
 
 def _span(days: Collection[str]) -> str:

@@ -1,7 +1,7 @@
 """The kinds of records that may be pruned, and the days of tables that are frozen by it, without Arrow and Spark.
 
 A day of a table is frozen once records for it were pruned, because computing it again would lose counts.
-``Manifest.pruned`` has the tenants of deleted rows by kind and day, or ``EVERYBODY``.
+``Records.pruned`` has the tenants of deleted rows by kind and day, or ``EVERYBODY``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from trouter_pipeline.datasets import Manifest, manifest_of
+from trouter_pipeline.datasets import Records
 from trouter_pipeline.tables import Table
 
 #: All tenants, and rows without a tenant.
@@ -43,13 +43,13 @@ TOGETHER: Final = (("connection.opened", "connection.closed"), ("link.attached",
 
 
 def frozen_days(root: Path, table: str) -> frozenset[date]:
-    """Return the frozen days of a table; NoRecords, OSError."""
-    return frozen_by(manifest_of(root), table)
+    """Return the frozen days of a table; NoRecords, BadTable, OSError."""
+    return frozen_by(Records(root), table)
 
 
-def frozen_by(manifest: Manifest, table: str) -> frozenset[date]:
-    """Return the frozen days of a table by a manifest."""
-    days = (day for kind in MADE_OF.get(table, ()) for day in manifest.pruned.get(kind, {}))
+def frozen_by(records: Records, table: str) -> frozenset[date]:
+    """Return the frozen days of a table by a version of the records."""
+    days = (day for kind in MADE_OF.get(table, ()) for day in records.pruned.get(kind, {}))
     return frozenset(map(date.fromisoformat, days))
 
 

@@ -22,6 +22,8 @@ ACTIONS: Final[tuple[str, ...]] = (
     "run",
     "publish",
     "prune",
+    "vacuum",
+    "migrate",
     "doctor",
 )
 

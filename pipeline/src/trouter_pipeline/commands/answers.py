@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,26 @@ def day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-03-01") from None
+
+
+def moment(text: str) -> datetime:
+    """Return a moment of the command line, in UTC unless it names a zone; argparse.ArgumentTypeError."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no moment such as 2026-03-01T12:00") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def add_version(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the version of tables that an action reads."""
+    parser.add_argument(
+        "--as-of",
+        type=moment,
+        metavar="MOMENT",
+        help="read the tables as they were at this moment, such as 2026-03-01T12:00 (UTC), as far as they are not "
+        "vacuumed",
+    )
 
 
 def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:

@@ -25,8 +25,8 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = actions.add_parser(
         "compact",
         help="prove segments of records, and make tables of them",
-        description="Prove the segments in the folders of routers' recordLog sections, and make one set of Parquet "
-        "files of each kind of record under ROOT/records. The command skips segments that it has read before, so it "
+        description="Prove the segments in the folders of routers' recordLog sections, and add them to the Delta "
+        "table ROOT/records. The command skips segments that it has read before, so it "
         "may run at any time; it leaves a segment that is still being written for the next time. If a segment is not "
         "as the router wrote it, the command prints file and offset and leaves it out, and the exit status is 1. One "
         "ROOT takes one recordLog of each router. The command uses Spark only with --master, and then every machine "
@@ -68,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, runner: Runner, cores: int, progress: Progress) -> int:
     from trouter_pipeline.compact import compact  # noqa: PLC0415
     from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415
+    from trouter_pipeline.delta import BadTable  # noqa: PLC0415
     from trouter_pipeline.files import TableBusy  # noqa: PLC0415
 
     try:
@@ -77,7 +78,7 @@ def _run(arguments: argparse.Namespace, runner: Runner, cores: int, progress: Pr
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
-    except (NoRecords, TableBusy) as error:
+    except (NoRecords, BadTable, TableBusy) as error:
         print(error, file=sys.stderr)
         return 1
     finally:

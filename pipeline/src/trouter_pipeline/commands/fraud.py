@@ -115,7 +115,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
 
 
 def _events(spark: Any, arguments: argparse.Namespace) -> tuple[Any, dict[str, int]]:
-    """Return the payments, and the inputs that they come from, for the manifest."""
+    """Return the payments, and the inputs that they come from, for the commit."""
     from trouter_pipeline.jobs import fraud  # noqa: PLC0415
 
     inputs: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""`trouter pipeline prune`: delete rows of old days from data sets and tables, of all tenants or of some."""
+"""`trouter pipeline prune`: delete rows of old days from records and tables, of all tenants or of some."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "prune",
         help="delete rows of old days, of all tenants or of some",
         description="Print which rows of days before DATE would be deleted, and with --yes delete them: the command "
-        "writes new files without them, and replaces all of a table at once. Without --kind and --table it deletes "
+        "writes new files without them, and replaces all of a table at once; "
+        "`trouter pipeline vacuum` deletes the former ones. Without --kind and --table it deletes "
         "records of every kind that may be pruned. Tables that are not named keep their rows of these days, and no job "
         "computes them again. The command deletes records only when every existing table includes them. It keeps rows "
         "that later days need, such as the beginnings of connections that have not ended.",
@@ -39,8 +40,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--at-once",
         action="store_true",
-        help="delete replaced files at once, though a job may be reading them; else an hour later, when "
-        "this or another job that writes there runs again",
+        help="delete replaced files at once, though a job may be reading them; else `trouter pipeline vacuum` does",
     )
     parser.add_argument("--json", action="store_true", help="print the deleted rows as JSON")
     parser.add_argument("--quiet", action="store_true", help="no lines of progress")

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trouter_pipeline.commands.answers import add_version
+
 if TYPE_CHECKING:
     from trouter_pipeline.connecting import Peer
     from trouter_pipeline.decisions import Made
@@ -53,6 +55,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("--address", help="the routers' address for decisions (default: trouter.decisions)")
     for name, help_ in _CONNECTING.items():
         parser.add_argument(f"--{name.replace('_', '-')}", metavar="NAME" if name == "user" else "FILE", help=help_)
+    add_version(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the decisions and send nothing")
     parser.set_defaults(run=run)
 
@@ -104,10 +107,12 @@ def _made(arguments: argparse.Namespace, now: datetime) -> list[Made]:
         if arguments.on:
             answers = {rule: answer for each in arguments.on for rule, answer in each.items()}
             # An alert is in the table under the day on which it began, which may be long before it ended.
-            alerts = read(arguments.root, "audit_alerts", Period(first=now.date() - timedelta(days=31)))
+            recent = Period(first=now.date() - timedelta(days=31))
+            alerts = read(arguments.root, "audit_alerts", recent, arguments.as_of)
             made += decisions.from_alerts(alerts.to_pylist(), answers, now)
         if arguments.quota:
-            meter = read(arguments.root, "meter", Period(first=decisions.first_date(arguments.quota, now)))
+            due = Period(first=decisions.first_date(arguments.quota, now))
+            meter = read(arguments.root, "meter", due, arguments.as_of)
             made += decisions.from_quotas(decisions.messages_of(meter), arguments.quota, now)
     except NoTable as error:
         raise ValueError(f"{arguments.root}: {error}") from None

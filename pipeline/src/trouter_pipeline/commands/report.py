@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trouter_pipeline.commands.answers import day
+from trouter_pipeline.commands.answers import add_version, day
 
 if TYPE_CHECKING:
     from trouter.config import Configuration
@@ -30,6 +30,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--config", "-c", type=Path, metavar="FILE", help="a router's configuration: shows the limits of its vhosts"
     )
+    add_version(parser)
     parser.set_defaults(run=run)
 
 
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         except (ConfigurationError, OSError) as error:
             print(error, file=sys.stderr)
             return 1
-    report = build(arguments.root, Period(arguments.since, arguments.until), limits, datetime.now(UTC))
+    report = build(arguments.root, Period(arguments.since, arguments.until), limits, datetime.now(UTC), arguments.as_of)
     temporary = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
     try:
         temporary.write_text(report.page, encoding="utf-8")

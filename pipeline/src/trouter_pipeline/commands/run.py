@@ -9,7 +9,7 @@ from typing import Final
 
 from trouter_pipeline.commands.spark import add_spark, held
 
-#: Actions that make tables of the data sets, each after those whose tables it reads.
+#: Actions that make tables of the records, each after those whose tables it reads.
 STEPS: Final = ("meter", "rollup", "top", "audit", "latency", "topology")
 
 

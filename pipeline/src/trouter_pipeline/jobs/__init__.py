@@ -1,1 +1,1 @@
-"""The jobs, one module each: parameters, functions of frames, and ``run`` from data sets to tables."""
+"""The jobs, one module each: parameters, functions of frames, and ``run`` from records to tables."""

@@ -1,6 +1,6 @@
 """The audit: brute force, spraying, slow guessing, a success after many failures, bursts of denials; unused rules.
 
-``attacks.py`` finds alerts in logins (``sasl.outcome``) and denials (``policy.decision``): in the data sets, from which
+``attacks.py`` finds alerts in logins (``sasl.outcome``) and denials (``policy.decision``): in the records, from which
 `run` computes the tables anew, or in a stream, whose alerts `follow` adds as they come. Both give the same alerts for
 the same records.
 """
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.window import Window as Over
 
+from trouter_pipeline import following
 from trouter_pipeline.attacks import STATES, Alert, Judge, Limits, Rules, Subject, judge_of
-from trouter_pipeline.datasets import NO_RECORDS, dataset, manifest_of, records_folder, schema_of
+from trouter_pipeline.datasets import NO_RECORDS, Records, dataset, records_folder, schema_of
 from trouter_pipeline.detector import Row
 from trouter_pipeline.files import make_folder
-from trouter_pipeline.following import records
 from trouter_pipeline.pruned import frozen_by
 from trouter_pipeline.stateful import detect
 from trouter_pipeline.streams import Pace, add_to, without_streams
@@ -149,7 +149,7 @@ def sightings(of: DataFrame) -> DataFrame:
 
 
 def of_data_sets(logins: DataFrame, decisions: DataFrame) -> DataFrame:
-    """Return rows of data sets as input of `sightings`."""
+    """Return rows of the records as input of `sightings`."""
     both = []
     for k, frame in (("sasl.outcome", logins), ("policy.decision", decisions)):
         read = [F.col(name) if name in frame.columns else F.lit(None).cast(kind).alias(name) for name, kind in _FIELDS]
@@ -225,37 +225,39 @@ def rules_used(decisions: DataFrame, loaded: DataFrame, until: date) -> DataFram
 
 
 def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Callable[[str], None]) -> Summary:
-    """Bring the tables up to date with the data sets; NoRecords, BadTable, TableBusy, OSError.
+    """Bring the tables up to date with the records; NoRecords, BadTable, TableBusy, OSError.
 
     All days are read, because an attack may last for many. Alerts that a stream added for later records stay.
     """
-    manifest = manifest_of(root)
-    inputs = {name: facts.crc for name, facts in sorted(manifest.segments.items())}
+    records = Records(root)
+    inputs = {name: facts.crc for name, facts in sorted(records.segments.items())}
     table, rules = Table(root, ALERTS), Table(root, RULES)
     recorded = {"limits": asdict(parameters.limits)}
     if not inputs:
         return Summary({}, nothing=NO_RECORDS)
     if all(_is_made_of(each, inputs, recorded) for each in (table, rules)):
         return Summary({}, nothing="the tables are made of these records already", segments=len(inputs))
-    days = sorted(set[date]().union(*[facts.days() for facts in manifest.segments.values()]))
-    as_of = max(facts.t_max for facts in manifest.segments.values())
+    days = sorted(set[date]().union(*[facts.days() for facts in records.segments.values()]))
+    as_of = max(facts.t_max for facts in records.segments.values())
     every_day = [days[0] + timedelta(each) for each in range((days[-1] - days[0]).days + 1)] if days else []
     progress(f"looking for attacks in {len(inputs)} segments")
-    seen = sightings(of_data_sets(*(dataset(spark, root, kind) for kind in KINDS)))
+    seen = sightings(of_data_sets(*(dataset(spark, records, kind) for kind in KINDS)))
     found = alerts(seen, parameters.limits, as_of)
     if table.last_commit() is not None:
         later = table.read(spark).where(F.col("first_at") > F.timestamp_micros(F.lit(as_of)))
         found = found.unionByName(later.select(*found.columns))
     settings: dict[str, Any] = {"inputs": inputs, "job": "audit", "version": VERSION, "parameters": recorded}
-    frozen = frozen_by(manifest, ALERTS)
+    frozen = frozen_by(records, ALERTS)
     if frozen and table.last_commit() is not None:
         found = found.join(table.read(spark, frozen).transform(_attacks), _goes_on(), "left_anti")
     table.commit(found, {*every_day, *table.dates()}, **settings, frozen=frozen)
     progress("counting what rules decided")
     used = rules_used(
-        dataset(spark, root, "policy.decision"), dataset(spark, root, "policy.loaded"), days[-1] if days else date.min
+        dataset(spark, records, "policy.decision"),
+        dataset(spark, records, "policy.loaded"),
+        days[-1] if days else date.min,
     )
-    rules.commit(used, {*every_day, *rules.dates()}, **settings, frozen=frozen_by(manifest, RULES))
+    rules.commit(used, {*every_day, *rules.dates()}, **settings, frozen=frozen_by(records, RULES))
     unused = rules.read(spark).where("allowed + denied = 0").select("vhost", "rule").distinct()
     used_once = rules.read(spark).where("allowed + denied > 0").select("vhost", "rule").distinct()
     return Summary(
@@ -284,13 +286,13 @@ def _is_made_of(table: Table, inputs: Mapping[str, int], parameters: Mapping[str
 
 
 def compacted(spark: SparkSession, root: Path) -> DataFrame:
-    """Return input of `sightings` from files that compaction adds to the data sets under ``root``.
+    """Return input of `sightings` from files that compaction adds to the records under ``root``.
 
     Merged files come again, late, and are dropped like other late rows.
     """
     frames = []
     for kind in KINDS:
-        folder = records_folder(root) / f"kind={kind}"
+        folder = records_folder(root) / f"record={kind}"
         make_folder(folder)
         frames.append(spark.readStream.schema(schema_of(kind)).parquet(str(folder.absolute())))
     return of_data_sets(*frames)
@@ -298,7 +300,7 @@ def compacted(spark: SparkSession, root: Path) -> DataFrame:
 
 def followed(spark: SparkSession, folders: list[Path]) -> DataFrame:
     """Return input of `sightings` from the segments that routers complete in these folders."""
-    return of_lines(records(spark, folders, list(KINDS)))
+    return of_lines(following.records(spark, folders, list(KINDS)))
 
 
 def follow(

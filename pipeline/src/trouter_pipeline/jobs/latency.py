@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.window import Window as Over
 
 from trouter.records.sketch import BITS
-from trouter_pipeline.datasets import dataset
+from trouter_pipeline.datasets import Records, dataset
 from trouter_pipeline.jobs.segments import material_of
 from trouter_pipeline.tables import Table
 
@@ -115,17 +115,17 @@ def run(
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
-    """Bring the table up to date with the data set, for days with other records.
+    """Bring the table up to date with the records, for days with other records.
 
     OtherBuckets, NoRecords, BadTable, TableBusy, OSError.
     """
     given = parameters or Parameters()
-    table = Table(root, TABLE)
-    material = material_of(root, table, VERSION, {}, again=given.again)
+    records, table = Records(root), Table(root, TABLE)
+    material = material_of(records, table, VERSION, {}, again=given.again)
     if material.nothing is not None:
         return Summary(nothing=material.nothing)
     progress(f"adding up sketches of {len(material.fresh_days)} days")
-    sketches = dataset(spark, root, "latency.sketch", {day.isoformat() for day in material.fresh_days})
+    sketches = dataset(spark, records, "latency.sketch", {day.isoformat() for day in material.fresh_days})
     strange = (
         sketches.where((F.col("bits") != BITS) | (F.col("unit") != "us")).select("seg", "n", "bits", "unit").head()
     )

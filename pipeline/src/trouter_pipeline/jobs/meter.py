@@ -22,8 +22,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trouter_pipeline.datasets import NO_RECORDS, SegmentFacts, manifest_of
-from trouter_pipeline.gaps import Boot, Gap, gaps_of, reports_under
+from trouter_pipeline.datasets import NO_RECORDS, Records, SegmentFacts
+from trouter_pipeline.gaps import Boot, Gap, gaps_of, reports_in
 from trouter_pipeline.metering.counters import COUNTED, total
 from trouter_pipeline.metering.engines import Engine, InProcess
 from trouter_pipeline.metering.presence import connections
@@ -119,14 +119,14 @@ def run(
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
-    """Bring the three tables up to date with the data sets; NoRecords, BadTable, TableBusy, OSError."""
+    """Bring the three tables up to date with the records; NoRecords, BadTable, TableBusy, OSError."""
     given = parameters or Parameters()
-    manifest = manifest_of(root)
-    segments = {name: facts for name, facts in manifest.segments.items() if facts.count}
+    records = Records(root)
+    segments = {name: facts for name, facts in records.segments.items() if facts.count}
     if not segments:
         return Summary(nothing=NO_RECORDS)
     metered, connected = (
-        _Work(Table(root, name), segments, given, frozen_by(manifest, name)) for name in (METER, CONNECTIONS)
+        _Work(Table(root, name), segments, given, frozen_by(records, name)) for name in (METER, CONNECTIONS)
     )
     missed = _Work(Table(root, GAPS), segments, Parameters(again=given.again))
     fresh = {*metered.fresh, *connected.fresh, *missed.fresh}
@@ -134,10 +134,10 @@ def run(
     days: set[date] = set()
     with engine.sized(sum(facts.count for facts in segments.values())):
         if metered.fresh:
-            days |= _meter(engine, root, metered, progress)
+            days |= _meter(engine, records, metered, progress)
         if connected.fresh:
-            days |= _connections(engine, root, connected, progress)
-    gaps = gaps_of(segments.values(), reports_under(root))
+            days |= _connections(engine, records, connected, progress)
+    gaps = gaps_of(segments.values(), reports_in(records))
     if missed.fresh:
         progress(f"naming {len(gaps)} gaps")
         missed.commit(_gap_rows(gaps), {*map(_day_of, gaps), *missed.table.dates()})
@@ -147,7 +147,7 @@ def run(
     return Summary(segments=len(fresh), days=sorted(days), gaps=len(gaps), too_late=too_late, nothing=nothing)
 
 
-def _meter(engine: Engine, root: Path, work: _Work, progress: Callable[[str], None]) -> set[date]:
+def _meter(engine: Engine, records: Records, work: _Work, progress: Callable[[str], None]) -> set[date]:
     """Compute and return the days of ``meter`` that may have changed."""
     days = work.open_days(_metered_days(work, _incomplete_days(work.table)))
     dates = _days_by_boot(work.counted)
@@ -155,18 +155,18 @@ def _meter(engine: Engine, root: Path, work: _Work, progress: Callable[[str], No
     wanted = {day.isoformat() for day in days.union(*[dates[boot] for boot in missing])}
     progress(f"metering {len(days)} days, {len(missing)} starts of routers with something missing")
     for name, kind in INTERVALS.items():
-        engine.records(name, root, kind, wanted)
+        engine.records(name, records, kind, wanted)
     work.commit(meter(engine, missing, days), days)
     return days
 
 
-def _connections(engine: Engine, root: Path, work: _Work, progress: Callable[[str], None]) -> set[date]:
+def _connections(engine: Engine, records: Records, work: _Work, progress: Callable[[str], None]) -> set[date]:
     """Compute and return the days of ``meter_conn`` that may have changed."""
     days = work.open_days(_connected_days(work))
     ends = {boot: max(facts.t_max for facts in own) for boot, own in _by_boot(work.segments.values()).items()}
     progress(f"counting connections of {len(days)} days")
     for name, kind in SPANS.items():
-        engine.records(name, root, kind)
+        engine.records(name, records, kind)
     work.commit(connections(engine, ends, days), days)
     return days
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from pathlib import Path
 
-from trouter_pipeline.datasets import NO_RECORDS, manifest_of
+from trouter_pipeline.datasets import NO_RECORDS, Records
 from trouter_pipeline.pruned import frozen_by, pruned_days
 from trouter_pipeline.streams import without_streams
 from trouter_pipeline.tables import Table
@@ -37,14 +36,13 @@ class Material:
 
 
 def material_of(
-    root: Path, table: Table, version: int, parameters: Mapping[str, object], *, again: bool = False
+    records: Records, table: Table, version: int, parameters: Mapping[str, object], *, again: bool = False
 ) -> Material:
     """Return the input of a table. Another version of the job or other parameters make all segments new.
 
     NoRecords, BadTable, OSError.
     """
-    manifest = manifest_of(root)
-    segments, frozen = manifest.segments, frozen_by(manifest, table.name) | pruned_days(table)
+    segments, frozen = records.segments, frozen_by(records, table.name) | pruned_days(table)
     inputs = {name: facts.crc for name, facts in sorted(segments.items())}
     before = table.last_commit()
     same = before is not None and before.is_by(version, parameters) and not again

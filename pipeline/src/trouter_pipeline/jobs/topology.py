@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.window import Window as Over
 
-from trouter_pipeline.datasets import dataset
+from trouter_pipeline.datasets import Records, dataset
 from trouter_pipeline.jobs.segments import material_of
 from trouter_pipeline.tables import Table
 
@@ -158,17 +158,18 @@ def run(
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
-    """Bring both tables up to date with the data set, for all days; NoRecords, BadTable, TableBusy, OSError."""
+    """Bring both tables up to date with the records, for all days; NoRecords, BadTable, TableBusy, OSError."""
     given = parameters or Parameters()
     recorded = {name: value for name, value in asdict(given).items() if name != "again"}
     past, news = Table(root, HISTORY), Table(root, CHANGES)
-    work = {table: material_of(root, table, VERSION, recorded, again=given.again) for table in (past, news)}
+    records = Records(root)
+    work = {table: material_of(records, table, VERSION, recorded, again=given.again) for table in (past, news)}
     if all(material.nothing is not None for material in work.values()):
         return Summary(nothing=work[past].nothing)
     progress(f"following neighbours through {len(work[past].inputs)} segments")
-    records = dataset(spark, root, "topology.change")
-    boots = starts(records, dataset(spark, root, "config.reloaded"))
-    for table, frame in ((past, history(records, boots, given)), (news, changes(records))):
+    told = dataset(spark, records, "topology.change")
+    boots = starts(told, dataset(spark, records, "config.reloaded"))
+    for table, frame in ((past, history(told, boots, given)), (news, changes(told))):
         material = work[table]
         table.commit(frame, material.days, inputs=material.inputs, job="topology", version=VERSION, parameters=recorded)
     return Summary(segments=len(work[past].fresh | work[news].fresh))

@@ -10,12 +10,11 @@ import tempfile
 import weakref
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from trouter_pipeline.datasets import arrow_dataset, dataset
+from trouter_pipeline.datasets import Records, arrow_dataset, dataset
 from trouter_pipeline.delta import BadTable
 from trouter_pipeline.session import dealt_out
 
@@ -37,7 +36,7 @@ class Engine(Protocol):
     #: SQL for whether a list has an element between two numbers, for `str.format` with ``list``, ``low`` and ``high``.
     has_between: str
 
-    def records(self, name: str, root: Path, kind: str, dates: Iterable[str] | None = None) -> None:
+    def records(self, name: str, records: Records, kind: str, dates: Iterable[str] | None = None) -> None:
         """Name the records of a kind, of all days or of ``dates``; NoRecords, OSError."""
 
     def rows(self, name: str, table: pa.Table) -> None:
@@ -58,8 +57,8 @@ class OnSpark:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def records(self, name: str, root: Path, kind: str, dates: Iterable[str] | None = None) -> None:
-        dataset(self._spark, root, kind, dates).createOrReplaceTempView(name)
+    def records(self, name: str, records: Records, kind: str, dates: Iterable[str] | None = None) -> None:
+        dataset(self._spark, records, kind, dates).createOrReplaceTempView(name)
 
     def rows(self, name: str, table: pa.Table) -> None:
         self._spark.createDataFrame(table).createOrReplaceTempView(name)
@@ -92,8 +91,8 @@ class InProcess:
         for macro in _MACROS:
             self._connection.execute(f"CREATE MACRO {macro}")
 
-    def records(self, name: str, root: Path, kind: str, dates: Iterable[str] | None = None) -> None:
-        self._connection.register(name, arrow_dataset(root, kind, dates))
+    def records(self, name: str, records: Records, kind: str, dates: Iterable[str] | None = None) -> None:
+        self._connection.register(name, arrow_dataset(records, kind, dates))
 
     def rows(self, name: str, table: pa.Table) -> None:
         self._connection.register(name, table)

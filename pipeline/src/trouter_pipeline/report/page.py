@@ -41,13 +41,16 @@ class Report(NamedTuple):
     attention: list[str]
 
 
-def build(root: Path, period: Period, limits: Mapping[str, int], now: datetime) -> Report:
-    """Return the report of the tables under ``root``; ``limits`` has the connections that each tenant may have."""
-    sections = made(Question(Tables(root, period), limits))
+def build(root: Path, period: Period, limits: Mapping[str, int], now: datetime, at: datetime | None = None) -> Report:
+    """Return the report of the tables under ``root``; ``limits`` has the connections that each tenant may have.
+
+    ``at``: the tables are read as they were at this moment; None for their last versions.
+    """
+    sections = made(Question(Tables(root, period, at), limits))
+    read = "" if at is None else f" The tables are those of {at:%Y-%m-%d %H:%M} UTC."
+    when = f"{_span(period)}. Made {now:%Y-%m-%d %H:%M} UTC.{read} All times are UTC."
     return Report(
-        document(
-            "What the routers carried", f"{_span(period)}. Made {now:%Y-%m-%d %H:%M} UTC. All times are UTC.", sections
-        ),
+        document("What the routers carried", when, sections),
         [each.title for each in sections if each.lacking and not each.broken],
         [each.lacking for each in sections if each.broken],
         [text for each in sections for text in each.attention],

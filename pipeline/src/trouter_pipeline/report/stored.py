@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from trouter_pipeline.delta import BadTable, File, Version
+from trouter_pipeline.delta import BadTable, File, NoVersion, Version
 from trouter_pipeline.tables import Table
 
 _TIME: Final = pa.timestamp("us", "UTC")
@@ -86,6 +86,8 @@ def read(root: Path, name: str, period: Period, at: int | datetime | None = None
             raise NoTable(f"there is no table {name}")
         columns = COLUMNS[name]
         parts = [_read_file(version, file, columns) for file in version.files if period.has(file.partition[0] or "")]
+    except NoVersion as error:
+        raise NoTable(str(error)) from None
     except OSError as error:
         raise BadTable(f"{error.filename}: {error.strerror}") from None
     return pa.concat_tables([pa.schema(list(columns.items())).empty_table(), *parts])
