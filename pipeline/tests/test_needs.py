@@ -86,7 +86,7 @@ def test_a_python_of_the_workers_that_is_not_there_or_has_nothing_is_named(
     monkeypatch.chdir(tmp_path)
     what = [need.what for need in needs._workers_python()]
     assert what[0] == f"the packages {', '.join(GOOD)} are not installed for {bare}"
-    assert what[1].startswith(f"trouter cannot be imported for {bare}")
+    assert what[1].startswith(f"trouter_pipeline cannot be imported for {bare}")
 
 
 def test_a_python_within_an_archive_is_checked_on_the_cluster_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,13 @@ def test_the_wheel_of_the_pipeline_contains_its_package_types_page_and_compiled_
         assert {"trouter_pipeline/compiled.sha256", *compiled} <= names
 
 
+def test_the_sdist_of_the_pipeline_contains_the_sources_of_its_wheel_and_no_binary(pipeline: Built) -> None:
+    with tarfile.open(pipeline.sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"setup.py", "LICENSE", "README.md", "src/trouter_pipeline/decoding.pxd"} <= names
+    assert not {name for name in names if name.endswith((".so", ".c")) or name.startswith(("tests/", "bench/"))}
+
+
 def test_the_router_is_installed_without_one_package_of_the_pipeline(built: Built, tmp_path: Path) -> None:
     wanted = required_by("trouter")
     assert {"trio", "h11"} <= wanted

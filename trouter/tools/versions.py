@@ -12,7 +12,13 @@ import trouter
 from trouter import _twin
 
 #: Name in the report -> the distribution.
-_DISTRIBUTIONS: Final = {"trio": "trio", "proton": "python-qpid-proton", "spark": "pyspark", "pyarrow": "pyarrow"}
+_DISTRIBUTIONS: Final = {
+    "trio": "trio",
+    "proton": "python-qpid-proton",
+    "pipeline": "trouter-pipeline",
+    "spark": "pyspark",
+    "pyarrow": "pyarrow",
+}
 _SASL_LIBRARY: Final = "libsasl2.so.2"
 
 

@@ -262,7 +262,7 @@ def judged_worker(output: str, where: str) -> Iterator[Need]:
         )
     yield from judged(found, where)
     if ours:
-        yield Need(f"trouter cannot be imported{where} ({ours})", CURE + where)
+        yield Need(f"{OURS} cannot be imported{where} ({ours})", CURE + where)
 
 
 def missing_at_workers(spark: SparkSession) -> list[Need]:
