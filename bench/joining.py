@@ -33,7 +33,7 @@ import trio
 
 from trouter.client import Message, connect
 from trouter.load.plan import Load
-from trouter.tools.node import Node, open_node
+from trouter.tools.node import NodeClient, open_node
 from trouter.tools.options import ConnectionOptions
 
 from .measure import pair
@@ -86,7 +86,7 @@ def members(count: int) -> Iterator[list[Member]]:
 
 
 @asynccontextmanager
-async def nodes(found: list[Member]) -> AsyncIterator[list[Node]]:
+async def nodes(found: list[Member]) -> AsyncIterator[list[NodeClient]]:
     """Connect to the management of each router."""
     async with AsyncExitStack() as stack:
         yield [
@@ -95,7 +95,7 @@ async def nodes(found: list[Member]) -> AsyncIterator[list[Node]]:
         ]
 
 
-async def dial(node: Node, port: int) -> None:
+async def dial(node: NodeClient, port: int) -> None:
     """Make a router dial another."""
     wanted = {"host": "127.0.0.1", "port": str(port), "role": "inter-router", "saslMechanisms": "ANONYMOUS"}
     await node.call("CREATE", type="org.apache.qpid.dispatch.connector", name=f"to-{port}", body=wanted)
@@ -122,13 +122,13 @@ async def first_message_ms(count: int) -> float:
         return (arrived_s - connected_s) * 1e3
 
 
-async def known(node: Node) -> set[str]:
+async def known(node: NodeClient) -> set[str]:
     """Return the routers that a router lists."""
     table = await node.query("org.apache.qpid.dispatch.router.node", ["id"])
     return {str(row[0]) for row in table.rows}
 
 
-async def until_known(node: Node, wanted: set[str]) -> None:
+async def until_known(node: NodeClient, wanted: set[str]) -> None:
     while await known(node) != wanted:  # noqa: ASYNC110 - another process knows, and does not tell
         await trio.sleep(LOOK_S)
 

@@ -33,7 +33,7 @@ CORPUS: Final = {
 if str(HERE.parent) not in sys.path:
     sys.path.insert(0, str(HERE.parent))
 
-from trouter.testing.fuzz.command import Target, parser_of, run, target_of  # noqa: E402
+from trouter.testing.fuzz.command import FuzzTarget, parser_of, run, target_of  # noqa: E402
 
 
 def targets() -> list[str]:
@@ -59,7 +59,7 @@ def inputs_of(archive: str) -> tuple[bytes, ...]:
         return tuple(file.read() for file in opened if file is not None)
 
 
-def load(target: str) -> Target:
+def load(target: str) -> FuzzTarget:
     """Return the target of this name."""
     archive, head = CORPUS.get(target, ("", b""))
     borrowed = [head + data for data in inputs_of(archive)] if archive else []

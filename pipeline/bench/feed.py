@@ -15,7 +15,7 @@ from trouter.engine.link import OutgoingLink
 from trouter.engine.session import Session
 from trouter.load.messages import make_messages
 from trouter.load.plan import Load
-from trouter.load.pump import Sender, Wire
+from trouter.load.pump import LoadSender, Wire
 from trouter.load.report import report_of
 from trouter.load.roles import SinkFleet
 
@@ -49,7 +49,7 @@ class FeedFleet(SinkFleet):
         assert isinstance(link, OutgoingLink)
         link.attach(event.attach.source, event.attach.target, initial_delivery_count=link.delivery_count)
         messages = make_messages(self.load.size)
-        wire.sender = Sender(self.tally, messages.each, _WINDOW, False, messages.filler, messages.repeats)
+        wire.sender = LoadSender(self.tally, messages.each, _WINDOW, False, messages.filler, messages.repeats)
         self._ready.append((wire, link))
         if len(self._ready) == self._waiting_for:
             self.tally.left = self.load.count

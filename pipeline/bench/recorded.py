@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
-from trouter.records.segments import Header, Trailer, line_of, segment_name
+from trouter.records.segments import SegmentHeader, Trailer, line_of, segment_name
 
 BEGIN_US: Final = 1_772_323_200_000_000
 MINUTE_US: Final = 60_000_000
@@ -80,7 +80,7 @@ class Records:
     def write_one(self, folder: Path, first: int) -> None:
         """Write ``each`` records, beginning with ``first``, as a segment."""
         runs = [list(accumulate(self.moved(residue, step) for step in range(self.steps))) for residue in range(100)]
-        header = Header(v=1, router=ROUTER, boot=BEGIN_US // 1_000_000, first=first, utc=BEGIN_US, mono=0)
+        header = SegmentHeader(v=1, router=ROUTER, boot=BEGIN_US // 1_000_000, first=first, utc=BEGIN_US, mono=0)
         lines = [line_of(header)]
         for n in range(first, first + self.each):
             step, link = divmod(n, self.links)

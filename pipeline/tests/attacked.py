@@ -11,14 +11,16 @@ import random
 from collections.abc import Iterator
 
 from pipeline.tests.generate import DAY, HOUR, MINUTE, SECOND, START
-from trouter.records import PolicyDecision, Record, SaslOutcome
+from trouter.records import PolicyDecision, Record, SaslOutcomeRecord
 
 Case = tuple[str, str | None, str | None]
 
 
-def login(t: int, user: str | None, host: str, *, ok: bool = False, reason: str = "bad-credentials") -> SaslOutcome:
+def login(
+    t: int, user: str | None, host: str, *, ok: bool = False, reason: str = "bad-credentials"
+) -> SaslOutcomeRecord:
     """Return the record of a login that succeeded or failed."""
-    return SaslOutcome(
+    return SaslOutcomeRecord(
         t=t,
         conn=1,
         user=user,

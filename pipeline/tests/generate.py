@@ -16,9 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from trouter.records import ConnectionClosed, ConnectionOpened, DeliveryInterval, LinkAttached, LinkDetached, Record
+from trouter.records import (
+    ConnectionClosedRecord,
+    ConnectionOpenedRecord,
+    DeliveryInterval,
+    LinkAttachedRecord,
+    LinkDetachedRecord,
+    Record,
+)
 from trouter.records.reader import SegmentReader
-from trouter.records.segments import Header, Trailer, line_of, numbered, opened, segment_name, segments_in
+from trouter.records.segments import SegmentHeader, Trailer, line_of, numbered, opened, segment_name, segments_in
 from trouter.records.stream import Taken
 from trouter.records.writer import Bounds, Now, SegmentWriter
 
@@ -163,14 +170,14 @@ def traffic(
         opens = chance.randrange(begin, end - step)
         closes = min(end, opens + chance.randrange(step, max(step + 1, end - begin)))
         peer: dict[str, Any] = {"conn": conn, "vhost": vhost, "tenant": vhost, "user": user, "host": "192.0.2.1"}
-        records.append(ConnectionOpened(t=opens, listener="amqp", role="normal", dir="in", mech="PLAIN", **peer))
+        records.append(ConnectionOpenedRecord(t=opens, listener="amqp", role="normal", dir="in", mech="PLAIN", **peer))
         for number in range(chance.randrange(1, 3)):
             link = conn * 10 + number
             truth = TrueLink(vhost, user, f"queue/{chance.randrange(3)}", chance.choice(("in", "out")))
             ledger.links[link] = truth
             records += _life(chance, Counting(truth, conn=conn, link=link), peer, link, opens, closes, step)
         records.append(
-            ConnectionClosed(
+            ConnectionClosedRecord(
                 t=closes, opened_at=opens, duration_us=closes - opens, by="peer", bytes_in=1, bytes_out=1, **peer
             )
         )
@@ -183,14 +190,14 @@ def _life(
 ) -> Iterator[Record]:
     """Yield the records of a link from attach to detach; an idle step has no record."""
     about: dict[str, Any] = {"link": link, "addr": counting.truth.addr, "dir": counting.truth.dir}
-    yield LinkAttached(t=opens, kind="endpoint", dynamic=False, snd_mode=2, rcv_mode=0, credit=0, **about, **peer)
+    yield LinkAttachedRecord(t=opens, kind="endpoint", dynamic=False, snd_mode=2, rcv_mode=0, credit=0, **about, **peer)
     since = opens
     while since + step < closes:
         since += step
         if chance.random() < 0.7:
             yield counting.interval(since - step, since, **_moved(chance))
     yield counting.interval(since, closes, final=True, **_moved(chance))
-    yield LinkDetached(t=closes, attached_at=opens, closed=True, reason="peer", **about, **peer)
+    yield LinkDetachedRecord(t=closes, attached_at=opens, closed=True, reason="peer", **about, **peer)
 
 
 def _moved(chance: random.Random) -> dict[str, Any]:
@@ -204,14 +211,14 @@ def segments(folder: Path) -> list[Path]:
     return [place.path for place in segments_in(folder) if place.rest in {"", ".gz"}]
 
 
-def lines_of(path: Path) -> tuple[Header, list[tuple[int, Record]]]:
+def lines_of(path: Path) -> tuple[SegmentHeader, list[tuple[int, Record]]]:
     """Return the header of a segment, and its records with their numbers."""
     with opened(path) as file:
         reader = SegmentReader(path, file)
         return reader.header, [(line.n, line.record) for line in reader.lines() if line.record is not None]
 
 
-def write_segment(folder: Path, header: Header, records: Iterable[tuple[int, Record]]) -> Path:
+def write_segment(folder: Path, header: SegmentHeader, records: Iterable[tuple[int, Record]]) -> Path:
     """Write a segment of records with chosen numbers and a valid trailer; return its path."""
     lines = []
     for n, record in records:
@@ -242,7 +249,7 @@ def overlap(before: Path, after: Path, folder: Path) -> Path:
     header, first = lines_of(before)
     _, second = lines_of(after)
     mixed = [*first[len(first) // 2 :], *second[: len(second) // 2]]
-    changed = Header(
+    changed = SegmentHeader(
         v=header.v, router=header.router, boot=header.boot, first=mixed[0][0], utc=header.utc, mono=header.mono
     )
     return write_segment(folder, changed, mixed)

@@ -12,7 +12,7 @@ from pipeline.tests.attacked import attacks, denial, login, noisy_day
 from pipeline.tests.generate import DAY, MINUTE, SECOND, START
 from pipeline.tests.oracles.audit import GUESSES, Found
 from pipeline.tests.oracles.audit import alerts as expected_alerts
-from trouter.records import PolicyDecision, Record, SaslOutcome
+from trouter.records import PolicyDecision, Record, SaslOutcomeRecord
 from trouter_pipeline.attacks import Alert, Limits, Rules, Subject, judge_of
 from trouter_pipeline.detector import judged_in_order, step
 from trouter_pipeline.jobs.audit import Attacks
@@ -32,7 +32,7 @@ def rows_of(records: Iterable[Numbered]) -> Iterator[tuple[Key, tuple[Any, ...]]
     """Yield Spark's rows for records before they are judged: the subject, and the fields."""
     for router, boot, n, record in records:
         where = (record.t, router, boot, n)
-        if isinstance(record, SaslOutcome) and (record.ok or record.reason in GUESSES):
+        if isinstance(record, SaslOutcomeRecord) and (record.ok or record.reason in GUESSES):
             yield ("host", record.host, None, None), (*where, record.ok, record.user or "", 1)
             if not record.ok and record.user is not None:
                 yield ("user", None, record.user, None), (*where, False, record.host, 1)

@@ -38,7 +38,7 @@ from trouter.cli import main
 from trouter.records import KINDS, ClockStep, LinkStalled, Record
 from trouter.records.check import check_folder
 from trouter.records.marks import Mark, is_marked, mark_path, read_mark
-from trouter.records.segments import Header
+from trouter.records.segments import SegmentHeader
 from trouter.records.stream import Taken
 from trouter.records.writer import Bounds, Now, SegmentWriter
 from trouter_pipeline import compact as compaction
@@ -274,8 +274,8 @@ def test_a_segment_of_another_version_is_reported_and_left_out(tmp_path: Path) -
     assert error.startswith(f"{made[1]}: byte 0: the records are of version 2")
 
 
-def header_of(first: int = 0) -> Header:
-    return Header(v=1, router="QDR.A", boot=START // 1_000_000, first=first, utc=START, mono=0)
+def header_of(first: int = 0) -> SegmentHeader:
+    return SegmentHeader(v=1, router="QDR.A", boot=START // 1_000_000, first=first, utc=START, mono=0)
 
 
 def raw_segment(folder: Path, *lines: bytes) -> Path:

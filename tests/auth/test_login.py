@@ -13,7 +13,7 @@ import trio
 from tests.routers import DEADLINE_S
 from trouter.client import AuthenticationFailed, ConnectionClosed
 from trouter.hooks import Authenticated, hookimpl
-from trouter.records import Record, SaslOutcome
+from trouter.records import Record, SaslOutcomeRecord
 from trouter.testing import open_router
 
 CONFIGURATION = (
@@ -57,10 +57,10 @@ class Outcomes:
     """A sink for the outcomes of logins."""
 
     def __init__(self) -> None:
-        self.told: list[SaslOutcome] = []
+        self.told: list[SaslOutcomeRecord] = []
 
     def put(self, record: Record) -> None:
-        if isinstance(record, SaslOutcome):
+        if isinstance(record, SaslOutcomeRecord):
             self.told.append(record)
 
 

@@ -14,7 +14,7 @@ from trouter.connections.peer import Peer
 from trouter.connections.sessions import Sessions
 from trouter.connections.stream import LINGER_S, Stream
 from trouter.engine.connection import Connection
-from trouter.records import ConnectionClosed
+from trouter.records import ConnectionClosedRecord
 from trouter.testing.player import HANG_UP, Closed, PlayedRouter, kinds, play
 from trouter.wire.performatives import (
     Attach,
@@ -31,7 +31,7 @@ FORCED = Error("amqp:connection:forced", "an operator closed it")
 
 
 def how_it_ended(router: PlayedRouter) -> tuple[str, str | None]:
-    (record,) = [record for record in router.records if isinstance(record, ConnectionClosed)]
+    (record,) = [record for record in router.records if isinstance(record, ConnectionClosedRecord)]
     return record.by, record.condition
 
 

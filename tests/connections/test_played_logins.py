@@ -8,7 +8,7 @@ from trio.testing import MockClock
 
 from tests.connections.plays import BEGIN, LOGIN, OPEN, OPENING, RESPONSE, Scripted, condition_of, only, sasl
 from trouter.hooks import Authenticated, Challenge, Refused
-from trouter.records import ConnectionClosed, ConnectionOpened, SaslOutcome
+from trouter.records import ConnectionClosedRecord, ConnectionOpenedRecord, SaslOutcomeRecord
 from trouter.testing.player import HANG_UP, RESET, Closed, PlayedRouter, kinds, play
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
 from trouter.wire.performatives import (
@@ -35,8 +35,8 @@ listener {
 """
 
 
-def outcomes(router: PlayedRouter) -> list[SaslOutcome]:
-    return [record for record in router.records if isinstance(record, SaslOutcome)]
+def outcomes(router: PlayedRouter) -> list[SaslOutcomeRecord]:
+    return [record for record in router.records if isinstance(record, SaslOutcomeRecord)]
 
 
 async def test_a_login_goes_from_mechanisms_over_a_challenge_to_the_open(mock_clock: MockClock) -> None:
@@ -60,7 +60,7 @@ async def test_a_login_goes_from_mechanisms_over_a_challenge_to_the_open(mock_cl
             f"connection/192.0.2.7:{peer.sock.getpeername()[1]}",
         )
         assert [(each.ok, each.user, each.reason) for each in outcomes(router)] == [(True, "alice", "ok")]
-        (record,) = [each for each in router.records if isinstance(each, ConnectionOpened)]
+        (record,) = [each for each in router.records if isinstance(each, ConnectionOpenedRecord)]
         assert (record.user, record.mech, record.listener, record.dir) == ("alice", "X-MINE", "in", "in")
 
 
@@ -94,7 +94,7 @@ async def test_a_refused_login_ends_the_connection_with_its_code_only(
         assert only(await peer.play(), Outcome).code == code
         assert kinds(await peer.play(HANG_UP)) == [Closed]
         assert [(each.ok, each.code, each.reason) for each in outcomes(router)] == [(False, code, reason)]
-        assert [each for each in router.records if isinstance(each, ConnectionOpened)] == []
+        assert [each for each in router.records if isinstance(each, ConnectionOpenedRecord)] == []
         assert "failed: amqp:unauthorized-access Authentication failed [mech=X-MINE]" in caplog.text
         assert len(router.process.services.guard.handshakes) == 0
 
@@ -177,7 +177,7 @@ async def test_a_user_that_the_plugin_does_not_confirm_any_more_is_closed(mock_c
         connection.check_standing()
         assert condition_of(await peer.play()) == "amqp:connection:forced"
         await peer.play(Close(), HANG_UP)
-        (record,) = [each for each in router.records if isinstance(each, ConnectionClosed)]
+        (record,) = [each for each in router.records if isinstance(each, ConnectionClosedRecord)]
         assert (record.by, record.condition, record.user) == ("local", "amqp:connection:forced", "alice")
 
 

@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from tests.connections.plays import OPENING, ROUTER, condition_of, sasl
 from tests.connections.tls_plays import SERVER, PlayedTls, client_context, listener, profile
 from tests.tls.pki import Authority, Pair
-from trouter.records import ConnectionClosed, ConnectionOpened, TlsOutcome
+from trouter.records import ConnectionClosedRecord, ConnectionOpenedRecord, TlsOutcome
 from trouter.testing.player import HANG_UP, RESET, Closed, HangUp, PlayedRouter, Reset, kinds, play
 from trouter.tls.secure import HANDSHAKE_S
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
@@ -58,7 +58,7 @@ def outcome(router: PlayedRouter) -> TlsOutcome:
 
 
 def how_it_ended(router: PlayedRouter) -> tuple[str, str | None]:
-    (record,) = [record for record in router.records if isinstance(record, ConnectionClosed)]
+    (record,) = [record for record in router.records if isinstance(record, ConnectionClosedRecord)]
     return record.by, record.reason
 
 
@@ -73,7 +73,7 @@ async def test_a_connection_opens_within_tls(mock_clock: MockClock, scene: Scene
         assert kinds(await client.play_first(*OPENING)) == [bytes, Open, Begin]
         shown = version.replace("_", ".")
         assert (outcome(router).ok, outcome(router).version) == (True, shown)
-        (opened,) = [record for record in router.records if isinstance(record, ConnectionOpened)]
+        (opened,) = [record for record in router.records if isinstance(record, ConnectionOpenedRecord)]
         assert opened.tls_version == shown
         (connection,) = router.process.services.connections.values()
         assert connection.row(0.0)["sslProto"] == shown

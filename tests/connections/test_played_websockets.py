@@ -17,7 +17,7 @@ from wsproto.frame_protocol import CloseReason
 from tests.connections.plays import LISTENER, OPENING, ROUTER, condition_of
 from trouter.http.alive import SILENT_S
 from trouter.http.bridge import Bridge
-from trouter.records import ConnectionClosed
+from trouter.records import ConnectionClosedRecord
 from trouter.testing.player import MemorySocket, Output, PlayedRouter, kinds, octets_of, play, taken_from
 from trouter.wire.performatives import Begin, Close, Error, Open, Performative
 
@@ -113,7 +113,7 @@ async def websocket(listener: str = LISTENER) -> AsyncIterator[PlayedWebSocket]:
 
 
 def how_it_ended(client: PlayedWebSocket) -> tuple[str, str | None]:
-    (record,) = [record for record in client.router.records if isinstance(record, ConnectionClosed)]
+    (record,) = [record for record in client.router.records if isinstance(record, ConnectionClosedRecord)]
     return record.by, record.condition
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fuzz import run
-from trouter.testing.fuzz import Pool, Target, hunt, hunt_mutations, mutate, text
+from trouter.testing.fuzz import FuzzTarget, Pool, hunt, hunt_mutations, mutate, text
 from trouter.testing.fuzz.command import replay
 from trouter.testing.fuzz.hunting import SlowInput, cuts, try_one
 from trouter.testing.fuzz.mutation import MAX_BYTES
@@ -94,14 +94,14 @@ def test_a_failure_is_found_and_the_input_handed_out() -> None:
 
 def test_the_same_seed_of_the_generator_finds_the_same_input(tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"abcdef")
-    target = Target("two", finds_two_high_octets, tmp_path)
+    target = FuzzTarget("two", finds_two_high_octets, tmp_path)
     first, again = (hunt_mutations(target, 1, executions=100_000) for _ in range(2))
     assert first.data == again.data != None  # noqa: E711 - all three
     assert first.tried == again.tried
 
 
 def test_a_crash_is_kept_among_the_seeds_and_replayed(tmp_path: Path) -> None:
-    target = Target("kept", finds_two_high_octets, tmp_path / "kept")
+    target = FuzzTarget("kept", finds_two_high_octets, tmp_path / "kept")
     assert replay(target) == []
     path = target.keep(b"\xff\xffand more")
     assert target.keep(b"\xff\xffand more") == path

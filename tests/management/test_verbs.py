@@ -13,7 +13,7 @@ from trouter.management.arguments import Flag, Number, Text
 from trouter.management.context import Node
 from trouter.management.operations import CHANGES, NODE_OPERATIONS
 from trouter.management.requests import Request
-from trouter.management.responses import Answer, answer
+from trouter.management.responses import OperationResult, answer
 from trouter.management.rights import level_for
 from trouter.management.status import Refusal
 from trouter.management.tenants import check_operation
@@ -36,7 +36,7 @@ def declared() -> Iterator[None]:
     """Declare an operation, and take it away again."""
 
     @verb("GET-COLOUR", "GET-COLOR", answer="the colour of the router", level=OPERATE, takes=(SHADE, OF_PART, BRIGHT))
-    async def _get_colour(_: Node, __: Request, shade: int | None, of_part: str, bright: bool) -> Answer:
+    async def _get_colour(_: Node, __: Request, shade: int | None, of_part: str, bright: bool) -> OperationResult:
         return answer([shade, of_part, bright])
 
     yield

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.records.written import at, opened, taken
-from trouter.records import SaslOutcome
+from trouter.records import SaslOutcomeRecord
 from trouter.records.check import check_file, check_folder
 from trouter.records.reader import SegmentReader
 from trouter.records.segments import segments_in
@@ -145,11 +145,11 @@ def test_a_segment_of_another_version_is_not_guessed_at(tmp_path: Path) -> None:
     assert "version 2" in error
 
 
-class Later(SaslOutcome, tag="sasl.later"):
+class Later(SaslOutcomeRecord, tag="sasl.later"):
     """Records that a later version may write."""
 
 
-class Wider(SaslOutcome, tag="sasl.outcome", kw_only=True):
+class Wider(SaslOutcomeRecord, tag="sasl.outcome", kw_only=True):
     more: list[int]
 
 
@@ -162,7 +162,7 @@ def test_kinds_and_fields_of_a_later_program_are_read(tmp_path: Path) -> None:
     (place,) = segments_in(tmp_path)
     with place.path.open("rb") as file:
         known, unknown = SegmentReader(place.path, file).lines()
-    assert isinstance(known.record, SaslOutcome)
+    assert isinstance(known.record, SaslOutcomeRecord)
     assert (unknown.kind, unknown.record) == ("sasl.later", None)
     assert check_folder(tmp_path).errors == []
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.records.written import SECOND, START, at, opened, taken
 from trouter.cli import main
-from trouter.records import SaslOutcome
+from trouter.records import SaslOutcomeRecord
 from trouter.records.segments import segments_in
 from trouter.records.stream import Taken
 from trouter.records.writer import Bounds
@@ -23,7 +23,7 @@ from trouter.records.writer import Bounds
 def folder(tmp_path: Path) -> Path:
     writer = opened(tmp_path)
     writer.write(taken(3), at(1))
-    outcome = SaslOutcome(
+    outcome = SaslOutcomeRecord(
         conn=7, mech="PLAIN", ok=False, code=1, reason="bad-credentials", delay_us=0, plugin="sasl_plain",
         user="mal lory", host="192.0.2.1", t=START + 100 * SECOND,
     )  # fmt: skip

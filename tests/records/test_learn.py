@@ -14,14 +14,14 @@ from trouter.cli import main
 from trouter.config import load
 from trouter.policy.compiled import Policy
 from trouter.policy.judge import Admission, Verdict
-from trouter.records import ConnectionOpened, LinkAttached, PolicyDecision, Record
+from trouter.records import ConnectionOpenedRecord, LinkAttachedRecord, PolicyDecision, Record
 from trouter.records.stream import Taken
 
 VHOST = "Example.com"
 
 
-def attached(user: str, address: str | None, direction: str, **more: bool) -> LinkAttached:
-    return LinkAttached(
+def attached(user: str, address: str | None, direction: str, **more: bool) -> LinkAttachedRecord:
+    return LinkAttachedRecord(
         t=1, conn=1, vhost="example.com", user=user, host=HOSTS[user], link=1, addr=address, dir=direction,
         kind="endpoint", dynamic=more.get("dynamic", False), snd_mode=2, rcv_mode=0, credit=250,
     )  # fmt: skip
@@ -36,7 +36,7 @@ def decided(user: str, address: str, direction: str, *, allow: bool) -> PolicyDe
 
 HOSTS = {"alice": "192.0.2.1", "bob": "192.0.2.1", "carol": "2001:db8::1", "dave": "192.0.2.9"}
 ALLOWED: list[Record] = [
-    ConnectionOpened(
+    ConnectionOpenedRecord(
         t=1, conn=1, vhost="example.com", user="dave", host=HOSTS["dave"], listener="l", role="normal", dir="in"
     ),
     attached("alice", "orders/eu", "in"),
@@ -50,7 +50,7 @@ ALLOWED: list[Record] = [
 ]
 DENIED = [decided("carol", "secrets", "out", allow=False)]
 OTHERS = [
-    LinkAttached(
+    LinkAttachedRecord(
         t=1, conn=1, vhost="another.com", user="eve", host="192.0.2.66", link=1, addr="x", dir="in", kind="endpoint",
         dynamic=False, snd_mode=2, rcv_mode=0, credit=250,
     )
@@ -82,12 +82,12 @@ def policy_of(folder: Path, tmp_path: Path) -> Policy:
 def test_everything_that_was_allowed_is_allowed_and_nothing_else(proposal: Path, tmp_path: Path) -> None:
     policy = policy_of(proposal, tmp_path)
     for record in ALLOWED:
-        assert isinstance(record, ConnectionOpened | LinkAttached | PolicyDecision)
+        assert isinstance(record, ConnectionOpenedRecord | LinkAttachedRecord | PolicyDecision)
         admission = admit(policy, "example.com", record.user or "", record.host or "", authenticated=True)
         assert isinstance(admission, Admission), admission
-        if isinstance(record, ConnectionOpened):
+        if isinstance(record, ConnectionOpenedRecord):
             continue
-        if isinstance(record, LinkAttached) and record.dynamic:
+        if isinstance(record, LinkAttachedRecord) and record.dynamic:
             assert admission.settings.allow_dynamic_source
         elif record.addr is None:
             assert admission.settings.allow_anonymous_sender

@@ -13,7 +13,7 @@ from trouter.client import Message, connect
 from trouter.config import load
 from trouter.core.watch import BLOCKED_AFTER_S, ROUND_S, STUCK_AFTER_S
 from trouter.hooks import Plugins
-from trouter.records import LinkAttached, LinkStalled, Record
+from trouter.records import LinkAttachedRecord, LinkStalled, Record
 from trouter.records.stream import RecordQueue
 from trouter.telemetry.clocks import now_us
 from trouter.wire.performatives import Error
@@ -56,7 +56,7 @@ async def test_a_stalled_link_is_reported_at_its_start_and_at_its_end(scene: Sce
     async with connect(scene.url, idle_timeout=0) as client, client.open_sender("dry") as sender:
         await turn(mock_clock, max(ROUND_S, BLOCKED_AFTER_S) + 1)
         records = scene.records()
-        (attached,) = [record for record in records if isinstance(record, LinkAttached)]
+        (attached,) = [record for record in records if isinstance(record, LinkAttachedRecord)]
         (begun,) = [record for record in records if isinstance(record, LinkStalled)]
         assert (begun.conn, begun.link, begun.addr) == (attached.conn, attached.link, "dry")
         assert (begun.state, begun.unsettled) == ("start", 0)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from trouter.records import KINDS, ManagementChange, PolicyLoaded, Record, RecordsDropped, SaslOutcome
+from trouter.records import KINDS, ManagementChange, PolicyLoaded, Record, RecordsDropped, SaslOutcomeRecord
 from trouter.records.segments import numbered
 from trouter.records.stream import RecordQueue
 from trouter.records.text import MAX_CHARACTERS, MAX_TEXTS, clean, tidy
@@ -30,8 +30,8 @@ HOSTILE = [
 ]
 
 
-def outcome(user: str) -> SaslOutcome:
-    return SaslOutcome(
+def outcome(user: str) -> SaslOutcomeRecord:
+    return SaslOutcomeRecord(
         conn=1, user=user, mech=user, ok=False, code=1, reason="bad-credentials", delay_us=0, plugin="sasl_plain"
     )
 

@@ -13,7 +13,7 @@ from tests.chaos.traffic import Way, run_blocking
 from tests.chaos.worlds import World
 from trouter.client import ClientError, Message
 from trouter.tools.failures import StatusError
-from trouter.tools.node import Node, open_node
+from trouter.tools.node import NodeClient, open_node
 from trouter.tools.options import ConnectionOptions
 from trouter.tools.words import PREFIX
 
@@ -121,7 +121,7 @@ async def _endless() -> AsyncIterator[bytes]:
 
 
 @asynccontextmanager
-async def node_at(world: World, name: str) -> AsyncIterator[Node]:
+async def node_at(world: World, name: str) -> AsyncIterator[NodeClient]:
     """Yield the management node of a router."""
     options = ConnectionOptions(host="127.0.0.1", port=world.sites[name].ports[0], timeout_s=60.0)
     async with open_node(options) as node:
@@ -165,7 +165,7 @@ async def delete_made(soak: Soak) -> None:
         await _delete(soak, node)
 
 
-async def _delete(soak: Soak, node: Node) -> None:
+async def _delete(soak: Soak, node: NodeClient) -> None:
     while soak.made:
         kind, name = soak.made[-1]
         with suppress(StatusError):  # a reload may have deleted entities that are not in the file

@@ -16,7 +16,7 @@ from trouter.client import ACCEPTED, Message, Properties, Source
 from trouter.engine.events import LinkAttached
 from trouter.engine.ports import Delivery
 from trouter.engine.sasl import SaslServer
-from trouter.tools.node import Node, open_node
+from trouter.tools.node import NodeClient, open_node
 from trouter.tools.options import ConnectionOptions
 
 REPLY_ADDRESS = "amqp:/_topo/0/R/temp.abcdefghijklmno"
@@ -118,7 +118,7 @@ async def serving_node(server: ManagementServer) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def asking(server: ManagementServer, **options: Any) -> AsyncIterator[Node]:
+async def asking(server: ManagementServer, **options: Any) -> AsyncIterator[NodeClient]:
     """Run the server, and connect a node to it."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(serving_node(server))

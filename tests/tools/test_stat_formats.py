@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from trouter.tools import formats
-from trouter.tools.table import Cell, Grid, Style, aligned, comma_separated
+from trouter.tools.table import Grid, Style, TableCell, aligned, comma_separated
 from trouter.wire.types import Symbol, UInt, ULong
 
 
@@ -109,8 +109,8 @@ GRID = Grid(
     "Fruit",
     ("name", "n", "note"),
     [
-        [Cell("apple"), Cell("1,000", Style.ALARM), Cell("")],
-        [Cell("fig"), Cell("2"), Cell('said "ripe", was')],
+        [TableCell("apple"), TableCell("1,000", Style.ALARM), TableCell("")],
+        [TableCell("fig"), TableCell("2"), TableCell('said "ripe", was')],
     ],
 )
 

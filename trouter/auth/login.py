@@ -30,7 +30,7 @@ from trouter.hooks import (
     Refused,
     SaslExchange,
 )
-from trouter.records import Alarm, SaslOutcome
+from trouter.records import Alarm, SaslOutcomeRecord
 from trouter.telemetry.recorder import Recorder
 
 log = logging.getLogger("trouter.SERVER")
@@ -335,7 +335,7 @@ class AcceptedLogin:
         facts = self.facts
         plugin = "" if exchange is None else type(exchange).__module__.rpartition(".")[2]
         self._recorder.emit(
-            SaslOutcome(
+            SaslOutcomeRecord(
                 conn=facts.connection_id,
                 user=user or None,
                 authz=authorization_id or None,

@@ -127,7 +127,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(self.usage_status, f"{self.prog}: {message}\n")
 
 
-class Version(argparse.Action):
+class PrintVersion(argparse.Action):
     """Print the version and which twin of the hot modules runs; only then are those modules imported."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
@@ -141,7 +141,7 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     absent = [f"`trouter {name}` is not here: {ELSEWHERE[name]}." for name in ELSEWHERE if name not in others]
     told = ["`trouter COMMAND --help` tells more about a command.", *absent]
     top = Parser(prog="trouter", description="An AMQP 1.0 message router.", epilog="\n".join(told))
-    top.add_argument("-v", "--version", action=Version, nargs=0, help="print version and compiled or interpreted")
+    top.add_argument("-v", "--version", action=PrintVersion, nargs=0, help="print version and compiled or interpreted")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     known = {only} & {*COMMANDS, *others} or {*COMMANDS, *others}
     for command in COMMANDS:

@@ -12,7 +12,7 @@ from trouter._text import escape_controls
 from trouter.tools.contexts import Contexts, saved_names, settings_of
 from trouter.tools.failures import UsageError, as_text
 from trouter.tools.options import ConnectionOptions, add_server_options
-from trouter.tools.table import Cell, Grid, aligned
+from trouter.tools.table import Grid, TableCell, aligned
 
 _EPILOG: Final = """examples:
   trouter contexts add prod -b amqps://router.example.com --ssl-trustfile ca.pem --sasl-username ann \\
@@ -89,8 +89,8 @@ def _add(arguments: argparse.Namespace, contexts: Contexts) -> None:
 def _list(_: argparse.Namespace, contexts: Contexts) -> None:
     rows = [
         [
-            Cell("*" if name == contexts.current else ""),
-            *(Cell(escape_controls(str(each))) for each in (name, *_shown(kept))),
+            TableCell("*" if name == contexts.current else ""),
+            *(TableCell(escape_controls(str(each))) for each in (name, *_shown(kept))),
         ]
         for name, kept in sorted(contexts.known.items())
     ]

@@ -11,7 +11,7 @@ from typing import Final
 from trouter.tools.diagnosis import Archive, diagnose
 from trouter.tools.failures import Timeout, as_text, run_tool
 from trouter.tools.formats import size
-from trouter.tools.node import Node, open_node
+from trouter.tools.node import NodeClient, open_node
 from trouter.tools.options import ConnectionOptions, add_router_options, positive
 from trouter.tools.versions import versions
 
@@ -80,7 +80,7 @@ async def _diagnose(arguments: argparse.Namespace, problems: list[str]) -> None:
     print(path)
 
 
-async def _ask_routers(node: Node, archive: Archive, arguments: argparse.Namespace, problems: list[str]) -> None:
+async def _ask_routers(node: NodeClient, archive: Archive, arguments: argparse.Namespace, problems: list[str]) -> None:
     """Add the state of one router, or of each in the network; a router without answer is only reported."""
     problems += await diagnose(node, archive, arguments.log)
     if not arguments.all_routers:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trouter.records.reader import Corrupt, SegmentReader
-from trouter.records.schema import ConnectionOpened, LinkAttached, ManagementChange, PolicyDecision, Record
+from trouter.records.schema import ConnectionOpenedRecord, LinkAttachedRecord, ManagementChange, PolicyDecision, Record
 from trouter.records.segments import EMPTY, OPEN, opened, segments_in
 
 EPILOG = (
@@ -72,7 +72,7 @@ class Learner:
 
     def learn(self, record: Record) -> None:
         """Add a record, if it is about allowed use of this vhost."""
-        if not isinstance(record, ConnectionOpened | LinkAttached | PolicyDecision | ManagementChange):
+        if not isinstance(record, ConnectionOpenedRecord | LinkAttachedRecord | PolicyDecision | ManagementChange):
             return
         if record.vhost is None or record.vhost.casefold() != self.vhost.casefold() or not record.user:
             return
@@ -85,14 +85,14 @@ class Learner:
             seen.hosts.add(record.host)
         if isinstance(record, ManagementChange):
             seen.changes |= record.status < 400
-        elif isinstance(record, LinkAttached) and record.dynamic:
+        elif isinstance(record, LinkAttachedRecord) and record.dynamic:
             seen.dynamic = True
-        elif isinstance(record, LinkAttached | PolicyDecision):
+        elif isinstance(record, LinkAttachedRecord | PolicyDecision):
             self._use(seen, record)
 
-    def _use(self, seen: Seen, record: LinkAttached | PolicyDecision) -> None:
+    def _use(self, seen: Seen, record: LinkAttachedRecord | PolicyDecision) -> None:
         if record.addr is None:
-            seen.anonymous |= isinstance(record, LinkAttached) and record.dir == "in"
+            seen.anonymous |= isinstance(record, LinkAttachedRecord) and record.dir == "in"
         elif self._fit(record.addr, "address"):
             addresses = seen.targets if record.dir == "in" or record.dir is None else seen.sources
             addresses.add(record.addr.replace("${user}", "$${user}"))

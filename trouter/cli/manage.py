@@ -15,7 +15,7 @@ from trouter.tools.values import as_json, from_json, json_or_text
 from trouter.tools.words import attributes_of, known_type, long_type, secrets_of
 
 if TYPE_CHECKING:
-    from trouter.tools.node import Node
+    from trouter.tools.node import NodeClient
 
 #: The largest text that is read from stdin.
 MAX_INPUT_CHARACTERS: Final = 64 * 1024 * 1024
@@ -31,7 +31,7 @@ Any other operation is sent as it is, with ATTR=VALUE as properties of the reque
 """
 
 #: Sends the requests to the node, and returns the text to print.
-Plan = Callable[["Node"], Awaitable[str]]
+Plan = Callable[["NodeClient"], Awaitable[str]]
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 def plan_query(arguments: argparse.Namespace) -> Plan:
     """Plan to list entities as maps, without nulls; words are names of attributes."""
 
-    async def ask(node: Node) -> str:
+    async def ask(node: NodeClient) -> str:
         table = await node.query(arguments.type, arguments.words)
         return as_json(table.dicts(), arguments.indent)
 
@@ -138,7 +138,7 @@ def _plan_bulk(arguments: argparse.Namespace, operation: str, *, lenient_boolean
         if isinstance(each.get("type"), str):
             each["type"] = long_type(each["type"])
 
-    async def ask(node: Node) -> str:
+    async def ask(node: NodeClient) -> str:
         answers = [await node.call(operation, **_target(arguments, each, operation), body=each) for each in maps]
         return as_json(answers if isinstance(given, list) else answers[0], arguments.indent)
 
@@ -149,7 +149,7 @@ def plan_read(arguments: argparse.Namespace) -> Plan:
     """Plan to read one entity as a map."""
     _take_name(arguments)
 
-    async def ask(node: Node) -> str:
+    async def ask(node: NodeClient) -> str:
         return as_json(await node.call("READ", **_target(arguments, {}, "READ")), arguments.indent)
 
     return ask
@@ -159,7 +159,7 @@ def plan_delete(arguments: argparse.Namespace) -> Plan:
     """Plan to delete one entity; nothing is printed."""
     _take_name(arguments)
 
-    async def ask(node: Node) -> str:
+    async def ask(node: NodeClient) -> str:
         await node.call("DELETE", **_target(arguments, {}, "DELETE"))
         return ""
 
@@ -172,7 +172,7 @@ def plan_schema(arguments: argparse.Namespace) -> Plan:
     named = long_type if arguments.older else known_type
     type_name = arguments.type or named(next(iter(arguments.words), ""))
 
-    async def ask(node: Node) -> str:
+    async def ask(node: NodeClient) -> str:
         answer = await node.call_self(arguments.operation.upper(), entityType=type_name or None)
         return as_json(answer, arguments.indent)
 
@@ -183,7 +183,7 @@ def plan_nodes(arguments: argparse.Namespace) -> Plan:
     """Plan to list the addresses of the management nodes of the network."""
     _refuse(arguments.words)
 
-    async def ask(node: Node) -> str:
+    async def ask(node: NodeClient) -> str:
         return as_json(await node.nodes(), arguments.indent)
 
     return ask
@@ -204,7 +204,7 @@ def plan_other(arguments: argparse.Namespace) -> Plan:
     properties.pop("operation", None)
     body = None if arguments.body is None else json_or_text(arguments.body)
 
-    async def ask(node: Node) -> str:
+    async def ask(node: NodeClient) -> str:
         answer = await node.call(arguments.operation, body=body, **properties)
         if isinstance(answer, str):
             return answer

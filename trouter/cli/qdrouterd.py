@@ -31,7 +31,7 @@ class DaemonError(Exception):
     """The daemon cannot do what its options say; the text gives the reason."""
 
 
-class Version(argparse.Action):
+class PrintRouterVersion(argparse.Action):
     """Print the version on stdout."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-P", "--pidfile", metavar="PATH", help="a file for the process id, removed at the end")
     parser.add_argument("-U", "--user", metavar="NAME", help="run as this user, with the groups of that user")
     parser.add_argument("-T", "--test-hooks", action="store_true", help="accepted with a warning: there are none")
-    parser.add_argument("-v", "--version", action=Version, nargs=0, help="print the version")
+    parser.add_argument("-v", "--version", action=PrintRouterVersion, nargs=0, help="print the version")
     parser.add_argument("stray", nargs="*", default=(), help=argparse.SUPPRESS)
     parser.set_defaults(run=start)
 

@@ -62,7 +62,7 @@ async def _request(arguments: argparse.Namespace, bodies: Bodies) -> None:
         sending = Sending(sender, tally, 1, settled=False, timeout_s=options.timeout_s)
         async for message in messages:
             request = addressed(message, answers.address)
-            answer = Answer(request, answers)
+            answer = RequestAnswer(request, answers)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(answer.wait)  # before sending: a service may answer before it accepts
                 await sending.put(request)
@@ -82,7 +82,7 @@ def addressed(message: Outgoing, reply_to: str) -> Outgoing:
     return head if isinstance(message, Message) else replace(message, head=head)
 
 
-class Answer:
+class RequestAnswer:
     """The answer to one request: `message`, once it has arrived."""
 
     def __init__(self, request: Outgoing, answers: Receiver) -> None:

@@ -39,7 +39,7 @@ from .closable import Closable
 from .errors import AuthenticationFailed, ClientError, ConnectionClosed, LimitReached
 from .link import AttachedLink
 from .opening import LinkOpener
-from .ports import Departing, SessionPort
+from .ports import ClientSessionPort, Departing
 from .sasl import REFUSALS, Anonymous, SaslMechanism, check_success, with_password
 from .session import Session
 from .transport import Transport, dial
@@ -161,7 +161,7 @@ class Connection(Closable, LinkOpener):
         self._sasl = SaslClient(limits.max_sasl_rounds) if mechanisms else None
         self._engine = Engine(limits, local_open, self._outbox, self._sasl, server=False)
         self._remote: Open | None = None
-        self._sessions: set[SessionPort] = set()
+        self._sessions: set[ClientSessionPort] = set()
         self._default: Session | None = None
         self._leaving: set[Departing] = set()
         self._writer = trio.lowlevel.ParkingLot()

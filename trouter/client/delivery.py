@@ -16,7 +16,7 @@ from trouter.wire.types import Described
 
 from .errors import DeliveryAborted
 from .link import ReceiverSettleMode
-from .ports import ConnectionPort, SessionPort
+from .ports import ClientConnectionPort, ClientSessionPort
 
 #: Shorter pieces are joined, so that tiny frames do not cost an object each, in bytes.
 SMALL_PIECE_BYTES: Final = 4096
@@ -25,8 +25,8 @@ SMALL_PIECE_BYTES: Final = 4096
 class ReceiverPort(Protocol):
     """What deliveries need of their receiver."""
 
-    _session: SessionPort
-    _connection: ConnectionPort
+    _session: ClientSessionPort
+    _connection: ClientConnectionPort
     _mode: ReceiverSettleMode
     _stream: bool
     _streams: set[Delivery]

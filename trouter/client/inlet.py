@@ -14,7 +14,7 @@ from trouter.engine.link import IncomingLink
 from trouter.engine.ports import LinkSink
 
 from .link import ClientLink
-from .ports import SessionPort
+from .ports import ClientSessionPort
 
 
 class Inlet(ClientLink):
@@ -23,7 +23,7 @@ class Inlet(ClientLink):
     The sink settles with ``session.settle_incoming`` of the delivery's link; ``flush`` sends them, in ranges.
     """
 
-    def __init__(self, session: SessionPort, name: str | None, sink: LinkSink) -> None:
+    def __init__(self, session: ClientSessionPort, name: str | None, sink: LinkSink) -> None:
         super().__init__(session, name, incoming=True, sink=sink)
         self._link: IncomingLink = self._attached.link  # type: ignore[assignment]  # as ``incoming`` says
         self._stirred = trio.lowlevel.ParkingLot()

@@ -17,7 +17,7 @@ from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .closable import Closable
 from .errors import ClientError, LimitReached, LinkDetached
-from .ports import SessionPort
+from .ports import ClientSessionPort
 
 
 class SenderSettleMode(IntEnum):
@@ -35,7 +35,7 @@ class ReceiverSettleMode(IntEnum):
     SECOND = 1
 
 
-class LinkOwner(Protocol):
+class AttachedLinkOwner(Protocol):
     """What an attached link calls on the sender or receiver that it belongs to."""
 
     def _settle_unread(self) -> None:
@@ -51,7 +51,9 @@ class AttachedLink(Closable):
     ValueError if the session has a link of that name in this direction, LimitReached if it has no free handle.
     """
 
-    def __init__(self, session: SessionPort, name: str, incoming: bool, kind: str, owner: LinkOwner) -> None:
+    def __init__(
+        self, session: ClientSessionPort, name: str, incoming: bool, kind: str, owner: AttachedLinkOwner
+    ) -> None:
         super().__init__(kind)
         engine = session._session
         if (incoming, name) in engine.links:
@@ -131,7 +133,9 @@ class ClientLink(LinkSink):
     ValueError if the session has a link of that name in this direction, LimitReached if it has no free handle.
     """
 
-    def __init__(self, session: SessionPort, name: str | None, *, incoming: bool, sink: LinkSink | None = None) -> None:
+    def __init__(
+        self, session: ClientSessionPort, name: str | None, *, incoming: bool, sink: LinkSink | None = None
+    ) -> None:
         self.name = name or str(uuid.uuid4())
         self._session = session
         self._connection = session.connection
@@ -203,8 +207,8 @@ class ClientLink(LinkSink):
         await self._attached._wait_until(condition, lot)
 
     def _settle_unread(self) -> None:
-        """See ``LinkOwner``."""
+        """See ``AttachedLinkOwner``."""
 
     def _forget_deliveries(self) -> None:
-        """See ``LinkOwner``."""
+        """See ``AttachedLinkOwner``."""
         self._session._session.drop_link_deliveries(self._attached.link, self._attached.link.incoming)

@@ -14,7 +14,7 @@ from trouter.wire.performatives import Source, Target
 
 from .inlet import Inlet
 from .link import ReceiverSettleMode, SenderSettleMode
-from .ports import SessionPort
+from .ports import ClientSessionPort
 from .receiver import Receiver
 from .sender import Sender
 
@@ -27,11 +27,11 @@ class LinkOpener(ABC):
     """The base of objects on which links can be opened."""
 
     @abstractmethod
-    async def _session_for_links(self) -> SessionPort:
+    async def _session_for_links(self) -> ClientSessionPort:
         """Return a session that has begun."""
 
     @abstractmethod
-    async def _session_for_stream(self) -> tuple[SessionPort, bool]:
+    async def _session_for_stream(self) -> tuple[ClientSessionPort, bool]:
         """Return a session for a streaming receiver, and whether it must end with that receiver."""
 
     @asynccontextmanager

@@ -21,10 +21,10 @@ class Departing(Protocol):
         """Return whether the peer has ended it, or cannot any more."""
 
 
-class ConnectionPort(Protocol):
+class ClientConnectionPort(Protocol):
     """What sessions and links need of their connection."""
 
-    _sessions: set[SessionPort]
+    _sessions: set[ClientSessionPort]
 
     def _flush(self) -> None:
         """Write the pending bytes now."""
@@ -42,10 +42,10 @@ class ConnectionPort(Protocol):
         """Give other tasks a turn after many calls that did not wait; never raises."""
 
 
-class SessionPort(Protocol):
+class ClientSessionPort(Protocol):
     """What the connection and the links need of a session."""
 
-    connection: ConnectionPort
+    connection: ClientConnectionPort
     _session: EngineSession
     _links: set[Closable]
 

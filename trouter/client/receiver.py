@@ -18,7 +18,7 @@ from trouter.wire.performatives import RELEASED, encode_state
 
 from .delivery import Delivery
 from .link import ClientLink, ReceiverSettleMode
-from .ports import SessionPort
+from .ports import ClientSessionPort
 
 
 class _ReceivedDelivery(EngineDelivery):
@@ -36,7 +36,7 @@ class Receiver(ClientLink):
     """A receiving link; made by ``open_receiver``. Iterate over it, or call ``receive``."""
 
     def __init__(
-        self, session: SessionPort, name: str | None, mode: ReceiverSettleMode, credit: int, *, stream: bool
+        self, session: ClientSessionPort, name: str | None, mode: ReceiverSettleMode, credit: int, *, stream: bool
     ) -> None:
         super().__init__(session, name, incoming=True)
         self._link: IncomingLink = self._attached.link  # type: ignore[assignment]  # as ``incoming`` says

@@ -25,7 +25,7 @@ from trouter.wire.types import Described
 
 from .errors import OutcomeUnknown
 from .link import ClientLink, SenderSettleMode
-from .ports import SessionPort
+from .ports import ClientSessionPort
 
 #: The outcome of a delivery: Accepted, Rejected, Released, Modified, an unknown state as ``Described``, or None if it
 #: was settled without one.
@@ -125,7 +125,7 @@ class Tracker:
 class Sender(ClientLink):
     """A sending link; made by ``open_sender``. Any number of tasks may send at once."""
 
-    def __init__(self, session: SessionPort, name: str | None, mode: SenderSettleMode) -> None:
+    def __init__(self, session: ClientSessionPort, name: str | None, mode: SenderSettleMode) -> None:
         super().__init__(session, name, incoming=False)
         self._link: OutgoingLink = self._attached.link  # type: ignore[assignment]  # as ``incoming`` says
         self._mode = mode

@@ -14,7 +14,7 @@ from trouter.wire.performatives import Error
 from .closable import Closable
 from .errors import ClientError, SessionEnded
 from .opening import LinkOpener
-from .ports import ConnectionPort
+from .ports import ClientConnectionPort
 
 _NOT_OPEN: Final = frozenset({SessionState.UNMAPPED, SessionState.END})
 
@@ -22,9 +22,9 @@ _NOT_OPEN: Final = frozenset({SessionState.UNMAPPED, SessionState.END})
 class Session(Closable, LinkOpener):
     """A session of ours; made by ``Connection.session``. A large transfer of one link delays the others."""
 
-    def __init__(self, connection: ConnectionPort, session: EngineSession) -> None:
+    def __init__(self, connection: ClientConnectionPort, session: EngineSession) -> None:
         super().__init__("session")
-        self.connection: ConnectionPort = connection
+        self.connection: ClientConnectionPort = connection
         self._session = session
         self._links: set[Closable] = set()
         session.context = self

@@ -8,7 +8,7 @@ from typing import Generic, ParamSpec
 P = ParamSpec("P")
 
 
-class Listeners(Generic[P]):
+class EventListeners(Generic[P]):
     """The functions that are called with each event of one kind, in the order in which they were added."""
 
     __slots__ = ("_functions",)

@@ -11,7 +11,7 @@ from trouter.engine.ports import LinkSink
 
 from .addresses import DEFAULT_AREA, EDGE, MOBILE, ROUTER
 from .egress import Egress, StreamLinks
-from .listeners import Listeners
+from .listeners import EventListeners
 from .message import Outstanding
 from .messagelog import MessageLog
 from .ports import InEndpoint
@@ -276,7 +276,7 @@ class Network:
         self._ways: Ways | None = None
         self._beyond: dict[str, frozenset[str]] = {}
         #: Called with (key, hint, present) when a key gains its first or loses its last consumer here.
-        self.local_listeners: Listeners[str, int, bool] = Listeners()
+        self.local_listeners: EventListeners[str, int, bool] = EventListeners()
         self._route_listeners: list[RouteListener] = []
         self._trunk_listeners: list[TrunkListener] = []
 

@@ -13,7 +13,7 @@ from trouter.engine.ports import LinkSink
 from trouter.wire.sections import MessageScan
 
 from .counters import AddressCounters, Counters, Outcomes
-from .listeners import Listeners
+from .listeners import EventListeners
 from .message import Arrival, IncomingDelivery, Message, OutgoingDelivery
 from .outcomes import ACCEPTED, BARE
 from .times import Times, TimesByAddress
@@ -158,7 +158,7 @@ class Pulse:
         self.next_tag = 0
         #: Ingresses whose senders are owed a little credit, and what is called for the first of them.
         self.owing: dict[Creditor, None] = {}
-        self.owed_listeners: Listeners[[]] = Listeners()
+        self.owed_listeners: EventListeners[[]] = EventListeners()
         #: Deliveries that were accepted without credit, and the links that began it since the last scan.
         self.overdrawn = 0
         self.overdrawing: list[IncomingLink] = []

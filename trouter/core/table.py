@@ -21,7 +21,7 @@ from .addresses import (
     phase_named,
 )
 from .entry import AddressEntry
-from .listeners import Listeners
+from .listeners import EventListeners
 from .network import Network
 from .patterns import PatternTree, prefix_pattern
 from .spaces import Spaces
@@ -104,9 +104,9 @@ class AddressTable:
         self.named: dict[str, int] = {}
         self.network = Network(self)
         #: Called with each mobile address that gained or lost a user.
-        self.user_listeners: Listeners[AddressEntry] = Listeners()
+        self.user_listeners: EventListeners[AddressEntry] = EventListeners()
         #: Called with the new address of each router whose id has slashes.
-        self.id_listeners: Listeners[AddressEntry] = Listeners()
+        self.id_listeners: EventListeners[AddressEntry] = EventListeners()
 
     def add_claim(self, claim: Claim) -> None:
         """Let ``claim`` say from now on which addresses it takes out of the table."""

@@ -37,7 +37,7 @@ from trouter.wire.performatives import Open
 
 from .dialling import Dialling
 from .plan import ENDLESS, Harness, Load, LoadError
-from .pump import Tally, Wire
+from .pump import LoadTally, Wire
 from .report import LoadReport, report_of
 
 #: Interval of heartbeats, unless a peer's idle time-out demands a shorter one.
@@ -58,7 +58,7 @@ class Fleet:
 
     def __init__(self, load: Load, control: Harness | None = None) -> None:
         self.load = load
-        self.tally = Tally(0, load.latency)
+        self.tally = LoadTally(0, load.latency)
         self._control = control or Harness(False)
         self._limits = EngineLimits(
             max_frame_bytes=load.frame_bytes,

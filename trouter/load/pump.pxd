@@ -14,7 +14,7 @@ cdef Py_ssize_t _BATCH_BYTES
 cdef Py_ssize_t _MAX_SAMPLES
 
 
-cdef class Tally:
+cdef class LoadTally:
     cdef public Py_ssize_t left
     cdef public bint timed
     cdef public Py_ssize_t begun
@@ -39,9 +39,9 @@ cdef class SentDelivery(Delivery):
     cdef public double sent_at_s
 
 
-cdef class Sender(LinkSink):
+cdef class LoadSender(LinkSink):
     cdef public Py_ssize_t in_flight
-    cdef Tally _tally
+    cdef LoadTally _tally
     cdef list _messages
     cdef Py_ssize_t _window
     cdef bint _presettled
@@ -57,36 +57,36 @@ cdef class Sender(LinkSink):
 
     @cython.locals(link=OutgoingLink)
     cpdef bint paused(self)
-    @cython.locals(tally=Tally, links=list, messages=list, out=bytearray, passed=Py_ssize_t, width=Py_ssize_t, link=OutgoingLink, session=SessionPort, delivery=SentDelivery, data=bytes)
+    @cython.locals(tally=LoadTally, links=list, messages=list, out=bytearray, passed=Py_ssize_t, width=Py_ssize_t, link=OutgoingLink, session=SessionPort, delivery=SentDelivery, data=bytes)
     cpdef bint fill(self, Connection connection) except -1
-    @cython.locals(link=OutgoingLink, delivery=SentDelivery, tally=Tally, data=bytes, start=Py_ssize_t, end=Py_ssize_t, more=bint)
+    @cython.locals(link=OutgoingLink, delivery=SentDelivery, tally=LoadTally, data=bytes, start=Py_ssize_t, end=Py_ssize_t, more=bint)
     cdef bint _go_on(self) except -1
-    @cython.locals(tally=Tally, code=int, sent=SentDelivery)
+    @cython.locals(tally=LoadTally, code=int, sent=SentDelivery)
     cpdef on_disposition(self, Delivery delivery)
     @cython.locals(outgoing=OutgoingLink)
     cpdef on_credit(self, LinkPort link)
 
 
-cdef class Receiver(LinkSink):
+cdef class LoadReceiver(LinkSink):
     cdef public bint stalled
-    cdef Tally _tally
+    cdef LoadTally _tally
     cdef Py_ssize_t _credit
     cdef Py_ssize_t _top_up
 
     cpdef Delivery make_delivery(self, LinkPort link)
-    @cython.locals(tally=Tally, used=Py_ssize_t, incoming=IncomingLink)
+    @cython.locals(tally=LoadTally, used=Py_ssize_t, incoming=IncomingLink)
     cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
 
 
 cdef class Wire:
     cdef public Connection connection
     cdef public object sock
-    cdef public Sender sender
+    cdef public LoadSender sender
     cdef public object context
     cdef public bint lost
-    cdef Tally _tally
+    cdef LoadTally _tally
 
-    @cython.locals(tally=Tally, before=Py_ssize_t, body_bytes=Py_ssize_t)
+    @cython.locals(tally=LoadTally, before=Py_ssize_t, body_bytes=Py_ssize_t)
     cpdef read(self)
-    @cython.locals(connection=Connection, out=bytearray, tally=Tally, sender=Sender, again=bint, sent=Py_ssize_t)
+    @cython.locals(connection=Connection, out=bytearray, tally=LoadTally, sender=LoadSender, again=bint, sent=Py_ssize_t)
     cpdef bint write(self) except -1

@@ -1,8 +1,8 @@
 """Messages as fast as a socket takes them: the data path of the load generator.
 
-A ``Wire`` joins a non-blocking socket and an engine. A ``Sender`` writes as many transfers as credit, window and output
-room allow before each write to the socket; a ``Receiver`` settles all messages of one read with one disposition. One
-``Tally`` counts for all wires of a process. Nothing here waits: ``fleet`` does.
+A ``Wire`` joins a non-blocking socket and an engine. A ``LoadSender`` writes as many transfers as credit, window and
+output room allow before each write to the socket; a ``LoadReceiver`` settles all messages of one read with one
+disposition. One ``LoadTally`` counts for all wires of a process. Nothing here waits: ``fleet`` does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BATCH_BYTES = 262144
 _MAX_SAMPLES = 1_000_000
 
 
-class Tally:
+class LoadTally:
     """The counts of one process's wires; ``left`` is the number of messages that senders may still begin."""
 
     __slots__ = (
@@ -89,7 +89,7 @@ class SentDelivery(Delivery):
         self.sent_at_s = 0.0
 
 
-class Sender(LinkSink):
+class LoadSender(LinkSink):
     """The sender on the links of one wire: the n-th message goes on the n-th link, both taken in turn.
 
     ``window`` bounds the unsettled deliveries of the wire. ``filler``, repeated ``repeats`` times after each message's
@@ -114,7 +114,7 @@ class Sender(LinkSink):
     )
 
     def __init__(
-        self, tally: Tally, messages: list[bytes], window: int, presettled: bool, filler: bytes, repeats: int
+        self, tally: LoadTally, messages: list[bytes], window: int, presettled: bool, filler: bytes, repeats: int
     ) -> None:
         self.in_flight = 0
         self._tally = tally
@@ -253,12 +253,12 @@ class Sender(LinkSink):
             outgoing.drained()
 
 
-class Receiver(LinkSink):
+class LoadReceiver(LinkSink):
     """Accepts and settles all messages on its links, and renews their credit when half of it is used."""
 
     __slots__ = ("_credit", "_tally", "_top_up", "stalled")
 
-    def __init__(self, tally: Tally, credit: int) -> None:
+    def __init__(self, tally: LoadTally, credit: int) -> None:
         self._tally = tally
         self._credit = credit
         self._top_up = (credit + 1) // 2
@@ -299,10 +299,10 @@ class Wire:
 
     __slots__ = ("_tally", "connection", "context", "lost", "sender", "sock")
 
-    def __init__(self, sock: socket.socket, connection: Connection, tally: Tally) -> None:
+    def __init__(self, sock: socket.socket, connection: Connection, tally: LoadTally) -> None:
         self.sock = sock
         self.connection = connection
-        self.sender: Sender | None = None
+        self.sender: LoadSender | None = None
         #: For the driver of the wire.
         self.context: object = None
         #: The socket has ended or failed.

@@ -8,7 +8,7 @@ from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .pump import Tally
+    from .pump import LoadTally
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class LoadReport:
         return cls(**fields)
 
 
-def report_of(role: str, tally: Tally, cpu_seconds: float, connections: int) -> LoadReport:
+def report_of(role: str, tally: LoadTally, cpu_seconds: float, connections: int) -> LoadReport:
     """Return the report of a tally, with the CPU time in seconds."""
     outcomes = {
         "accepted": tally.accepted,

@@ -16,7 +16,7 @@ from trouter.wire.performatives import Error, Source, Target
 from .fleet import Fleet
 from .messages import make_messages
 from .plan import ENDLESS, Harness, Load, LoadError
-from .pump import Receiver, Sender, Wire
+from .pump import LoadReceiver, LoadSender, Wire
 
 _BACKLOG: Final = 1024
 #: Handshakes at a time.
@@ -97,7 +97,9 @@ class SendFleet(ClientFleet):
         load = self.load
         number: int = wire.context  # type: ignore[assignment]  # set right after dialling
         messages = make_messages(load.size, load.addresses_of(number) if load.anonymous else ())
-        wire.sender = Sender(self.tally, messages.each, load.window, load.presettled, messages.filler, messages.repeats)
+        wire.sender = LoadSender(
+            self.tally, messages.each, load.window, load.presettled, messages.filler, messages.repeats
+        )
         super()._begun(wire, session)
 
     def _attach(self, session: Session, address: str) -> None:
@@ -125,7 +127,7 @@ class ReceiveFleet(ClientFleet):
     def __init__(self, load: Load, control: Harness | None = None, role: str = role) -> None:
         super().__init__(load, control)
         self.role = role
-        self._receiver = Receiver(self.tally, load.credit)
+        self._receiver = LoadReceiver(self.tally, load.credit)
         self._receiver.stalled = load.stalled
 
     def _work(self) -> None:
@@ -146,7 +148,7 @@ class SinkFleet(Fleet):
 
     def __init__(self, load: Load, control: Harness | None = None) -> None:
         super().__init__(load, control)
-        self._receiver = Receiver(self.tally, load.credit)
+        self._receiver = LoadReceiver(self.tally, load.credit)
         self._receiver.stalled = load.stalled
         try:
             self._listener = socket.create_server((load.host, load.port), backlog=_BACKLOG)

@@ -26,11 +26,11 @@ from trouter.wire.errors import EncodeError
 from .context import Node
 from .directory import Directory, Sources
 from .operations import CHANGES, LOGGED, perform
-from .ports import REQUESTER, Control, LogBook
+from .ports import REQUESTER, ControlPort, LogBookPort
 from .profile import WorkProfile
 from .query import Queries
 from .requests import Request, read_request, shown
-from .responses import Answer, compose, refusal
+from .responses import OperationResult, compose, refusal
 from .rights import Forbidden
 from .status import INTERNAL_ERROR
 
@@ -120,7 +120,12 @@ class Agent:
     """
 
     def __init__(
-        self, router: Router, control: Control, book: LogBook, now: Callable[[], float], flush: Callable[[], None]
+        self,
+        router: Router,
+        control: ControlPort,
+        book: LogBookPort,
+        now: Callable[[], float],
+        flush: Callable[[], None],
     ) -> None:
         self._router = router
         self._now = now
@@ -236,7 +241,7 @@ class Agent:
         log.debug("Agent request %s", request.summary(LOGGED))
         self._reply(desk, request, await self._answer(desk.node, request))
 
-    async def _answer(self, node: Node, request: Request) -> Answer:
+    async def _answer(self, node: Node, request: Request) -> OperationResult:
         self._set_clock()
         REQUESTER.set(request.origin)
         try:
@@ -253,12 +258,12 @@ class Agent:
             error_log.exception("internal error in a management request")
             return self._refuse(request, INTERNAL_ERROR, "internal error; the log of the router has the details")
 
-    def _refuse(self, request: Request, status: int, description: str) -> Answer:
+    def _refuse(self, request: Request, status: int, description: str) -> OperationResult:
         operation = request.properties.get("operation")
         log.error("Error performing %s: %s", shown(operation) if operation else "a request", description)
         return refusal(status, description)
 
-    def _reply(self, desk: Desk, request: Request, given: Answer) -> None:
+    def _reply(self, desk: Desk, request: Request, given: OperationResult) -> None:
         message = compose(request, given)
         operation = request.properties.get("operation")
         log.debug("Agent response: %d to %s, %d bytes", given.status, shown(operation), len(message))

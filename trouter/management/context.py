@@ -9,11 +9,11 @@ from trouter.core.router import Router
 from trouter.core.tenants import Tenant
 
 from .directory import Directory, FoundEntity
-from .ports import Control, LogBook, Rights
+from .ports import ControlPort, LogBookPort, Rights
 from .profile import WorkProfile
 from .query import Queries
 from .requests import Request
-from .responses import Answer
+from .responses import OperationResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Node:
 
     directory: Directory
     queries: Queries
-    control: Control
-    book: LogBook
+    control: ControlPort
+    book: LogBookPort
     router: Router
     profile: WorkProfile
     #: The tenant of the requester; None if it belongs to none.
@@ -34,5 +34,5 @@ class Node:
         return self.control.running.rights(request.origin)
 
 
-Operation = Callable[[Node, Request], Awaitable[Answer]]
-EntityOperation = Callable[[Node, Request, FoundEntity], Awaitable[Answer]]
+Operation = Callable[[Node, Request], Awaitable[OperationResult]]
+EntityOperation = Callable[[Node, Request, FoundEntity], Awaitable[OperationResult]]

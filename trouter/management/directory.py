@@ -18,7 +18,7 @@ from trouter.core.router import Router
 from trouter.core.tenants import Tenant
 
 from .kinds import MANAGEMENT, descendants_of
-from .ports import Control, LogBook
+from .ports import ControlPort, LogBookPort
 from .providers import process, routing
 from .providers.base import Listed, Nothing, Provider
 from .providers.configured import Configured, Routing
@@ -33,8 +33,8 @@ class Sources:
     """The objects that the providers read."""
 
     router: Router
-    control: Control
-    book: LogBook
+    control: ControlPort
+    book: LogBookPort
     now: Callable[[], float]
 
 

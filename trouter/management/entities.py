@@ -15,7 +15,7 @@ from .live import UPDATES
 from .providers.configured import Configured
 from .providers.process import Lifted
 from .requests import Request, shown
-from .responses import Answer, answer
+from .responses import OperationResult, answer
 from .rights import check_level, check_update
 from .scoped import create_scoped, delete_scoped
 from .showing import shown_entity
@@ -34,7 +34,7 @@ def entity_type_of(request: Request) -> str:
     return ""
 
 
-async def on_entity(node: Node, request: Request, operation: str) -> Answer:
+async def on_entity(node: Node, request: Request, operation: str) -> OperationResult:
     text = entity_type_of(request) or TYPE.read(request)
     kind = kind_of(text) if text else None
     name, identity = NAME.read(request), IDENTITY.read(request)
@@ -49,7 +49,7 @@ async def on_entity(node: Node, request: Request, operation: str) -> Answer:
     return await on_found(node, request, operation, find(node, kind, name, identity, operation))
 
 
-async def on_found(node: Node, request: Request, operation: str, found: FoundEntity) -> Answer:
+async def on_found(node: Node, request: Request, operation: str, found: FoundEntity) -> OperationResult:
     check_level(node.rights(request), operation, found.kind)
     check_can(found.kind, operation)
     return await ENTITY_OPERATIONS[operation](node, request, found)
@@ -95,7 +95,7 @@ def _check_count(body: Mapping[str, object]) -> None:
         raise bad_request(f"the body has {len(body)} attributes; at most {MAX_ATTRIBUTES} are accepted")
 
 
-async def create(node: Node, request: Request) -> Answer:
+async def create(node: Node, request: Request) -> OperationResult:
     body = request.new_attributes()
     _check_count(body)
     kind = _kind_to_create(request, body)
@@ -127,11 +127,11 @@ def _kind_to_create(request: Request, body: Mapping[str, object]) -> EntityType:
     return next(iter(kinds.values()))
 
 
-async def _read(_: Node, __: Request, found: FoundEntity) -> Answer:
+async def _read(_: Node, __: Request, found: FoundEntity) -> OperationResult:
     return shown_entity(found)
 
 
-async def _delete(node: Node, _: Request, found: FoundEntity) -> Answer:
+async def _delete(node: Node, _: Request, found: FoundEntity) -> OperationResult:
     if isinstance(found.provider, Lifted):
         row = found.provider.row(found.key)
         if row is None or not found.provider.forgive(found.key):
@@ -146,11 +146,11 @@ async def _delete(node: Node, _: Request, found: FoundEntity) -> Answer:
     return answer({}, NO_CONTENT)
 
 
-async def _update(node: Node, request: Request, found: FoundEntity) -> Answer:
+async def _update(node: Node, request: Request, found: FoundEntity) -> OperationResult:
     return await apply(node, request, request.map_body(), found)
 
 
-async def apply(node: Node, request: Request, body: Mapping[str, Any], found: FoundEntity) -> Answer:
+async def apply(node: Node, request: Request, body: Mapping[str, Any], found: FoundEntity) -> OperationResult:
     """Apply the attributes in ``body`` and return the entity; others may be repeated unchanged. Refusal."""
     _check_count(body)
     row = found.provider.row(found.key) or {}
@@ -188,7 +188,7 @@ def _entity(found: FoundEntity) -> Any:
     return provider.entity(found.key)
 
 
-async def _call_me(_: Node, request: Request, __: FoundEntity) -> Answer:
+async def _call_me(_: Node, request: Request, __: FoundEntity) -> OperationResult:
     return answer(request.properties)
 
 

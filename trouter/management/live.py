@@ -12,7 +12,7 @@ from trouter.wire.performatives import Error
 from .context import Node
 from .directory import FoundEntity
 from .requests import shown
-from .responses import Answer, answer
+from .responses import OperationResult, answer
 from .showing import shown_entity
 from .status import bad_request, forbidden
 
@@ -22,12 +22,12 @@ log = logging.getLogger("trouter.AGENT")
 BOOLEANS: Final = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 _ABSENT: Final = object()
 
-LiveUpdate = Callable[[Node, Mapping[str, Any], FoundEntity, Mapping[str, Any]], Awaitable[Answer]]
+LiveUpdate = Callable[[Node, Mapping[str, Any], FoundEntity, Mapping[str, Any]], Awaitable[OperationResult]]
 
 
 async def _update_connection(
     node: Node, attributes: Mapping[str, Any], found: FoundEntity, row: Mapping[str, Any]
-) -> Answer:
+) -> OperationResult:
     """Close a connection, or trace its frames."""
     connection = node.control.running.connections().get(found.key)
     if connection is None:
@@ -66,7 +66,9 @@ def _boolean(name: str, value: object) -> bool:
     return meant
 
 
-async def _update_link(_: Node, attributes: Mapping[str, Any], found: FoundEntity, row: Mapping[str, Any]) -> Answer:
+async def _update_link(
+    _: Node, attributes: Mapping[str, Any], found: FoundEntity, row: Mapping[str, Any]
+) -> OperationResult:
     """Accept the administrative status of a link, which changes nothing, as in Qpid Dispatch; Refusal."""
     for name, value in attributes.items():
         if name == "adminStatus":

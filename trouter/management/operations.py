@@ -15,7 +15,7 @@ from .entities import ENTITY_OPERATIONS, create, entity_type_of, on_entity
 from .kinds import SELF, is_node_type, kind_of
 from .own import NODE_OPERATIONS, query, update_by_body
 from .requests import Request, shown
-from .responses import Answer
+from .responses import OperationResult
 from .rights import Forbidden, check_level, may_begin
 from .status import Refusal, not_implemented
 from .tenants import check_operation
@@ -29,7 +29,7 @@ CHANGES: Final = frozenset(name for each in VERBS if each.changes for name in ea
 LOGGED: Final = tuple(each.name for each in arguments() if each.logged)
 
 
-async def perform(node: Node, request: Request) -> Answer:
+async def perform(node: Node, request: Request) -> OperationResult:
     """Perform ``request`` and return the answer; ChangeRefused."""
     if request.malformed is not None:
         raise request.malformed

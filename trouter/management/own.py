@@ -16,7 +16,7 @@ from .context import Node, Operation
 from .entities import apply, check_can, find, on_found, text_in
 from .kinds import MANAGEMENT, SELF, attribute_names, bases_of, descendants_of, is_node_type, kind_of, listed_operations
 from .requests import Request, shown
-from .responses import Answer, answer
+from .responses import OperationResult, answer
 from .rights import check_level
 from .schema_text import encoded_schema, schema_text
 from .showing import shown_entity
@@ -31,7 +31,7 @@ _GROUPINGS: Final = f"{', '.join(MEMORY_BY)} or address"
 MAX_EMPTY: Final = 64
 
 
-async def query(node: Node, request: Request) -> Answer:
+async def query(node: Node, request: Request) -> OperationResult:
     """Answer a QUERY of the type in entityType, or in type if the request has no entityType; Refusal."""
     text = ENTITY_TYPE.read(request)
     own = TYPE.read(request)
@@ -49,7 +49,7 @@ def _kinds_wanted(entity_type: str) -> tuple[EntityType, ...]:
     return descendants_of(kind_of(entity_type) if entity_type else None)
 
 
-async def update_by_body(node: Node, request: Request) -> Answer:
+async def update_by_body(node: Node, request: Request) -> OperationResult:
     """Update the entity that the body names, as ``name`` or ``identity`` or as a key without a value; Refusal."""
     body = request.map_body()
     kind, name, identity = (text_in(body, each) for each in ("type", "name", "identity"))
@@ -73,7 +73,7 @@ async def update_by_body(node: Node, request: Request) -> Answer:
     takes=ENTITY,
     tenants=True,
 )
-async def _read_node(node: Node, _: Request, **__: str) -> Answer:
+async def _read_node(node: Node, _: Request, **__: str) -> OperationResult:
     return shown_entity(node.directory.find(kind_of(MANAGEMENT), SELF, ""))
 
 
@@ -84,7 +84,7 @@ async def _read_node(node: Node, _: Request, **__: str) -> Answer:
     takes=(ENTITY_TYPE,),
     tenants=True,
 )
-async def _get_types(_: Node, __: Request, entity_type: str) -> Answer:
+async def _get_types(_: Node, __: Request, entity_type: str) -> OperationResult:
     return answer({kind.full_name: [base.full_name for base in bases_of(kind)] for kind in _kinds_wanted(entity_type)})
 
 
@@ -95,7 +95,7 @@ async def _get_types(_: Node, __: Request, entity_type: str) -> Answer:
     takes=(ENTITY_TYPE,),
     tenants=True,
 )
-async def _get_attributes(_: Node, __: Request, entity_type: str) -> Answer:
+async def _get_attributes(_: Node, __: Request, entity_type: str) -> OperationResult:
     return answer({kind.full_name: list(attribute_names(kind)) for kind in _kinds_wanted(entity_type)})
 
 
@@ -107,7 +107,7 @@ async def _get_attributes(_: Node, __: Request, entity_type: str) -> Answer:
     takes=(ENTITY_TYPE,),
     tenants=True,
 )
-async def _get_operations(_: Node, __: Request, entity_type: str) -> Answer:
+async def _get_operations(_: Node, __: Request, entity_type: str) -> OperationResult:
     return answer(
         {kind.full_name: list(listed_operations(kind, NODE_OPERATIONS)) for kind in _kinds_wanted(entity_type)}
     )
@@ -120,7 +120,7 @@ async def _get_operations(_: Node, __: Request, entity_type: str) -> Answer:
     takes=(ENTITY_TYPE,),
     tenants=True,
 )
-async def _get_annotations(_: Node, __: Request, entity_type: str) -> Answer:
+async def _get_annotations(_: Node, __: Request, entity_type: str) -> OperationResult:
     _kinds_wanted(entity_type)
     return answer({})
 
@@ -132,7 +132,7 @@ async def _get_annotations(_: Node, __: Request, entity_type: str) -> Answer:
     level=READ,
     tenants=True,
 )
-async def _get_nodes(node: Node, _: Request) -> Answer:
+async def _get_nodes(node: Node, _: Request) -> OperationResult:
     table = node.router.table
     if node.tenant is not None:
         return answer([])
@@ -149,8 +149,8 @@ async def _get_nodes(node: Node, _: Request) -> Answer:
     level=READ,
     tenants=True,
 )
-async def _get_schema(_: Node, __: Request) -> Answer:
-    return Answer(OK, encoded_schema(tuple(NODE_OPERATIONS)))
+async def _get_schema(_: Node, __: Request) -> OperationResult:
+    return OperationResult(OK, encoded_schema(tuple(NODE_OPERATIONS)))
 
 
 @verb(
@@ -161,7 +161,7 @@ async def _get_schema(_: Node, __: Request) -> Answer:
     takes=(Number("indent", "formats the answer with line breaks, and so many blanks a level"),),
     tenants=True,
 )
-async def _get_json_schema(_: Node, __: Request, indent: int | None) -> Answer:
+async def _get_json_schema(_: Node, __: Request, indent: int | None) -> OperationResult:
     return answer(schema_text(tuple(NODE_OPERATIONS), indent))
 
 
@@ -174,7 +174,7 @@ async def _get_json_schema(_: Node, __: Request, indent: int | None) -> Answer:
         Text("module", "only the entries of this module", logged=True),
     ),
 )
-async def _get_log(node: Node, _: Request, limit: int | None, module: str) -> Answer:
+async def _get_log(node: Node, _: Request, limit: int | None, module: str) -> OperationResult:
     known = node.book.counts()
     if module and module not in known:
         raise bad_request(f"no such module '{shown(module)}'; the modules are {', '.join(known)}")
@@ -188,7 +188,7 @@ async def _get_log(node: Node, _: Request, limit: int | None, module: str) -> An
     level=OPERATE,
     takes=(Flag("start", "begins to count"), Flag("stop", "ends it; the answer has what was counted")),
 )
-async def _profile(node: Node, _: Request, start: bool, stop: bool) -> Answer:
+async def _profile(node: Node, _: Request, start: bool, stop: bool) -> OperationResult:
     if start:
         node.profile.start()
         return answer(None)
@@ -204,7 +204,7 @@ async def _profile(node: Node, _: Request, start: bool, stop: bool) -> Answer:
     level=OPERATE,
     changes=True,
 )
-async def _reload(node: Node, _: Request) -> Answer:
+async def _reload(node: Node, _: Request) -> OperationResult:
     return answer(asdict(await node.control.reload()))
 
 
@@ -214,7 +214,7 @@ async def _reload(node: Node, _: Request) -> Answer:
     level=READ,
     takes=(Text("address", "the address to explain", required=True, max_bytes=MAX_ADDRESS_BYTES, logged=True),),
 )
-async def _explain(node: Node, _: Request, address: str) -> Answer:
+async def _explain(node: Node, _: Request, address: str) -> OperationResult:
     return answer(explain(node.router, address).as_map())
 
 
@@ -237,7 +237,7 @@ _QUESTION: Final = (
     level=READ,
     takes=_QUESTION,
 )
-async def _explain_policy(node: Node, request: Request, **texts: str) -> Answer:
+async def _explain_policy(node: Node, request: Request, **texts: str) -> OperationResult:
     given = (each for each in _QUESTION if request.properties.get(each.name) is not None)
     question = {each.name: texts[each.parameter] for each in given}
     if not {"vhost", "user", "host"} & set(question):
@@ -256,7 +256,7 @@ async def _explain_policy(node: Node, request: Request, **texts: str) -> Answer:
     level=READ,
     takes=(Text("by", f"what the memory is grouped by: {_GROUPINGS}; without it the kind of object"),),
 )
-async def _get_memory(node: Node, _: Request, by: str) -> Answer:
+async def _get_memory(node: Node, _: Request, by: str) -> OperationResult:
     if by == "address":
         return answer([asdict(each) for each in waiting_messages(node.router)])
     if by in MEMORY_BY:
@@ -274,7 +274,7 @@ async def _get_memory(node: Node, _: Request, by: str) -> Answer:
     level=READ,
     tenants=True,
 )
-async def _get_rights(node: Node, request: Request) -> Answer:
+async def _get_rights(node: Node, request: Request) -> OperationResult:
     rights = node.rights(request)
     tenant = node.tenant
     policy = node.control.configuration.policy.enable_vhost_policy

@@ -38,7 +38,7 @@ class Rights:
     allow_dynamic_link_routes: bool = True
 
 
-class Topology(Protocol):
+class TopologyPort(Protocol):
     """The router's network."""
 
     def nodes(self) -> Iterable[tuple[str, NodeFacts]]:
@@ -99,7 +99,7 @@ class RunningRouter(Protocol):
     def denied(self, connection: int, what: str) -> None:
         """Report that a requester requested more than its rights allow; ``what`` is a line of text."""
 
-    def topology(self) -> Topology | None:
+    def topology(self) -> TopologyPort | None:
         """Return the network; None for a standalone router."""
 
     def lockouts(self) -> Holdups:
@@ -121,7 +121,7 @@ class RunningRouter(Protocol):
         """
 
 
-class Control(Protocol):
+class ControlPort(Protocol):
     """Changes to a running router. Each is done completely when the call returns, or not at all."""
 
     @property
@@ -172,7 +172,7 @@ class LogEntry(Protocol):
         """Return when the line was logged, in seconds since 1970."""
 
 
-class LogBook(Protocol):
+class LogBookPort(Protocol):
     """The remembered lines of the log, and the counts of all lines."""
 
     def recent(self, limit: int = 0, module: str = "") -> Sequence[LogEntry]:

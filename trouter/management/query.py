@@ -18,7 +18,7 @@ from .directory import Directory
 from .kinds import column_of, columns_of, is_base
 from .providers.base import Provider
 from .requests import Request, shown
-from .responses import Answer, table
+from .responses import OperationResult, table
 from .status import bad_request, not_found
 
 #: Seconds for which rows are made at a time.
@@ -43,7 +43,7 @@ class Queries:
         self._now = now
         self._breathe = breathe
 
-    async def run(self, request: Request, kind: EntityType | None) -> Answer:
+    async def run(self, request: Request, kind: EntityType | None) -> OperationResult:
         """Return the rows of ``kind`` and its descendants, of all types for None; Refusal."""
         wanted = ATTRIBUTE_NAMES.read(request)
         names = wanted or columns_of(kind)

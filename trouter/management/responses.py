@@ -23,7 +23,7 @@ _NOT_DURABLE: Final = section(HEADER, [False])
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OperationResult:
     """The result of an operation; ``body`` is an encoded value."""
 
     status: int
@@ -31,23 +31,23 @@ class Answer:
     description: str = ""
 
 
-def answer(value: object, status: int = OK) -> Answer:
+def answer(value: object, status: int = OK) -> OperationResult:
     """Return an answer whose body is ``value``, converted to AMQP types."""
-    return Answer(status, encode(to_wire(value)))
+    return OperationResult(status, encode(to_wire(value)))
 
 
-def refusal(status: int, description: str) -> Answer:
+def refusal(status: int, description: str) -> OperationResult:
     """Return an answer with an error status and an empty map as body."""
-    return Answer(status, encode({}), description)
+    return OperationResult(status, encode({}), description)
 
 
-def table(names: Sequence[str], rows: Iterable[bytes]) -> Answer:
+def table(names: Sequence[str], rows: Iterable[bytes]) -> OperationResult:
     """Return the answer to a QUERY from encoded rows."""
     columns = (encode("attributeNames"), encode(list(names)))
-    return Answer(OK, wide_map((*columns, encode("results"), wide_list(rows))))
+    return OperationResult(OK, wide_map((*columns, encode("results"), wide_list(rows))))
 
 
-def compose(request: Request, given: Answer) -> bytes:
+def compose(request: Request, given: OperationResult) -> bytes:
     """Return the message that answers ``request``."""
     description = given.description or REASONS[given.status]
     properties = [None, None, request.reply_to, None, None, request.correlation_id]

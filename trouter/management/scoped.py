@@ -16,7 +16,7 @@ from trouter.core.routes import MAX_SCOPED, LinkRoute
 from .context import Node
 from .directory import FoundEntity
 from .requests import Request, shown
-from .responses import Answer
+from .responses import OperationResult
 from .rights import Forbidden, is_operator
 from .showing import shown_entity
 from .status import CREATED, Refusal, bad_request
@@ -25,7 +25,9 @@ _ATTRIBUTES: Final = ("pattern", "direction")
 _DIRECTIONS: Final = ("in", "out")
 
 
-def create_scoped(node: Node, request: Request, kind: EntityType, name: str, attributes: Mapping[str, Any]) -> Answer:
+def create_scoped(
+    node: Node, request: Request, kind: EntityType, name: str, attributes: Mapping[str, Any]
+) -> OperationResult:
     """Route links to the requester's own connection, and return the answer; Refusal."""
     route = _route_of(kind, name, attributes)
     if not is_operator(node.rights(request)):

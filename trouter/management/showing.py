@@ -5,11 +5,11 @@ from __future__ import annotations
 from .directory import FoundEntity
 from .kinds import columns_of
 from .requests import shown
-from .responses import Answer, answer
+from .responses import OperationResult, answer
 from .status import OK, not_found
 
 
-def shown_entity(found: FoundEntity, status: int = OK) -> Answer:
+def shown_entity(found: FoundEntity, status: int = OK) -> OperationResult:
     """Return the attributes of an entity; only types that the core reports have null for absent ones. Refusal."""
     row = found.provider.row(found.key)
     if row is None:

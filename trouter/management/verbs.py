@@ -15,7 +15,7 @@ from trouter.config.entities.group import LEVELS
 from .arguments import ATTRIBUTE_NAMES, COUNT, ENTITY, ENTITY_TYPE, NAME, OFFSET, OPERATION, TYPE, Argument
 from .context import Node, Operation
 from .requests import Request
-from .responses import Answer
+from .responses import OperationResult
 
 NONE, READ, OPERATE, ADMIN = LEVELS
 
@@ -63,15 +63,15 @@ def verb(
     takes: tuple[Argument[Any], ...] = (),
     tenants: bool = False,
     changes: bool = False,
-) -> Callable[[Callable[..., Awaitable[Answer]]], Operation]:
+) -> Callable[[Callable[..., Awaitable[OperationResult]]], Operation]:
     """Declare an operation of the management node at the function that performs it; the arguments are those of Verb.
 
     The function gets the node, the request, and the arguments that the operation takes, by the names of their
     parameters. A request with a wrong argument is refused before.
     """
 
-    def declare(function: Callable[..., Awaitable[Answer]]) -> Operation:
-        async def perform(node: Node, request: Request) -> Answer:
+    def declare(function: Callable[..., Awaitable[OperationResult]]) -> Operation:
+        async def perform(node: Node, request: Request) -> OperationResult:
             return await function(node, request, **{each.parameter: each.read(request) for each in takes})
 
         VERBS.append(Verb(names, answer, level, takes, tenants, changes, perform))

@@ -21,7 +21,7 @@ log = logging.getLogger("trouter.SERVER")
 Key = tuple[str, str, str, int]
 
 
-class Entity(Protocol):
+class IdentifiedEntity(Protocol):
     """The attributes of an entity that identify its part."""
 
     @property
@@ -88,7 +88,7 @@ class Change:
         self._undo.close()
 
 
-E = TypeVar("E", bound=Entity)
+E = TypeVar("E", bound=IdentifiedEntity)
 P = TypeVar("P", bound=Part)
 
 

@@ -15,7 +15,7 @@ from trouter.records.segments import (
     COMPRESSED,
     MAX_LINE_BYTES,
     Envelope,
-    Header,
+    SegmentHeader,
     Trailer,
     file_label,
     line_of,
@@ -49,7 +49,7 @@ class _Failed(Exception):
     """The fault in a line."""
 
 
-_HEADER: Final = msgspec.json.Decoder(Header)
+_HEADER: Final = msgspec.json.Decoder(SegmentHeader)
 _TRAILER: Final = msgspec.json.Decoder(Trailer)
 _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 _RECORDS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
@@ -99,7 +99,7 @@ class SegmentReader:
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise self._fail(self.end, f"the segment cannot be decompressed from here on: {error}") from None
 
-    def _read_header(self) -> Header:
+    def _read_header(self) -> SegmentHeader:
         octets = self._next_line()
         if not octets.endswith(b"\n"):
             raise self._fail(0, "the header is incomplete")

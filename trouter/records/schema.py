@@ -40,7 +40,7 @@ class PeerRecord(Record, kw_only=True, omit_defaults=True, tag_field="k", gc=Fal
     tenant: str | None = None
 
 
-class ConnectionOpened(PeerRecord, tag="connection.opened"):
+class ConnectionOpenedRecord(PeerRecord, tag="connection.opened"):
     """The opens were exchanged. ``role`` is that of the listener or connector; ``dir``: in or out."""
 
     listener: str
@@ -52,7 +52,7 @@ class ConnectionOpened(PeerRecord, tag="connection.opened"):
     mech: str | None = None
 
 
-class ConnectionClosed(PeerRecord, tag="connection.closed"):
+class ConnectionClosedRecord(PeerRecord, tag="connection.closed"):
     """A connection ended. ``by``: local, peer or transport. ``opened_at`` is 0 if no open was exchanged."""
 
     opened_at: int
@@ -64,7 +64,7 @@ class ConnectionClosed(PeerRecord, tag="connection.closed"):
     reason: str | None = None
 
 
-class SaslOutcome(PeerRecord, tag="sasl.outcome"):
+class SaslOutcomeRecord(PeerRecord, tag="sasl.outcome"):
     """The router admitted or refused a client. ``code`` is that of SASL, ``reason`` one of ``SASL_REASONS``.
 
     ``user`` is the user that was tried or admitted, ``authz`` another one that the client wanted to act for, which is
@@ -129,7 +129,7 @@ class PolicyLoaded(Record, tag="policy.loaded"):
     rules: list[str]
 
 
-class LinkAttached(PeerRecord, tag="link.attached"):
+class LinkAttachedRecord(PeerRecord, tag="link.attached"):
     """A link was accepted. ``dir``: in if the router receives its messages. ``kind``: endpoint, route or control."""
 
     link: int
@@ -143,7 +143,7 @@ class LinkAttached(PeerRecord, tag="link.attached"):
     max_message: int | None = None
 
 
-class LinkDetached(PeerRecord, tag="link.detached"):
+class LinkDetachedRecord(PeerRecord, tag="link.detached"):
     """A link ended. ``reason``: detached by the peer, or lost with its session or connection."""
 
     link: int
@@ -348,14 +348,14 @@ class Alarm(Record, tag="alarm"):
 KINDS: Final[dict[str, type[Record]]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
-        ConnectionOpened,
-        ConnectionClosed,
-        SaslOutcome,
+        ConnectionOpenedRecord,
+        ConnectionClosedRecord,
+        SaslOutcomeRecord,
         TlsOutcome,
         PolicyDecision,
         PolicyLoaded,
-        LinkAttached,
-        LinkDetached,
+        LinkAttachedRecord,
+        LinkDetachedRecord,
         DeliveryInterval,
         LatencySketch,
         LinkStalled,

@@ -43,7 +43,7 @@ _NAME: Final = re.compile(
 _LONGEST_NAME: Final = 160
 
 
-class Header(
+class SegmentHeader(
     msgspec.Struct, kw_only=True, forbid_unknown_fields=True, tag_field="k", tag="segment.header", frozen=True
 ):
     """The first line. ``utc`` and ``mono`` are two clocks at one moment, in microseconds; ``boot`` is in seconds."""

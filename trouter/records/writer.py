@@ -27,8 +27,8 @@ from trouter.records.schema import VERSION, Alarm, Record
 from trouter.records.segments import (
     EMPTY,
     OPEN,
-    Header,
     ManifestEntry,
+    SegmentHeader,
     Trailer,
     file_label,
     line_of,
@@ -309,7 +309,9 @@ class SegmentWriter:
         path = self.folder / (segment_name(self._label, self.boot, self._next) + OPEN)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         file = AppendedFile(path, descriptor)
-        header = Header(v=VERSION, router=self._router, boot=self.boot, first=self._next, utc=now.utc, mono=now.mono)
+        header = SegmentHeader(
+            v=VERSION, router=self._router, boot=self.boot, first=self._next, utc=now.utc, mono=now.mono
+        )
         try:
             file.append(line_of(header))
         except OSError:

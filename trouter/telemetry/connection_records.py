@@ -90,7 +90,7 @@ class ConnectionRecord:
         self._opened_us = now_us()
         tls = peer.facts.tls
         self._recorder.emit(
-            records.ConnectionOpened(
+            records.ConnectionOpenedRecord(
                 **peer.about(),
                 listener=peer.facts.listener.name,
                 role=peer.role,
@@ -110,7 +110,7 @@ class ConnectionRecord:
         """Record that the connection ended; ``farewell`` is the error of the router's close."""
         by, condition = self._ended if farewell is None else ("local", farewell.condition)
         self._recorder.emit(
-            records.ConnectionClosed(
+            records.ConnectionClosedRecord(
                 **peer.about(),
                 opened_at=self._opened_us,
                 duration_us=mono_us() - self._accepted_us,

@@ -16,7 +16,7 @@ from trouter.core.egress import Egress
 from trouter.core.links import Endpoint
 from trouter.core.watch import OVERDRAWN_TEXT, STUCK_AFTER_S, UNBLOCKED_TEXT, Notice
 from trouter.net.view import owner_of
-from trouter.records import DeliveryInterval, LinkAttached, LinkDetached, LinkStalled, Record
+from trouter.records import DeliveryInterval, LinkAttachedRecord, LinkDetachedRecord, LinkStalled, Record
 from trouter.wire.performatives import Attach
 
 from .clocks import mono_us, now_us
@@ -92,7 +92,7 @@ class LinkRecords:
         last = self._recorded[endpoint.identity] = _Recorded(endpoint, now_us(), _NONE)
         terminus: Any = attach.target if link.incoming else attach.source
         self._recorder.emit(
-            LinkAttached(
+            LinkAttachedRecord(
                 **_about(link),
                 link=endpoint.identity,
                 addr=last.address,
@@ -115,7 +115,7 @@ class LinkRecords:
         last = self._recorded.pop(endpoint.identity, None) or _Recorded(endpoint, 0, _counts(endpoint))
         self._record(router, endpoint, last, final=True)
         self._recorder.emit(
-            LinkDetached(
+            LinkDetachedRecord(
                 **_about(link),
                 link=endpoint.identity,
                 addr=last.address,

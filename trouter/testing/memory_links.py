@@ -18,7 +18,7 @@ from trouter.wire.types import Described
 _AS_REQUESTED: Final = object()
 
 
-class LinkOwner(Protocol):
+class MemoryLinkOwner(Protocol):
     """The client of a link: ``memory.MemoryClient``."""
 
     stalled: bool
@@ -49,7 +49,7 @@ class ClientDelivery(Delivery):
 class _MemoryLink(LinkSink):
     """The common part of senders and receivers."""
 
-    def __init__(self, client: LinkOwner, link: Link) -> None:
+    def __init__(self, client: MemoryLinkOwner, link: Link) -> None:
         self.client = client
         self.link = link
         link.sink = self
@@ -104,7 +104,7 @@ class MemorySender(_MemoryLink):
 
     link: OutgoingLink
 
-    def __init__(self, client: LinkOwner, link: OutgoingLink) -> None:
+    def __init__(self, client: MemoryLinkOwner, link: OutgoingLink) -> None:
         super().__init__(client, link)
         #: The credit left at each of the router's drains.
         self.drains: list[int] = []
@@ -240,7 +240,7 @@ class MemoryReceiver(_MemoryLink):
 
     link: IncomingLink
 
-    def __init__(self, client: LinkOwner, link: IncomingLink) -> None:
+    def __init__(self, client: MemoryLinkOwner, link: IncomingLink) -> None:
         super().__init__(client, link)
         self.received: list[ReceivedMessage] = []
         #: Credit to grant once the attach is answered.

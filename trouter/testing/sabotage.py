@@ -109,7 +109,7 @@ class Answers:
         return RUBBISH
 
 
-class Stalls:
+class StalledExchange:
     """An exchange that waits forever."""
 
     async def respond(self, response: bytes) -> object:
@@ -120,5 +120,5 @@ class Stalls:
 BROKEN_EXCHANGES: Final[dict[str, tuple[type, bool]]] = {
     "raises": (Raises, True),
     "answers rubbish": (Answers, True),
-    "stalls": (Stalls, False),
+    "stalls": (StalledExchange, False),
 }

@@ -14,7 +14,7 @@ from typing import Any, Final
 from trouter.wire.value_text import json_value
 
 from .failures import MalformedAnswer, StatusError
-from .node import Node
+from .node import NodeClient
 from .redaction import without_secrets
 from .words import PREFIX
 
@@ -67,7 +67,7 @@ class Archive:
         self._file.close()
 
 
-async def diagnose(node: Node, archive: Archive, log_lines: int) -> list[str]:
+async def diagnose(node: NodeClient, archive: Archive, log_lines: int) -> list[str]:
     """Add the state of a router; return a line for each part that failed, with the reason. Timeout if none answers."""
     folder = _file_name(node.router_id)
     problems: list[str] = []
@@ -90,7 +90,7 @@ async def diagnose(node: Node, archive: Archive, log_lines: int) -> list[str]:
     return problems
 
 
-async def _rows(node: Node, kind: str) -> list[dict[str, Any]]:
+async def _rows(node: NodeClient, kind: str) -> list[dict[str, Any]]:
     return (await node.query(kind, limit=MAX_ROWS)).dicts()
 
 

@@ -35,7 +35,7 @@ class Table:
         ]
 
 
-class Node:
+class NodeClient:
     """A management node; made by `open_node`. Any failure of a call is one of failures.py."""
 
     def __init__(self, options: ConnectionOptions, connection: Connection, sender: Sender, receiver: Receiver) -> None:
@@ -125,13 +125,13 @@ class Node:
         return [address.removeprefix("amqp:/_topo/0/").removesuffix("/$management") for address in await self.nodes()]
 
     @asynccontextmanager
-    async def of_router(self, router_id: str) -> AsyncIterator[Node]:
+    async def of_router(self, router_id: str) -> AsyncIterator[NodeClient]:
         """Open another router's node on the same connection; use only one of these nodes at a time."""
         options = self._options.to_router(router_id)
         async with AsyncExitStack() as stack:
             with tool_error(options), in_time(options, "the router attaches no link"):
                 sender = await stack.enter_async_context(self._connection.open_sender(options.address))
-            other = Node(options, self._connection, sender, self._receiver)
+            other = NodeClient(options, self._connection, sender, self._receiver)
             other._numbers = self._numbers
             yield other
 
@@ -147,13 +147,13 @@ class Node:
 
 
 @asynccontextmanager
-async def open_node(options: ConnectionOptions) -> AsyncIterator[Node]:
+async def open_node(options: ConnectionOptions) -> AsyncIterator[NodeClient]:
     """Open a connection to the management node that the options name, and close it at the end of the block."""
     async with dialled(options) as connection, AsyncExitStack() as stack:
         with tool_error(options), in_time(options, "the router attaches no link"):
             receiver = await stack.enter_async_context(connection.open_receiver(dynamic=True, credit=_CREDIT))
             sender = await stack.enter_async_context(connection.open_sender(options.address))
-        yield Node(options, connection, sender, receiver)
+        yield NodeClient(options, connection, sender, receiver)
 
 
 def _body_of(answer: Message) -> Any:

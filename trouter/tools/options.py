@@ -49,7 +49,7 @@ _URL: Final = re.compile(
 )
 
 
-class Version(argparse.Action):
+class PrintToolVersion(argparse.Action):
     """Print the version on stdout."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
@@ -61,7 +61,7 @@ def add_connection_options(
     parser: argparse.ArgumentParser, *, contexts: bool = True
 ) -> argparse._MutuallyExclusiveGroup:
     """Add the options that every tool has; return the group of -r and -d, for what else excludes these."""
-    parser.add_argument("--version", action=Version, nargs=0, help="print the version")
+    parser.add_argument("--version", action=PrintToolVersion, nargs=0, help="print the version")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="show more; may be repeated")
     return add_router_options(parser, contexts=contexts)
 

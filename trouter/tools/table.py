@@ -32,7 +32,7 @@ def may_colour(stream: TextIO) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     text: str
     style: Style = Style.PLAIN
 
@@ -43,7 +43,7 @@ class Grid:
 
     title: str
     heads: tuple[str, ...]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[TableCell]]
 
 
 def aligned(grid: Grid, *, colour: bool = False) -> Iterator[str]:
@@ -54,13 +54,13 @@ def aligned(grid: Grid, *, colour: bool = False) -> Iterator[str]:
     widths = [
         max(len(head), *(len(row[column].text) for row in grid.rows)) + _GAP for column, head in enumerate(grid.heads)
     ]
-    yield _line([Cell(head, Style.STRONG) for head in grid.heads], widths, colour)
+    yield _line([TableCell(head, Style.STRONG) for head in grid.heads], widths, colour)
     yield _painted(_INDENT + "=" * sum(widths), Style.QUIET, colour)
     for row in grid.rows:
         yield _line(row, widths, colour)
 
 
-def _line(row: Sequence[Cell], widths: Sequence[int], colour: bool) -> str:
+def _line(row: Sequence[TableCell], widths: Sequence[int], colour: bool) -> str:
     parts = [_INDENT]
     last = len(row) - 1
     for column, (cell, width) in enumerate(zip(row, widths, strict=True)):

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 
 from trouter.records.reader import Corrupt, SegmentReader
-from trouter.records.segments import COMPRESSED, Header, Trailer, opened
+from trouter.records.segments import COMPRESSED, SegmentHeader, Trailer, opened
 from trouter_pipeline.spool.checksums import crc32
 
 _PIECE_BYTES: Final = 1 << 20
@@ -27,7 +27,7 @@ class Proof(NamedTuple):
     """
 
     path: Path
-    header: Header
+    header: SegmentHeader
     trailer: Trailer
     end: int
     whole: int

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from trouter.records import PolicyDecision, PolicyLoaded, Record, SaslOutcome
+from trouter.records import PolicyDecision, PolicyLoaded, Record, SaslOutcomeRecord
 from trouter_pipeline.attacks import Limits
 
 SECOND = 1_000_000
@@ -149,7 +149,7 @@ def alerts(records: Iterable[tuple[str, int, int, Record]], limits: Limits, as_o
             key = (record.host, record.user, record.vhost)
             denied[key].add(Failure(record.t, record.addr or "", record.repeat))
             report("denial-burst", record.user, record.host, record.vhost, denied[key].episode, ended=False)
-        if not isinstance(record, SaslOutcome) or record.host is None:
+        if not isinstance(record, SaslOutcomeRecord) or record.host is None:
             continue
         at, user, host = hosts[record.host], record.user or "", record.host
         if record.ok:

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trouter.records import ConnectionClosed, ConnectionOpened, DeliveryInterval, LinkAttached, LinkDetached, Record
+from trouter.records import (
+    ConnectionClosedRecord,
+    ConnectionOpenedRecord,
+    DeliveryInterval,
+    LinkAttachedRecord,
+    LinkDetachedRecord,
+    Record,
+)
 
 HOUR = 3_600_000_000
 COUNTED = {
@@ -42,7 +49,7 @@ def meter(streams: Streams) -> dict[Key, Row]:
         links: dict[int, list[tuple[int, Any]]] = defaultdict(list)
         for n in numbers:
             record = stream[n]
-            if isinstance(record, DeliveryInterval | LinkAttached | LinkDetached):
+            if isinstance(record, DeliveryInterval | LinkAttachedRecord | LinkDetachedRecord):
                 links[record.link].append((n, record))
         for life in links.values():
             _live(rows, life, numbers, over)
@@ -69,7 +76,7 @@ def _live(rows: dict[Key, Row], life: list[tuple[int, Any]], numbers: list[int],
                 else:
                     row.complete = False
             before = now
-        elif isinstance(record, LinkDetached):
+        elif isinstance(record, LinkDetachedRecord):
             unended = isinstance(last, DeliveryInterval) and not last.final
             unreported = not isinstance(last, DeliveryInterval) and n - 1 not in set(
                 numbers[max(0, bisect_left(numbers, n) - 1) :]
@@ -101,8 +108,8 @@ def connections(streams: Streams) -> dict[ConnKey, dict[str, int]]:
     for stream in streams.values():
         until = max(record.t for record in stream.values())
         for what, begins, ends in (
-            ("conn", ConnectionOpened, ConnectionClosed),
-            ("link", LinkAttached, LinkDetached),
+            ("conn", ConnectionOpenedRecord, ConnectionClosedRecord),
+            ("link", LinkAttachedRecord, LinkDetachedRecord),
         ):
             begun = {getattr(r, what): r for r in stream.values() if isinstance(r, begins)}
             ended = {getattr(r, what): r for r in stream.values() if isinstance(r, ends)}
@@ -114,9 +121,9 @@ def connections(streams: Streams) -> dict[ConnKey, dict[str, int]]:
                 if begin:
                     spans[what].append((begin, until if last is None else last.t, who.vhost, who.user))
         for record in stream.values():
-            if isinstance(record, ConnectionOpened):
+            if isinstance(record, ConnectionOpenedRecord):
                 rows[record.t // HOUR * HOUR, record.vhost, record.user]["opened"] += 1
-            elif isinstance(record, ConnectionClosed) and not record.opened_at:
+            elif isinstance(record, ConnectionClosedRecord) and not record.opened_at:
                 rows[record.t // HOUR * HOUR, record.vhost, record.user]["failed"] += 1
     for what, peak in (("conn", "peak_connections"), ("link", "peak_links")):
         for begin, end, vhost, user in spans[what]:

@@ -48,7 +48,7 @@ class RouterFailed(Exception):
     """A router of the demonstration did not start, or ended."""
 
 
-class Router:
+class DemoRouter:
     """A router process, whose log is read for the ports of its listeners."""
 
     def __init__(self, member: Member, process: trio.Process, log: trio.abc.ReceiveStream) -> None:
@@ -153,9 +153,9 @@ def _make_users(folder: Path) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def _network(folder: Path) -> AsyncIterator[dict[str, Router]]:
+async def _network(folder: Path) -> AsyncIterator[dict[str, DemoRouter]]:
     """Run all routers for the block, each started once those that it dials listen; yield them by name."""
-    routers: dict[str, Router] = {}
+    routers: dict[str, DemoRouter] = {}
     async with AsyncExitStack() as stack:
         for member in MEMBERS:
             ports = {dial: routers[dial.router].ports[dial.listener] for dial in member.dials}
@@ -164,7 +164,7 @@ async def _network(folder: Path) -> AsyncIterator[dict[str, Router]]:
 
 
 @asynccontextmanager
-async def _router(member: Member, folder: Path, ports: Mapping[Dial, int]) -> AsyncIterator[Router]:
+async def _router(member: Member, folder: Path, ports: Mapping[Dial, int]) -> AsyncIterator[DemoRouter]:
     path = folder / f"{member.name}.conf"
     path.touch(mode=0o600)
     path.write_text(configuration(member, folder, ports), encoding="utf-8")
@@ -176,7 +176,7 @@ async def _router(member: Member, folder: Path, ports: Mapping[Dial, int]) -> As
     )
     if process.stderr is None:
         raise RouterFailed(f"The log of the router {member.name} cannot be read.")
-    router = Router(member, process, process.stderr)
+    router = DemoRouter(member, process, process.stderr)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(router.watch)

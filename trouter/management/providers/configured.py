@@ -10,7 +10,7 @@ from trouter.config import Configuration
 from trouter.config.changes import row as entity_row
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
-from trouter.management.ports import Control
+from trouter.management.ports import ControlPort
 from trouter.wire.types import UInt, ULong
 
 from .base import Provider, Row
@@ -20,7 +20,7 @@ from .routing import number_of
 class Configured(Provider):
     """The configured entities of one type; a key is the identity in the configuration."""
 
-    def __init__(self, kind: EntityType, control: Control) -> None:
+    def __init__(self, kind: EntityType, control: ControlPort) -> None:
         super().__init__(kind)
         self._control = control
 
@@ -57,7 +57,7 @@ class Routing(Configured):
     Among their own type it is a number, from the counter of links; among all entities, that of the configuration.
     """
 
-    def __init__(self, kind: EntityType, control: Control, next_number: Callable[[], int]) -> None:
+    def __init__(self, kind: EntityType, control: ControlPort, next_number: Callable[[], int]) -> None:
         super().__init__(kind, control)
         self._next_number = next_number
         self._seen: ref[Configuration] | None = None

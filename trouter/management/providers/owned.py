@@ -9,7 +9,7 @@ from typing import Any, Final
 from trouter.core.links import Endpoint
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
-from trouter.management.ports import Control
+from trouter.management.ports import ControlPort
 from trouter.net.view import ConnectionView
 
 from .base import Provider, Row
@@ -20,7 +20,7 @@ class Owned(Provider):
 
     rooted = False
 
-    def __init__(self, whole: Provider, tenant: Tenant, router: Router, control: Control) -> None:
+    def __init__(self, whole: Provider, tenant: Tenant, router: Router, control: ControlPort) -> None:
         super().__init__(whole.kind)
         self._whole = whole
         self._tenant = tenant
@@ -63,7 +63,7 @@ class OwnConnections(Owned):
         return key in self._tenant.connections and key in self._control.running.connections()
 
 
-class OwnLinks(Owned):
+class TenantLinks(Owned):
     """The links of the tenant's connections, by number."""
 
     def keys(self) -> Sequence[int]:
@@ -78,7 +78,7 @@ class OwnLinks(Owned):
         return endpoint is not None and endpoint.connection_number in self._tenant.connections
 
 
-class OwnAddresses(Owned):
+class TenantAddresses(Owned):
     """Addresses of the tenant's space, and its dynamic ones, by key."""
 
     def keys(self) -> Sequence[str]:
@@ -92,6 +92,6 @@ class OwnAddresses(Owned):
 #: The types of which a tenant has entities.
 OWNED: Final[dict[str, type[Owned]]] = {
     "connection": OwnConnections,
-    "router.link": OwnLinks,
-    "router.address": OwnAddresses,
+    "router.link": TenantLinks,
+    "router.address": TenantAddresses,
 }

@@ -18,7 +18,7 @@ from trouter.config.schema import EntityType
 from trouter.core.memory import owners
 from trouter.core.router import Router
 from trouter.management.kinds import SELF
-from trouter.management.ports import Control, Holdups, LogBook
+from trouter.management.ports import ControlPort, Holdups, LogBookPort
 
 from .base import Fixed, Provider, Row, identified
 from .pools import NAMES, limits
@@ -31,7 +31,7 @@ _STATM: Final = Path("/proc/self/statm")
 class RouterItself(Provider):
     """``router``, a single row; its key is the router's id."""
 
-    def __init__(self, kind: EntityType, router: Router, control: Control, now: Callable[[], float]) -> None:
+    def __init__(self, kind: EntityType, router: Router, control: ControlPort, now: Callable[[], float]) -> None:
         super().__init__(kind)
         self._router = router
         self._control = control
@@ -102,13 +102,13 @@ class ManagementNode(Fixed):
         return identity if identity == SELF else None
 
 
-def log_counts(book: LogBook) -> Iterator[tuple[str, ModuleCounts]]:
+def log_counts(book: LogBookPort) -> Iterator[tuple[str, ModuleCounts]]:
     """Yield the events of each module, whether they were written or not."""
     for module, by_level in book.counts().items():
         yield module, ModuleCounts(module, by_level)
 
 
-def pools(router: Router, control: Control) -> Iterator[tuple[str, MemoryPool]]:
+def pools(router: Router, control: ControlPort) -> Iterator[tuple[str, MemoryPool]]:
     """Yield the router's objects by kind, under the names of Qpid Dispatch's pools; a pool may be empty."""
     engines = [each.engine for each in control.running.connections().values()]
     held = {name: (size_bytes, count) for name, size_bytes, count in owners(router, engines)}
@@ -116,18 +116,18 @@ def pools(router: Router, control: Control) -> Iterator[tuple[str, MemoryPool]]:
         yield name, MemoryPool(name, *held.get(name, (0, 0)), *limits(name))
 
 
-def findings(control: Control) -> Iterator[tuple[int, Problem]]:
+def findings(control: ControlPort) -> Iterator[tuple[int, Problem]]:
     """Yield the findings about the configuration in force, by number; the most severe first."""
     yield from enumerate(control.findings(), 1)
 
 
-def nodes(control: Control) -> Iterable[tuple[str, NodeFacts]]:
+def nodes(control: ControlPort) -> Iterable[tuple[str, NodeFacts]]:
     """Return the routers of the network; none for a standalone or edge router."""
     topology = control.running.topology()
     return () if topology is None else topology.nodes()
 
 
-def changes(control: Control) -> Iterable[tuple[int, object]]:
+def changes(control: ControlPort) -> Iterable[tuple[int, object]]:
     """Return the last changes of the network by number, the oldest first."""
     topology = control.running.topology()
     return () if topology is None else topology.changes()

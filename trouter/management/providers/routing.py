@@ -9,7 +9,7 @@ from trouter.columns.links import LINK
 from trouter.columns.rows import Rows
 from trouter.config.schema import EntityType
 from trouter.core.router import Router
-from trouter.management.ports import Control
+from trouter.management.ports import ControlPort
 
 from .base import Provider, Row
 
@@ -80,7 +80,7 @@ class OpenConnections(Provider):
 
     rooted = False
 
-    def __init__(self, kind: EntityType, control: Control, now: Callable[[], float]) -> None:
+    def __init__(self, kind: EntityType, control: ControlPort, now: Callable[[], float]) -> None:
         super().__init__(kind)
         self._control = control
         self._now = now

@@ -6,7 +6,7 @@ A target is a file with a function ``check(data)``; ``hook_target`` makes one fo
 
 from __future__ import annotations
 
-from trouter.testing.fuzz.command import Target, hunt_mutations, load_file, replay, target_of
+from trouter.testing.fuzz.command import FuzzTarget, hunt_mutations, load_file, replay, target_of
 from trouter.testing.fuzz.draw import Draw
 from trouter.testing.fuzz.hooks import admits_only_with, hook_target
 from trouter.testing.fuzz.hunting import Check, Found, hunt
@@ -17,9 +17,9 @@ __all__ = [
     "Check",
     "Draw",
     "Found",
+    "FuzzTarget",
     "Mutator",
     "Pool",
-    "Target",
     "admits_only_with",
     "behind",
     "files",

@@ -48,7 +48,7 @@ GARBAGE_OBJECTS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class FuzzTarget:
     """One fuzz target; its own seeds are in ``folder`` and in the archive beside it, ``borrowed`` ones elsewhere."""
 
     name: str
@@ -85,9 +85,9 @@ class Target:
             raise
 
 
-def target_of(module: ModuleType, name: str, seeds: Path, borrowed: Iterable[bytes] = ()) -> Target:
+def target_of(module: ModuleType, name: str, seeds: Path, borrowed: Iterable[bytes] = ()) -> FuzzTarget:
     """Return the target that a module defines; AttributeError if it has no ``check``."""
-    return Target(
+    return FuzzTarget(
         name,
         module.check,
         seeds / name,
@@ -97,7 +97,7 @@ def target_of(module: ModuleType, name: str, seeds: Path, borrowed: Iterable[byt
     )
 
 
-def load_file(path: Path, seeds: Path | None = None) -> Target:
+def load_file(path: Path, seeds: Path | None = None) -> FuzzTarget:
     """Return the target in a Python file; OSError, AttributeError, and any exception of its import."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
@@ -109,14 +109,14 @@ def load_file(path: Path, seeds: Path | None = None) -> Target:
 
 
 def hunt_mutations(
-    target: Target, rng_seed: int, *, executions: int | None = None, seconds: float | None = None
+    target: FuzzTarget, rng_seed: int, *, executions: int | None = None, seconds: float | None = None
 ) -> Found:
     """Try the seeds of a target and mutations of them; see ``mutations`` for the bounds."""
     inputs = mutations(random.Random(rng_seed), target.seeds, target.mutator, executions=executions, seconds=seconds)
     return hunt(target.check, inputs)
 
 
-def replay(target: Target, maximum: int = REPLAY_CUTS) -> list[tuple[str, BaseException]]:
+def replay(target: FuzzTarget, maximum: int = REPLAY_CUTS) -> list[tuple[str, BaseException]]:
     """Try every seed of a target whole and cut in up to ``maximum`` places; return the names of those that fail."""
     failures = []
     for name, seed in target.inputs.items():
@@ -128,7 +128,7 @@ def replay(target: Target, maximum: int = REPLAY_CUTS) -> list[tuple[str, BaseEx
     return failures
 
 
-def measure(target: Target, rng_seed: int) -> Coverage:
+def measure(target: FuzzTarget, rng_seed: int) -> Coverage:
     """Return the coverage of ``covers`` by the seeds of a target and some mutations of them."""
     coverage = Coverage(target.covers)
     end_s = time.monotonic() + COVERAGE_S
@@ -140,7 +140,7 @@ def measure(target: Target, rng_seed: int) -> Coverage:
     return coverage
 
 
-def grow(target: Target, rng_seed: int, seconds: float, maximum: int) -> list[Path]:
+def grow(target: FuzzTarget, rng_seed: int, seconds: float, maximum: int) -> list[Path]:
     """Keep up to ``maximum`` mutations that reach steps between lines that no seed reaches; return their files."""
     coverage = Coverage(target.covers)
     seeds = target.seeds
@@ -187,7 +187,9 @@ def parser_of(names: Sequence[str] | None) -> argparse.ArgumentParser:
     return parser
 
 
-def run(targets: Iterable[Target], options: argparse.Namespace, again: Callable[[Target], Sequence[str]]) -> int:
+def run(
+    targets: Iterable[FuzzTarget], options: argparse.Namespace, again: Callable[[FuzzTarget], Sequence[str]]
+) -> int:
     """Do what the options say with each target; return the exit status.
 
     ``again`` returns a command line for a target, for processes that measure its coverage in interpreted code.
@@ -213,7 +215,9 @@ def run(targets: Iterable[Target], options: argparse.Namespace, again: Callable[
     return int(any(row[4] for row in rows))
 
 
-def _run_one(target: Target, options: argparse.Namespace, again: Sequence[str]) -> tuple[str, int, float, str, bool]:
+def _run_one(
+    target: FuzzTarget, options: argparse.Namespace, again: Sequence[str]
+) -> tuple[str, int, float, str, bool]:
     if options.coverage:
         covered = _coverage_text(target, options)
         print(f"{target.name}: {covered}", flush=True)
@@ -256,7 +260,7 @@ def _json(found: Found, kept: Path | None = None) -> str:
     return json.dumps({"tried": found.tried, "took_s": found.took_s, "kept": kept.name if kept else ""})
 
 
-def _coverage_text(target: Target, options: argparse.Namespace) -> str:
+def _coverage_text(target: FuzzTarget, options: argparse.Namespace) -> str:
     coverage = measure(target, options.rng_seed)
     if options.missed:
         for path, line in coverage.missed():
@@ -265,7 +269,7 @@ def _coverage_text(target: Target, options: argparse.Namespace) -> str:
     return f"{coverage.reached} of {total} lines, {100 * coverage.reached // total} %" if total else "no lines"
 
 
-def _coverage_of_child(target: Target, options: argparse.Namespace, again: Sequence[str]) -> str:
+def _coverage_of_child(target: FuzzTarget, options: argparse.Namespace, again: Sequence[str]) -> str:
     """Return the coverage of a child process, since only interpreted code can be traced."""
     done = subprocess.run(  # noqa: S603 - this very program
         [*again, "--coverage", "--rng-seed", str(options.rng_seed)],

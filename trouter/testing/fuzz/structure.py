@@ -20,7 +20,7 @@ _FIXED: Final = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
 _HEADER_BYTES: Final = 8
 
 
-class Node:
+class EncodedNode:
     """One encoded value: ``items`` of a list or map, descriptor and value of a described one, else ``content``.
 
     Inputs share nodes, so they never change; ``octets`` are the node's bytes, ``place`` is its index in ``parent``.
@@ -28,12 +28,12 @@ class Node:
 
     __slots__ = ("code", "content", "items", "octets", "parent", "place")
 
-    def __init__(self, code: int, octets: bytes, content: bytes = b"", items: Sequence[Node] = ()) -> None:
+    def __init__(self, code: int, octets: bytes, content: bytes = b"", items: Sequence[EncodedNode] = ()) -> None:
         self.code = code
         self.octets = octets
         self.content = content
         self.items = items
-        self.parent: Node | None = None
+        self.parent: EncodedNode | None = None
         self.place = 0
         for place, item in enumerate(items):
             item.parent = self
@@ -78,7 +78,7 @@ class _Parser:
         self.at += count
         return self.data[self.at - count : self.at]
 
-    def value(self, depth: int = 0) -> Node:
+    def value(self, depth: int = 0) -> EncodedNode:
         self.left -= 1
         if depth > _MAX_DEPTH or self.left < 0:
             raise _NotParsed
@@ -86,7 +86,7 @@ class _Parser:
         code = self.take(1)[0]
         kind = code >> 4
         content = b""
-        items: list[Node] = []
+        items: list[EncodedNode] = []
         if code == 0:
             items = [self.value(depth + 1), self.value(depth + 1)]
         elif kind in _FIXED:
@@ -99,9 +99,9 @@ class _Parser:
             if kind in (0xC, 0xD):
                 items = self._items(content, width, depth)
                 content = b""
-        return Node(code, self.data[start : self.at], content, items)
+        return EncodedNode(code, self.data[start : self.at], content, items)
 
-    def _items(self, content: bytes, width: int, depth: int) -> list[Node]:
+    def _items(self, content: bytes, width: int, depth: int) -> list[EncodedNode]:
         inner = _Parser(content)
         inner.left = self.left
         count = int.from_bytes(inner.take(width))
@@ -117,17 +117,17 @@ class _Parser:
 class _Values(NamedTuple):
     """The values at the start of some bytes, all nodes in them, those with items, and the remaining bytes."""
 
-    trees: tuple[Node, ...]
-    every: list[Node]
-    parents: list[Node]
+    trees: tuple[EncodedNode, ...]
+    every: list[EncodedNode]
+    parents: list[EncodedNode]
     rest: bytes
 
 
 @lru_cache(maxsize=2048)  # seeds' frames are parsed again and again
 def _parse(data: bytes) -> _Values:
     parser = _Parser(data)
-    trees: list[Node] = []
-    every: list[Node] = []
+    trees: list[EncodedNode] = []
+    every: list[EncodedNode] = []
     while parser.at < len(data):
         before = parser.at
         try:
@@ -178,7 +178,7 @@ def _change_row(rng: random.Random, row: list[bytes], kind: int, other: bytes) -
         row[at : at + 4 - kind] = [pick(rng, borrowed).octets]  # replaces an item (3), or goes before it (4)
 
 
-def _with(parsed: _Values, node: Node, changed: bytes) -> bytes:
+def _with(parsed: _Values, node: EncodedNode, changed: bytes) -> bytes:
     """Return all the values with ``changed`` instead of ``node``, and new sizes around it."""
     while node.parent is not None:
         row = [item.octets for item in node.parent.items]
@@ -190,7 +190,7 @@ def _with(parsed: _Values, node: Node, changed: bytes) -> bytes:
     return b"".join(row) + parsed.rest
 
 
-def _lie(rng: random.Random, node: Node) -> bytes:
+def _lie(rng: random.Random, node: EncodedNode) -> bytes:
     """Return the value with a wrong size."""
     lie = pick(rng, (-2, -1, 1, 2, 255, 1 << 31))
     if node.items or node.code >> 4 in (0xC, 0xD):
@@ -198,7 +198,7 @@ def _lie(rng: random.Random, node: Node) -> bytes:
     return _plain(node.code, node.content, lie)
 
 
-def _leaf(rng: random.Random, node: Node) -> bytes:
+def _leaf(rng: random.Random, node: EncodedNode) -> bytes:
     """Return another number, text or type instead of a value."""
     kind = node.code >> 4
     if kind in _FIXED and rng.random() < 0.6:

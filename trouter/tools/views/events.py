@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from trouter.tools import formats
 
 from .lookup import Lookup
-from .model import Filter, Listing, Request, Row, Rows, View, attribute
+from .model import Filter, Listing, Row, Rows, View, ViewRequest, attribute
 
 _ENTRY = ("module", "level", "text", "file", "line", "time")
 ENTRY_FIELDS = tuple(attribute(name, name) for name in ("time", "module", "level", "text", "file", "line"))
@@ -38,7 +38,7 @@ LOG = View(
     "log",
     ("--log",),
     "show recent log entries",
-    (Request(operation="GET-LOG", rows=_entries, limited=True),),
+    (ViewRequest(operation="GET-LOG", rows=_entries, limited=True),),
     _log,
     dated=False,
     filters={"connection": Filter(_of_connection, connections=True)},

@@ -14,14 +14,14 @@ from trouter.tools.words import PREFIX
 from .lookup import Lookup
 
 if TYPE_CHECKING:
-    from trouter.tools.node import Node
+    from trouter.tools.node import NodeClient
 
 Row = Mapping[str, object]
 Rows = Sequence[Row]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ViewRequest:
     """A QUERY of an entity type, or an operation of the management node whose result ``rows`` makes rows of."""
 
     entity: str = ""
@@ -41,7 +41,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ViewField:
     """A column of a listing: its head, the source of its value and the format."""
 
     head: str
@@ -61,9 +61,9 @@ class Field:
 
 def attribute(
     head: str, name: str, show: Callable[[object], str] = formats.plain, *, needs: bool = False, **marks: bool
-) -> Field:
-    """Return a column that is an attribute of the entity; ``marks`` are fields of ``Field``, by their names."""
-    return Field(head, lambda row: row.get(name), show, name if needs else "", reads=(name,), **marks)
+) -> ViewField:
+    """Return a column that is an attribute of the entity; ``marks`` are fields of ``ViewField``, by their names."""
+    return ViewField(head, lambda row: row.get(name), show, name if needs else "", reads=(name,), **marks)
 
 
 _FORMATS: Final = {
@@ -85,15 +85,15 @@ _INSTEAD: Final = {Form.DASH_FOR_NONE: "-", Form.NONE_FOR_ZERO: None}
 
 
 def fields_of(
-    columns: Iterable[Column[Any, Any] | Attribute], first: Sequence[str | Field] = (), *, others: bool = True
-) -> tuple[Field, ...]:
+    columns: Iterable[Column[Any, Any] | Attribute], first: Sequence[str | ViewField] = (), *, others: bool = True
+) -> tuple[ViewField, ...]:
     """Return the fields of the columns or attributes with a head: ``first``, heads or fields, then the ``others``."""
     found = {head.text: _field_of(column, head) for column in columns if (head := column.head) is not None}
-    placed = [each if isinstance(each, Field) else found.pop(each) for each in first]
+    placed = [each if isinstance(each, ViewField) else found.pop(each) for each in first]
     return (*placed, *found.values()) if others else tuple(placed)
 
 
-def _field_of(column: Column[Any, Any] | Attribute, head: Head) -> Field:
+def _field_of(column: Column[Any, Any] | Attribute, head: Head) -> ViewField:
     found = attribute(
         head.text,
         column.twin if head.by_twin else column.name,
@@ -109,7 +109,7 @@ def _field_of(column: Column[Any, Any] | Attribute, head: Head) -> Field:
     return replace(found, value=lambda row: found.value(row) or instead)
 
 
-def attributes_of(fields: Iterable[Field], last: Iterable[str] = ()) -> tuple[str, ...]:
+def attributes_of(fields: Iterable[ViewField], last: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the attributes to request for these fields, each once; those that are named ``last`` as the last ones."""
     names = dict.fromkeys(name for each in fields for name in each.reads)
     return tuple(sorted(names, key=tuple(last).count))
@@ -120,7 +120,7 @@ class Listing:
     """A titled table: one entity a row, or, when ``upright``, one attribute of the only entity a row."""
 
     title: str
-    fields: Sequence[Field]
+    fields: Sequence[ViewField]
     rows: Rows
     upright: bool = False
     #: Shown instead of an empty table; None shows the title alone.
@@ -135,7 +135,7 @@ class Listing:
         """The title as a name: its first line with words in it."""
         return next((line for line in self.title.split("\n") if line), "")
 
-    def columns(self, *, verbose: bool) -> list[Field]:
+    def columns(self, *, verbose: bool) -> list[ViewField]:
         """Return the fields to show: those that the answer has, with details only if ``verbose``."""
         known = self.rows[0] if self.rows else {}
         wanted = [column for column in self.fields if verbose or not column.detail]
@@ -158,18 +158,18 @@ class View:
     name: str
     flags: tuple[str, ...]
     help: str
-    requests: tuple[Request, ...]
+    requests: tuple[ViewRequest, ...]
     listings: Callable[[Sequence[Rows]], list[Listing]]
     #: Date and router id come first.
     dated: bool = True
     #: Gets the answers if that takes more than requests to one node.
-    gather: Callable[[Node], Awaitable[list[Rows]]] | None = None
+    gather: Callable[[NodeClient], Awaitable[list[Rows]]] | None = None
     #: The filters that apply to the rows of the first request.
     filters: Mapping[str, Filter] = field(default_factory=dict)
 
 
 def simple(
-    title: str, fields: Sequence[Field], *, sort: str = "", empty: str | None = None, key: str = "identity"
+    title: str, fields: Sequence[ViewField], *, sort: str = "", empty: str | None = None, key: str = "identity"
 ) -> Callable[[Sequence[Rows]], list[Listing]]:
     """Return one listing of the rows of one request, sorted by a column if one is named."""
     column = next((column for column in fields if column.head == sort), None)

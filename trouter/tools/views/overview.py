@@ -8,7 +8,7 @@ from trouter.columns.process import ALLOCATOR
 from trouter.config.entities import PolicyEntity, RouterEntity
 from trouter.tools import formats
 
-from .model import Field, Listing, Request, Row, Rows, View, attribute, attributes_of, fields_of, simple
+from .model import Listing, Row, Rows, View, ViewField, ViewRequest, attribute, attributes_of, fields_of, simple
 
 
 def _resident(row: Row) -> object:
@@ -21,7 +21,7 @@ ROUTER_FIELDS = fields_of(
     RouterEntity.type.own,
     (
         "Version", "Mode", "Router Id", "Worker Threads", "Uptime",
-        Field("VmSize", _resident, formats.size, needs="memoryUsage"),
+        ViewField("VmSize", _resident, formats.size, needs="memoryUsage"),
         "Area",
         "Link Routes", "Auto Links", "Links", "Nodes", "Addresses", "Connections", "Presettled Count",
         "Dropped Presettled Count", "Accepted Count", "Rejected Count", "Released Count", "Modified Count",
@@ -42,7 +42,7 @@ def _pool(row: Row) -> str:
     return str(identity).partition("/")[2] or str(identity) if identity else "-"
 
 
-POOL_FIELDS = fields_of(ALLOCATOR, (Field("type", _pool, reads=("identity",)),))
+POOL_FIELDS = fields_of(ALLOCATOR, (ViewField("type", _pool, reads=("identity",)),))
 
 
 def _size_or_dash(value: object) -> str:
@@ -76,19 +76,19 @@ GENERAL = View(
     "general",
     ("-g", "--general"),
     "show general statistics of the router",
-    (Request("router"),),
+    (ViewRequest("router"),),
     lambda answers: [Listing("Router Statistics", ROUTER_FIELDS, answers[0][:1], upright=True)],
 )
 
-POLICY = View("policy", ("-p", "--policy"), "show the policy and what it denied", (Request("policy"),), _policy)
+POLICY = View("policy", ("-p", "--policy"), "show the policy and what it denied", (ViewRequest("policy"),), _policy)
 
 POOLS = View(
     "pools",
     ("-m", "--memory"),
     "show the router's pools of memory",
     (
-        Request("allocator", attributes_of(POOL_FIELDS)),
-        Request("router", ("memoryUsage",), optional=True),
+        ViewRequest("allocator", attributes_of(POOL_FIELDS)),
+        ViewRequest("router", ("memoryUsage",), optional=True),
     ),
     _pools,
 )

@@ -7,7 +7,7 @@ from functools import partial
 
 from trouter.tools import formats
 
-from .model import Field, Listing, Request, Row, Rows, View, attribute
+from .model import Listing, Row, Rows, View, ViewField, ViewRequest, attribute
 
 OWNER_FIELDS = (
     attribute("owner", "name"),
@@ -27,9 +27,9 @@ _TAKEN = (
 _USERS = (attribute("user", "user"), attribute("vhost", "vhost"))
 
 
-def _first(head: str) -> Field:
+def _first(head: str) -> ViewField:
     """Return the column with the name of a row, or with the number of others that it sums up."""
-    return Field(head, lambda row: f"{row['others']} others" if row.get("others") else row.get(head))
+    return ViewField(head, lambda row: f"{row['others']} others" if row.get("others") else row.get(head))
 
 
 #: Group of GET-MEMORY, title of its listing, and columns.
@@ -77,8 +77,8 @@ def _maps(reply: object) -> list[Mapping[str, object]]:
     return [each for each in reply if isinstance(each, Mapping)] if isinstance(reply, list | tuple) else []
 
 
-def _by(what: str, key: str) -> Request:
-    return Request(operation="GET-MEMORY", properties={"by": what}, rows=partial(_groups, key), optional=True)
+def _by(what: str, key: str) -> ViewRequest:
+    return ViewRequest(operation="GET-MEMORY", properties={"by": what}, rows=partial(_groups, key), optional=True)
 
 
 def _total(row: Row) -> float:
@@ -106,8 +106,8 @@ OWNERS = View(
     ("--memory",),
     "show where the router's memory is: by kind of object, connection, user, vhost and address",
     (
-        Request(operation="GET-MEMORY", rows=_owners),
-        Request("router", ("memoryUsage",), optional=True),
+        ViewRequest(operation="GET-MEMORY", rows=_owners),
+        ViewRequest("router", ("memoryUsage",), optional=True),
         _by("process", "limit"),
         *(_by(by, by) for by, _, _ in GROUPS),
     ),

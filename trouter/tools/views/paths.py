@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from trouter._text import escape_controls
 from trouter.tools.failures import NoPath
-from trouter.tools.node import Node
+from trouter.tools.node import NodeClient
 from trouter.tools.words import PREFIX
 
 from .model import Listing, Row, Rows, View, attribute
@@ -30,7 +30,7 @@ HOP_FIELDS = (
 def paths(start: str, end: str) -> View:
     """Return the view that shows the way from ``start`` to ``end``."""
 
-    async def gather(node: Node) -> list[Rows]:
+    async def gather(node: NodeClient) -> list[Rows]:
         return [await _walk(node, start, end)]
 
     def listings(answers: Sequence[Rows]) -> list[Listing]:
@@ -45,7 +45,7 @@ def paths(start: str, end: str) -> View:
     return View("paths", ("--paths",), "show the way from router A to router B", (), listings, gather=gather)
 
 
-async def _walk(node: Node, start: str, end: str) -> Rows:
+async def _walk(node: NodeClient, start: str, end: str) -> Rows:
     """Return a row for each hop, as each router on the way names the next one; NoPath if there is none."""
     reachable = await node.routers()
     if not reachable:
@@ -73,7 +73,7 @@ async def _walk(node: Node, start: str, end: str) -> Rows:
     return hops
 
 
-async def _routers(node: Node) -> dict[str, Row]:
+async def _routers(node: NodeClient) -> dict[str, Row]:
     """Return the routers that a router knows, by id."""
     table = await node.query(f"{PREFIX}router.node")
     return {str(row.get("id")): row for row in table.dicts()}

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trouter.tools import formats
-from trouter.tools.table import Cell, Grid, Style, aligned, comma_separated
+from trouter.tools.table import Grid, Style, TableCell, aligned, comma_separated
 
-from .model import Field, Listing, Row
+from .model import Listing, Row, ViewField
 from .rates import Rates
 
 _PER_SECOND = "per second"
@@ -67,40 +67,40 @@ def _flat(listing: Listing, look: Look) -> Grid:
         heads.append(column.head)
         if column.counter and look.rates is not None:
             heads.append(f"{column.head}/s")
-    rows: list[list[Cell]] = []
+    rows: list[list[TableCell]] = []
     for row in listing.rows:
-        cells: list[Cell] = []
+        cells: list[TableCell] = []
         for column in columns:
             cells.append(_cell(column, row))
             if column.counter and look.rates is not None:
-                cells.append(Cell(formats.rate(_rate(listing, row, column, look))))
+                cells.append(TableCell(formats.rate(_rate(listing, row, column, look))))
         rows.append(cells)
     return Grid(listing.title, tuple(heads), rows)
 
 
 def _upright(listing: Listing, look: Look) -> Grid:
     """Return one row an attribute; the rates are a third column."""
-    rows: list[list[Cell]] = []
+    rows: list[list[TableCell]] = []
     for row in listing.rows:
         for column in listing.columns(verbose=look.verbose):
             if column.needs and column.value(row) is None:
                 continue
-            cells = [Cell(column.head), _cell(column, row)]
+            cells = [TableCell(column.head), _cell(column, row)]
             if look.rates is not None:
                 grown = _rate(listing, row, column, look) if column.counter else None
-                cells.append(Cell(formats.rate(grown)))
+                cells.append(TableCell(formats.rate(grown)))
             rows.append(cells)
     heads = ("attr", "value") if look.rates is None else ("attr", "value", _PER_SECOND)
     return Grid(listing.title, heads, rows)
 
 
-def _rate(listing: Listing, row: Row, column: Field, look: Look) -> float | None:
+def _rate(listing: Listing, row: Row, column: ViewField, look: Look) -> float | None:
     if look.rates is None:
         return None
     place = (look.router, listing.name, formats.plain(row.get(listing.key)), column.head)
     return look.rates.of(place, column.value(row))
 
 
-def _cell(column: Field, row: Row) -> Cell:
+def _cell(column: ViewField, row: Row) -> TableCell:
     value = column.value(row)
-    return Cell(column.show(value), Style.ALARM if column.alarm and value else Style.PLAIN)
+    return TableCell(column.show(value), Style.ALARM if column.alarm and value else Style.PLAIN)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from trouter.config.entities import AutoLinkEntity, LinkRouteEntity
 
 from .lookup import is_address
-from .model import Field, Filter, Listing, Request, Row, Rows, View, attributes_of, fields_of, simple
+from .model import Filter, Listing, Row, Rows, View, ViewField, ViewRequest, attributes_of, fields_of, simple
 
 AUTO_LINK_FIELDS = fields_of(AutoLinkEntity.type.own)
 
@@ -21,7 +21,7 @@ _PREFIXES = ("addExternalPrefix", "delExternalPrefix")
 LINK_ROUTE_FIELDS = fields_of(
     LinkRouteEntity.type.own,
     (
-        Field("address", _prefix_or_pattern, reads=("prefix", "pattern")),
+        ViewField("address", _prefix_or_pattern, reads=("prefix", "pattern")),
         "dir", "distrib", "status", "add-ext-prefix", "del-ext-prefix",
     ),
 )  # fmt: skip
@@ -37,7 +37,7 @@ AUTO_LINKS = View(
     "autolinks",
     ("--autolinks",),
     "show auto links",
-    (Request("router.config.autoLink", attributes_of(AUTO_LINK_FIELDS), limited=True),),
+    (ViewRequest("router.config.autoLink", attributes_of(AUTO_LINK_FIELDS), limited=True),),
     simple("AutoLinks", AUTO_LINK_FIELDS, sort="addr", empty="AutoLinks\nNo AutoLinks found"),
     filters={"address": Filter(lambda row, wanted, _: is_address(str(row.get("address")), wanted))},
 )
@@ -47,7 +47,7 @@ LINK_ROUTES = View(
     ("--linkroutes",),
     "show link routes",
     (
-        Request(
+        ViewRequest(
             "router.config.linkRoute",
             attributes_of(LINK_ROUTE_FIELDS, last=("pattern", *_PREFIXES)),
             limited=True,

@@ -17,7 +17,7 @@ TIME, ROUTER, TABLE = "time", "router", "table"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SheetPart:
     """One table of one router."""
 
     router: str
@@ -30,10 +30,10 @@ class Part:
             yield {head: cell.text for head, cell in zip(self.grid.heads, row, strict=True)}
 
 
-def parts_of(router: str, listings: Sequence[Listing], look: Look) -> list[Part]:
+def parts_of(router: str, listings: Sequence[Listing], look: Look) -> list[SheetPart]:
     """Return the tables of a router; a text that explains a table is none."""
     look = replace(look, router=router)
-    return [Part(router, listing.name, grid_of(listing, look)) for listing in listings if listing.fields]
+    return [SheetPart(router, listing.name, grid_of(listing, look)) for listing in listings if listing.fields]
 
 
 class Sheet:
@@ -44,7 +44,7 @@ class Sheet:
         self._leading = [name for name, wanted in ((TIME, repeated), (ROUTER, several_routers)) if wanted]
         self._heads: list[str] = []
 
-    def write(self, parts: Sequence[Part]) -> None:
+    def write(self, parts: Sequence[SheetPart]) -> None:
         """Write the rows of a look, and before those of the first look the heads."""
         if not self._heads:
             several = len({part.table for part in parts}) > 1

@@ -11,13 +11,13 @@ from typing import TextIO, TypeVar
 
 from trouter.tools import formats
 from trouter.tools.failures import StatusError, Timeout
-from trouter.tools.node import Node, Table, open_node
+from trouter.tools.node import NodeClient, Table, open_node
 from trouter.tools.options import ConnectionOptions
 from trouter.tools.words import PREFIX
 
 from . import render
 from .lookup import CONNECTION_ATTRIBUTES, LINK_ATTRIBUTES, Lookup
-from .model import Listing, Request, Row, Rows, View
+from .model import Listing, Row, Rows, View, ViewRequest
 from .render import Look
 from .sheet import Sheet, parts_of
 
@@ -47,9 +47,9 @@ class Window:
         self._wishes = wishes
         self._look = look
         self._out = out
-        self._node: Node
+        self._node: NodeClient
         #: Every router of the network; empty if only one is shown.
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, NodeClient] = {}
         self._sheet: Sheet
 
     async def open(self, options: ConnectionOptions, stack: AsyncExitStack) -> None:
@@ -123,7 +123,7 @@ class Window:
         self._line(json.dumps(whole, indent=indent, separators=separators, default=formats.plain))
         return _first_silence(found)
 
-    async def _parts(self, node: Node) -> list[list[Listing]]:
+    async def _parts(self, node: NodeClient) -> list[list[Listing]]:
         return [await self._listings(node, view) for view in self._wishes.views]
 
     def _write(self, parts: Sequence[Sequence[Listing]], look: Look) -> None:
@@ -133,7 +133,7 @@ class Window:
             if len(parts) > 1:
                 self._line("")
 
-    async def _document(self, node: Node) -> dict[str, object]:
+    async def _document(self, node: NodeClient) -> dict[str, object]:
         identity = await _router_id(node)
         look = replace(self._look, router=str(identity))
         listings = [listing for part in await self._parts(node) for listing in part]
@@ -143,7 +143,7 @@ class Window:
             "tables": {listing.name: render.data(listing, look) for listing in listings},
         }
 
-    async def _listings(self, node: Node, view: View) -> list[Listing]:
+    async def _listings(self, node: NodeClient, view: View) -> list[Listing]:
         """Return the listings of a view from the router's answers."""
         if view.gather is not None:
             return view.listings(await view.gather(node))
@@ -181,7 +181,7 @@ def _first_silence(found: Iterable[object]) -> Timeout | None:
     return next((each for each in found if isinstance(each, Timeout)), None)
 
 
-async def _answer(node: Node, request: Request, limit: int) -> Rows:
+async def _answer(node: NodeClient, request: ViewRequest, limit: int) -> Rows:
     limit = limit if request.limited else 0
     try:
         if request.operation:
@@ -200,7 +200,7 @@ def _rows(table: Table) -> list[Row]:
     return [dict(zip(table.names, row, strict=True)) for row in table.rows]
 
 
-async def _lookup(node: Node, view: View, filters: Mapping[str, str]) -> Lookup:
+async def _lookup(node: NodeClient, view: View, filters: Mapping[str, str]) -> Lookup:
     needed = [view.filters[name] for name in filters]
     connections: Rows = ()
     links: Rows = ()
@@ -211,6 +211,6 @@ async def _lookup(node: Node, view: View, filters: Mapping[str, str]) -> Lookup:
     return Lookup(connections, links)
 
 
-async def _router_id(node: Node) -> object:
+async def _router_id(node: NodeClient) -> object:
     rows = _rows(await node.query(f"{PREFIX}router", ("id",)))
     return rows[0].get("id") if rows else None

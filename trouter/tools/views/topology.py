@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from trouter.columns.network import CHANGE
 
-from .model import Field, Listing, Request, Row, Rows, View, attribute, fields_of
+from .model import Listing, Row, Rows, View, ViewField, ViewRequest, attribute, fields_of
 
 CHANGE_FIELDS = fields_of(
     CHANGE,
     (
-        Field("change", lambda row: str(row.get("identity")).partition("/")[2]),
+        ViewField("change", lambda row: str(row.get("identity")).partition("/")[2]),
         "began", "took", "at rest", "moved", "in reach", "rounds", "cause", "why", "who",
     ),
 )  # fmt: skip
@@ -39,6 +39,6 @@ TOPOLOGY = View(
     "topology",
     ("--topology",),
     "show how the network changed lately, why, and how long that took",
-    (Request("topologyChange"),),
+    (ViewRequest("topologyChange"),),
     _listings,
 )

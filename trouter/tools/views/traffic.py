@@ -11,7 +11,7 @@ from trouter.columns.network import NODE
 from trouter.tools import formats
 
 from .lookup import Lookup, address_class, address_phase, address_text, is_address, is_connection, tenant_of
-from .model import Field, Filter, Listing, Request, Row, Rows, View, attribute, attributes_of, fields_of, simple
+from .model import Filter, Listing, Row, Rows, View, ViewField, ViewRequest, attribute, attributes_of, fields_of, simple
 
 _MECHANISMS = {"GSSAPI": "Kerberos", "EXTERNAL": "x.509"}
 
@@ -37,7 +37,12 @@ def _authentication(row: Row) -> object:
 
 
 _PEER = ("id", "host", "container", "role")
-_LOGIN = ("dir", Field("security", _security), Field("authentication", _authentication), Field("tenant", tenant_of))
+_LOGIN = (
+    "dir",
+    ViewField("security", _security),
+    ViewField("authentication", _authentication),
+    ViewField("tenant", tenant_of),
+)
 #: In the order of qdstat; other columns with a head follow.
 CONNECTION_FIELDS = fields_of(CONNECTION, (*_PEER, "proto", *_LOGIN, "last dlv", "uptime"))
 EDGE_FIELDS = (
@@ -79,11 +84,11 @@ LINK_FIELDS = fields_of(
     LINK,
     (
         "type", "dir", "conn id", "id", "peer",
-        Field("class", lambda row: address_class(row.get("owningAddr")), reads=_OWNING),
-        Field("addr", lambda row: address_text(row.get("owningAddr")), reads=_OWNING),
-        Field("phs", lambda row: address_phase(row.get("owningAddr")), reads=_OWNING),
+        ViewField("class", lambda row: address_class(row.get("owningAddr")), reads=_OWNING),
+        ViewField("addr", lambda row: address_text(row.get("owningAddr")), reads=_OWNING),
+        ViewField("phs", lambda row: address_phase(row.get("owningAddr")), reads=_OWNING),
         "cap", "pri", "undel", "unsett", "deliv", "presett", "psdrop", "acc", "rej", "rel", "mod",
-        Field("delay", _delayed, needs="deliveriesDelayed1Sec", alarm=True, reads=_DELAYED),
+        ViewField("delay", _delayed, needs="deliveriesDelayed1Sec", alarm=True, reads=_DELAYED),
         "rate", "stuck", "cred", "blkd", "admin", "oper", "name",
     ),
 )  # fmt: skip
@@ -100,11 +105,11 @@ _NAME = ("name",)
 ADDRESS_FIELDS = fields_of(
     ADDRESS,
     (
-        Field("class", lambda row: address_class(row.get("name")), reads=_NAME),
-        Field("addr", lambda row: address_text(row.get("name")), reads=_NAME),
-        Field("phs", lambda row: address_phase(row.get("name")), reads=_NAME),
+        ViewField("class", lambda row: address_class(row.get("name")), reads=_NAME),
+        ViewField("addr", lambda row: address_text(row.get("name")), reads=_NAME),
+        ViewField("phs", lambda row: address_phase(row.get("name")), reads=_NAME),
         "distrib", "pri", "in-proc",
-        Field("local", _consumers, formats.commas, reads=("subscriberCount", "containerCount")),
+        ViewField("local", _consumers, formats.commas, reads=("subscriberCount", "containerCount")),
         "remote", "in", "out", "thru", "fallback", "to-proc", "from-proc",
     ),
 )  # fmt: skip
@@ -115,7 +120,7 @@ NODE_FIELDS = fields_of(
     (
         "router-id",
         "next-hop",
-        Field("link", lambda row: "-" if row.get("nextHop") is not None else row.get("routerLink")),
+        ViewField("link", lambda row: "-" if row.get("nextHop") is not None else row.get("routerLink")),
         "ver", "cost", "neighbors", "valid-origins",
     ),
 )  # fmt: skip
@@ -134,7 +139,7 @@ CONNECTIONS = View(
     "connections",
     ("-c", "--connections"),
     "show connections",
-    (Request("connection", limited=True),),
+    (ViewRequest("connection", limited=True),),
     simple("Connections", CONNECTION_FIELDS),
     filters=CONNECTION_FILTERS,
 )
@@ -143,7 +148,7 @@ EDGES = View(
     "edges",
     ("-e", "--edge"),
     "show connections of edge routers",
-    (Request("connection", limited=True),),
+    (ViewRequest("connection", limited=True),),
     _edges,
     filters=CONNECTION_FILTERS,
 )
@@ -152,7 +157,7 @@ LINKS = View(
     "links",
     ("-l", "--links"),
     "show links",
-    (Request("router.link", attributes_of(LINK_FIELDS, last=("priority", "settleRate")), limited=True),),
+    (ViewRequest("router.link", attributes_of(LINK_FIELDS, last=("priority", "settleRate")), limited=True),),
     simple("Router Links", LINK_FIELDS),
     filters={
         "vhost": Filter(
@@ -169,7 +174,7 @@ ADDRESSES = View(
     "addresses",
     ("-a", "--address"),
     "show addresses",
-    (Request("router.address", attributes_of(ADDRESS_FIELDS, last=("name", "priority")), limited=True),),
+    (ViewRequest("router.address", attributes_of(ADDRESS_FIELDS, last=("name", "priority")), limited=True),),
     simple("Router Addresses", ADDRESS_FIELDS, sort="addr", key="name"),
     filters={
         "vhost": Filter(lambda row, wanted, _: address_text(row.get("name")).startswith(f"{wanted}/")),
@@ -181,5 +186,5 @@ ADDRESSES = View(
 )
 
 NODES = View(
-    "nodes", ("-n", "--nodes"), "show the routers of the network", (Request("router.node", limited=True),), _nodes
+    "nodes", ("-n", "--nodes"), "show the routers of the network", (ViewRequest("router.node", limited=True),), _nodes
 )

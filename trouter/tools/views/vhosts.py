@@ -9,7 +9,7 @@ from trouter.config.entities import VhostEntity
 from trouter.tools import formats
 
 from .lookup import Lookup
-from .model import Field, Filter, Listing, Request, Row, Rows, View, attribute, fields_of
+from .model import Filter, Listing, Row, Rows, View, ViewField, ViewRequest, attribute, fields_of
 
 _NO_VHOSTS = "No Vhosts"
 
@@ -26,7 +26,7 @@ _FILTERS = {"vhost": Filter(_is_vhost)}
 
 VHOST_FIELDS = (
     *fields_of(VhostEntity.type.own),
-    Field("groups", lambda row: len(_mapping(row.get("groups")))),
+    ViewField("groups", lambda row: len(_mapping(row.get("groups")))),
 )
 
 _LIMITS = (
@@ -62,10 +62,13 @@ def _setting(name: str, without: object) -> Callable[[Row], object]:
 _NAMES = (attribute("vhost", "vhost"), attribute("group", "group"))
 GROUP_FIELDS = (
     *_NAMES,
-    *(Field(name, _setting(name, "(nil)"), needs="maxMessageSize" * (name == "maxMessageSize")) for name in _LIMITS),
-    *(Field(name, _setting(name, False)) for name in _SWITCHES),
+    *(
+        ViewField(name, _setting(name, "(nil)"), needs="maxMessageSize" * (name == "maxMessageSize"))
+        for name in _LIMITS
+    ),
+    *(ViewField(name, _setting(name, False)) for name in _SWITCHES),
 )
-GROUP_TEXT_FIELDS = (*_NAMES, *(Field(name, _setting(name, "(nil)")) for name in _TEXTS))
+GROUP_TEXT_FIELDS = (*_NAMES, *(ViewField(name, _setting(name, "(nil)")) for name in _TEXTS))
 
 
 def _vhosts(answers: Sequence[Rows]) -> list[Listing]:
@@ -131,13 +134,13 @@ def _stats(answers: Sequence[Rows]) -> list[Listing]:
     ]
 
 
-VHOSTS = View("vhosts", ("--vhosts",), "show vhosts", (Request("vhost"),), _vhosts, dated=False, filters=_FILTERS)
+VHOSTS = View("vhosts", ("--vhosts",), "show vhosts", (ViewRequest("vhost"),), _vhosts, dated=False, filters=_FILTERS)
 
 VHOST_GROUPS = View(
     "vhostgroups",
     ("--vhostgroups",),
     "show the user groups of vhosts",
-    (Request("vhost"), Request(operation="GET-SCHEMA", rows=_group_schema)),
+    (ViewRequest("vhost"), ViewRequest(operation="GET-SCHEMA", rows=_group_schema)),
     _groups,
     dated=False,
     filters=_FILTERS,
@@ -147,7 +150,7 @@ VHOST_STATS = View(
     "vhoststats",
     ("--vhoststats",),
     "show what was allowed and denied in vhosts",
-    (Request("vhostStats"),),
+    (ViewRequest("vhostStats"),),
     _stats,
     dated=False,
     filters=_FILTERS,

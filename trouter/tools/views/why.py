@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from trouter.tools import formats
 
-from .model import Field, Listing, Request, Row, Rows, View, attribute
+from .model import Listing, Row, Rows, View, ViewField, ViewRequest, attribute
 
 
-def _or_none(name: str) -> Field:
+def _or_none(name: str) -> ViewField:
     """Return a line that is shown only if it has a value."""
-    return Field(name, lambda row: row.get(name) or None, needs=name)
+    return ViewField(name, lambda row: row.get(name) or None, needs=name)
 
 
 ADDRESS_FIELDS = (
@@ -62,5 +62,5 @@ def _listings(answers: Sequence[Rows]) -> list[Listing]:
 
 def why(address: str) -> View:
     """Return the view that explains one address."""
-    request = Request(operation="EXPLAIN", properties={"address": address}, rows=_explanation)
+    request = ViewRequest(operation="EXPLAIN", properties={"address": address}, rows=_explanation)
     return View("why", ("--why",), "say why messages for an address do not flow", (request,), _listings)
