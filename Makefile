@@ -396,7 +396,7 @@ endef
 # Pin the current versions of all dependencies. Run it on purpose, review the difference, and commit it.
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	TROUTER_PURE=1 build/lock/bin/python -m pip install --quiet --disable-pip-version-check . Cython setuptools
+	TROUTER_PURE=1 build/lock/bin/python -m pip install --quiet --disable-pip-version-check . Cython 'setuptools>=77'
 	$(call freeze,requirements.lock)
 	TROUTER_PURE=1 build/lock/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation ./pipeline
 	TROUTER_PURE=1 build/lock/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
