@@ -54,6 +54,14 @@ class PlayedTls:
         """Return the octets that the client has encrypted and not sent."""
         return self._leaving.read()
 
+    async def say_hello(self) -> None:
+        """Begin the client's handshake, and wait for the first answer of the router, which is not read."""
+        try:
+            self.tls.do_handshake()
+        except ssl.SSLWantReadError:
+            await self._send()
+        await self.peer.sock.wait_for_router()
+
     async def shake_hands(self) -> None:
         """Complete the client's handshake; ssl.SSLError. The threads of the router take their time."""
         while True:
@@ -94,12 +102,11 @@ class PlayedTls:
 
     async def play_first(self, *inputs: bytes | Performative | tuple[int, Performative]) -> list[Output]:
         """Do as ``play``, for the first input: the router's threads may be at work on the handshake still."""
-        for each in inputs:
-            self.tls.write(octets_of(each))
-        self.peer.put(self._leaving.read())
-        await self.peer.rest()
-        await self.peer.sock.wait_for_router()
-        return await self.play_encrypted()
+        outputs = await self.play(*inputs)
+        while not outputs:  # it may have sent tickets for resumption, and no AMQP yet
+            await self.peer.sock.wait_for_router()
+            outputs = await self.play_encrypted()
+        return outputs
 
     async def play_encrypted(self, *inputs: Input) -> list[Output]:
         """Give the router inputs as they are; return what it did until it came to rest."""

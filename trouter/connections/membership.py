@@ -68,8 +68,7 @@ class Membership:
         self.is_uplink = role == "edge" and outgoing
         if role == "inter-router":
             cost = max(settings.cost, announced_cost(remote))
-            self.trunk = Trunk(self.number, engine, settings.link_capacity, cost, remote.container_id)
-            self.trunk.log = message_log
+            self.trunk = Trunk(self.number, engine, settings.link_capacity, cost, remote.container_id, message_log)
         elif role == "edge" and not outgoing:
             self.edge = EdgePeer(self.number, user)
         terms = PeerTerms(

@@ -126,8 +126,15 @@ class Trunk:
     )
 
     def __init__(
-        self, number: int, engine: Connection, capacity: int, cost: int = 1, remote_container: str = ""
+        self,
+        number: int,
+        engine: Connection,
+        capacity: int,
+        cost: int = 1,
+        remote_container: str = "",
+        log: MessageLog | None = None,
     ) -> None:
+        """``log`` is that of the messages on its data links, None for none."""
         #: The connection's number in management.
         self.number = number
         self.engine = engine
@@ -143,8 +150,7 @@ class Trunk:
         #: The data links on which the neighbour sends, and how many it ever attached.
         self.data_in = 0
         self.came = 0
-        #: The log of messages on its data links; None for none.
-        self.log: MessageLog | None = None
+        self.log = log
         #: The links for unfinished messages; None if the neighbour wants none.
         self.streams: StreamLinks | None = None
         self._senders: list[Egress | None] = []

@@ -76,8 +76,8 @@ class MemorySocket:
         self.hung_up = False
         self.broken = False
         self.closed = False
-        #: Set when the router writes or closes.
-        self._acted = trio.Event()
+        #: Tasks of the test that wait until the router writes or closes.
+        self._waiting = trio.lowlevel.ParkingLot()
 
     # --- the socket, as the router uses it
 
@@ -101,7 +101,7 @@ class MemorySocket:
             raise BlockingIOError
         self.sent += data[:count]
         self.room_bytes -= count
-        self._acted.set()
+        self._waiting.unpark_all()
         return count
 
     def shutdown(self, how: int) -> None:
@@ -110,7 +110,7 @@ class MemorySocket:
 
     def close(self) -> None:
         self.closed = True
-        self._acted.set()
+        self._waiting.unpark_all()
 
     def setblocking(self, wanted: bool) -> None:
         assert not wanted  # noqa: S101 - the router never blocks
@@ -129,8 +129,7 @@ class MemorySocket:
     async def wait_for_router(self) -> None:
         """Wait until the router has written something that was not taken yet, or has closed the socket."""
         while not (self.sent or self.closed):
-            self._acted = trio.Event()
-            await self._acted.wait()
+            await self._waiting.park()
 
     def ready(self) -> int:
         """Return what is true of the socket now, as epoll's events."""
@@ -147,7 +146,8 @@ class MemoryPoller(Poller):
         self._hub = hub
         self._watched: dict[MemorySocket, tuple[SocketReader, int]] = {}
         self._bell = Bell()
-        self._arrived = Bell()
+        #: Tasks of the router that wait for their sockets.
+        self._waiting = trio.lowlevel.ParkingLot()
 
     def watch(self, sock: Any, reader: SocketReader, events: int) -> None:
         if events:
@@ -159,15 +159,15 @@ class MemoryPoller(Poller):
     def notice(self) -> None:
         """Note that a socket may be ready by now."""
         self._bell.ring()
-        self._arrived.ring()
+        self._waiting.unpark_all()
 
     async def wait_readable(self, sock: Any) -> None:
         while not sock.ready() & READABLE:
-            await self._arrived.wait()
+            await self._waiting.park()
 
     async def wait_writable(self, sock: Any) -> None:
         while not sock.ready() & WRITABLE:
-            await self._arrived.wait()
+            await self._waiting.park()
 
     async def run(self) -> None:
         while True:

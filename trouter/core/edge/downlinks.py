@@ -32,7 +32,7 @@ from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Attach, Error, Source, Target
 from trouter.wire.types import UInt
 
-from .peers import EdgePeer, EdgeTracker, TrackedAddresses
+from .peers import EdgePeer, EdgeTracker
 from .protocol import (
     BAD_OPCODE,
     BAD_VERSION,
@@ -93,8 +93,7 @@ class Edges:
         if peer.tracker is not None:
             raise AttachRefused(ONE_TRACKER)
         options = LinkOptions(terms=network_terms(peer.number, DEFAULT_CAPACITY), lends=False)
-        peer.tracker = make_egress_by(EdgeTracker, self._router, link, options)
-        peer.tracker.addresses = TrackedAddresses(link, partial(self._router.send_on, peer.tracker))
+        peer.tracker = make_egress_by(partial(EdgeTracker, self._router.send_on), self._router, link, options)
 
     def trackable(self, peer: EdgePeer) -> None:
         """Send the tracked addresses over the tracking link, which is now attached."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.notes import Note, write
+from trouter.core.ports import Pulse
 from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import LinkPort
 
@@ -64,11 +66,22 @@ class TrackedAddresses:
 
 
 class EdgeTracker(Egress):
-    """The link that notifies an edge router of ``addresses``, which its owner sets before the link is attached."""
+    """The link that notifies an edge router of ``addresses``."""
 
     __slots__ = ("addresses",)
 
-    addresses: TrackedAddresses
+    def __init__(
+        self,
+        send: Callable[[Egress, bytes], None],
+        link: OutgoingLink,
+        pulse: Pulse,
+        capacity: int,
+        plain: bool,
+        presettles: bool,
+    ) -> None:
+        """``send`` sends a message of the router itself on a link."""
+        super().__init__(link, pulse, capacity, plain, presettles)
+        self.addresses = TrackedAddresses(link, partial(send, self))
 
     def on_credit(self, link: LinkPort) -> None:
         """Send the notes that are due, and the messages that wait."""
