@@ -1,16 +1,13 @@
-"""Print the captured changes by source: `python examples/capture/totals.py ROOT`. Needs duckdb."""
+"""Print the captured changes by source: `python examples/capture/totals.py ROOT`. Needs duckdb and deltalake."""
 
 import sys
 
 import duckdb
+from deltalake import DeltaTable
 
-FILES = f"{sys.argv[1]}/tables/landed/data/*/*/*/*.parquet"
+landed = DeltaTable(f"{sys.argv[1]}/tables/landed").to_pyarrow_dataset()
 
 for source, changes, last, amount in duckdb.execute(
-    """
-    select address, count(*), max(change), sum(amount)
-    from read_parquet(?, hive_partitioning = true) group by address order by address
-    """,
-    [FILES],
+    "select address, count(*), max(change), sum(amount) from landed group by address order by address"
 ).fetchall():
     print(f"{source}: {changes} changes, the last is {last}, amounts make {amount}")

@@ -4,8 +4,8 @@
     python -m pipeline.tests.ledger land HOST:PORT ADDRESS FOLDER
 
 `send` reports the count of accepted messages from time to time, and at the end how many it sent. `land` streams from a
-spool in FOLDER to Parquet beside it until a line arrives on its input, removes duplicates as the manual describes, and
-writes the ledger as JSON. A test may kill it at any moment and start it again.
+spool in FOLDER into a Delta table beside it until a line arrives on its input, removes duplicates as the manual
+describes, and writes the ledger as JSON. A test may kill it at any moment and start it again.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ import sys
 import threading
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proton import Delivery, Message
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
 from pipeline.tests.small import MASTER, settings_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 #: `send` reports after this many accepted messages.
 REPORT_EVERY = 2000
@@ -98,19 +101,26 @@ def land(url: str, address: str, folder: Path) -> None:
     from pyspark.sql import functions as f
 
     from trouter_pipeline.datasource import register
+    from trouter_pipeline.jobs.land import parted
+    from trouter_pipeline.landing import Landing, columns_of_rows, landed
     from trouter_pipeline.session import session
 
     spark = session("ledger", master=MASTER, settings=settings_in(folder))
     spark.sparkContext.setLogLevel("OFF")
     register(spark)
     given = {"url": f"amqp://{url}", "address": address, "spool": str(folder / "spool"), "maxRowsPerBatch": "20000"}
-    landed = str(folder / "landed")
-    stream = spark.readStream.format("amqp").options(**given, lockWaitS="120").load()
+    stream = parted(spark.readStream.format("amqp").options(**given, lockWaitS="120").load())
+    landing = Landing(folder, "ledger")
+
+    def add(batch: DataFrame, number: int) -> None:
+        landing.claim(folder / "checkpoint", columns_of_rows(stream), {})
+        landing.land(batch, number)
+
     query = (
-        stream.writeStream.format("parquet")
+        stream.writeStream.foreachBatch(add)
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(processingTime="0 seconds")
-        .start(landed)
+        .start()
     )
     report("landing")
     finish = threading.Thread(target=sys.stdin.readline, daemon=True)
@@ -121,9 +131,12 @@ def land(url: str, address: str, folder: Path) -> None:
             sys.exit(f"the query failed: {query.exception()}")
     query.processAllAvailable()
     query.stop()
+    rows = landed(spark, folder, "ledger").unionByName(landed(spark, folder, "ledger", dead=True))
+    copy = str(folder / "copy")
+    rows.write.mode("overwrite").parquet(copy)
     once = (
-        spark.readStream.schema(spark.read.parquet(landed).schema)
-        .parquet(landed)
+        spark.readStream.schema(rows.schema)
+        .parquet(copy)
         .withWatermark("ingest_time", "1 hour")
         .dropDuplicatesWithinWatermark(["message_id"])
     )
@@ -134,7 +147,6 @@ def land(url: str, address: str, folder: Path) -> None:
         .start(str(folder / "once"))
     )
     done.awaitTermination()
-    rows = spark.read.parquet(landed)
     facts = rows.agg(
         f.count("*").alias("rows"),
         f.countDistinct("seq").alias("sequences"),

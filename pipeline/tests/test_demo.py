@@ -43,6 +43,8 @@ def test_the_attack_and_the_fraud_are_found_and_the_report_is_ready(tmp_path: Pa
     assert done.returncode == 0, done.stdout + done.stderr
     assert "25 guesses of a password, and then the right one: found" in done.stdout
     assert "with card 4000-0000-0000-0002: found" in done.stdout
+    made = r"version 1 of the meter, by trouter meter, version 1; messages: (\d+) by DuckDB, \1 by polars"
+    assert re.search(made, done.stdout), done.stdout
     report = re.search(r"the report is in (\S+)", done.stdout)
     assert report is not None
     page = Path(report[1]).read_text(encoding="utf-8")

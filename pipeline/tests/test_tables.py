@@ -124,6 +124,45 @@ def test_of_two_writers_at_once_the_second_is_told_to_begin_again(tmp_path: Path
     assert there(tmp_path)[-1] == (SECOND, 2)
 
 
+RACING = """
+import sys
+from pipeline.tests.test_tables import *
+number = int(sys.argv[2])
+done = busy = 0
+while done < 10:
+    table = Table(Path(sys.argv[1]), "t")
+    counted = table.inputs().get("count", 0)
+    before = sum(row["value"] for row in table.rows().to_pylist()) if table.last_commit() else 0
+    assert before == counted, (before, counted)
+    try:
+        commit(table, arrow((FIRST, counted + 1)), [FIRST], count=counted + 1)
+        done += 1
+    except TableBusy:
+        busy += 1
+"""
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Each adds one to what it has read, ten times, and begins again where another was faster."""
+    words = [sys.executable, "-c", RACING, str(tmp_path)]
+    racing = [subprocess.Popen([*words, str(number)], cwd=ROOT) for number in range(3)]
+    assert [process.wait() for process in racing] == [0, 0, 0]
+    assert there(tmp_path) == [(FIRST, 30)]
+    assert len(log_of(tmp_path)) == 31
+
+
+def test_a_clock_that_steps_back_changes_no_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trouter_pipeline.delta.time.time", lambda: 2_000_000_000.0)
+    commit(Table(tmp_path, "t"), arrow((FIRST, 1)), [FIRST], a=1)
+    monkeypatch.setattr("trouter_pipeline.delta.time.time", lambda: 1_000_000_000.0)
+    commit(Table(tmp_path, "t"), arrow((FIRST, 2), (SECOND, 3)), [FIRST, SECOND], a=2)
+    monkeypatch.undo()
+    assert there(tmp_path) == [(FIRST, 2), (SECOND, 3)]
+    assert Table(tmp_path, "t").inputs() == {"a": 2}
+    Folder(tmp_path / "tables" / "t").vacuum(1, really=True)
+    assert there(tmp_path) == [(FIRST, 2), (SECOND, 3)]
+
+
 def test_what_another_program_changes_elsewhere_excludes_no_commit(tmp_path: Path) -> None:
     table = Table(tmp_path, "t")
     commit(table, arrow((FIRST, 1), (FIRST, 2)), [FIRST])
@@ -194,6 +233,27 @@ def test_a_vacuum_deletes_what_no_version_of_the_last_hours_has(tmp_path: Path) 
     assert there(tmp_path) == [(FIRST, 2)]
     with pytest.raises(BadTable, match=re.escape(old.path) + ".*it may have been vacuumed"):
         reader.rows()
+
+
+def test_files_that_other_programs_wrote_elsewhere_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    """After an OPTIMIZE, and from folders whose names say nothing."""
+    table = Table(tmp_path, "t")
+    commit(table, arrow((FIRST, 1), (SECOND, 2)), [FIRST, SECOND])
+    write_deltalake(str(table.folder), arrow((FIRST, 3), (SECOND, 4)), mode="append")
+    DeltaTable(str(table.folder)).optimize.compact()
+    wanted = [(FIRST, 1), (FIRST, 3), (SECOND, 2), (SECOND, 4)]
+    assert there(tmp_path) == values(spark, Table(tmp_path, "t")) == wanted
+    folder = Folder(table.folder)
+    version = folder.version()
+    assert version is not None
+    (file,) = [each for each in version.files if each.partition == ("2026-03-02",)]
+    place = table.folder / "Xy" / "part.parquet"
+    place.parent.mkdir()
+    version.path(file).rename(place)
+    folder.commit(version, [file._replace(path="Xy/part.parquet")], [file], {}, shown="moved")
+    table.refresh()
+    assert there(tmp_path) == values(spark, table) == wanted
+    assert values(spark, table, [SECOND]) == [(SECOND, 2), (SECOND, 4)]
 
 
 def test_a_table_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
