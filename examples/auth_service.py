@@ -87,23 +87,23 @@ class Service:
     async def answer(self, sasl: SaslServer, opening: Open, event: SaslInitReceived | SaslResponseReceived) -> None:
         """Accept or refuse a login; after an accepted one the open has the user and the rights."""
         if event.response is None:
-            sasl.challenge(b"")
+            sasl.send_challenge(b"")
             return
         try:
             found = await trio.to_thread.run_sync(check, self.path, event.response, limiter=self.limiter)
         except (OSError, ValueError, KeyError, AttributeError, IndexError) as error:
             print(f"{self.path} is of no use: {error!r}", file=sys.stderr)
-            sasl.finish(SASL_SYS_TEMP)  # not the user's fault: the client may try again later
+            sasl.send_outcome(SASL_SYS_TEMP)  # not the user's fault: the client may try again later
             return
         if found is None:
-            sasl.finish(SASL_AUTH)
+            sasl.send_outcome(SASL_AUTH)
             return
         user, rights = found
         opening.properties = {
             "authenticated-identity": {"sub": user},
             "address-authz": {address: Array("string", words) for address, words in rights.items()},
         }
-        sasl.finish(SASL_OK)
+        sasl.send_outcome(SASL_OK)
 
 
 async def serve(options: argparse.Namespace) -> None:

@@ -98,8 +98,8 @@ class Sink(LinkSink):
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         assert 0 <= start <= end <= len(data)
         assert link.session.incoming_window >= -link.session.window_frames
-        link.session.hold(end - start)
-        link.session.release(end - start)
+        link.session.hold_bytes(end - start)
+        link.session.release_bytes(end - start)
         if delivery.complete:
             second = delivery.tag is not None and delivery.tag[:1] == b"2"
             link.session.settle_incoming(delivery, 0x24, ACCEPTED, not second)
@@ -117,7 +117,7 @@ class Sink(LinkSink):
         while self.left > 0:
             delivery = self.pending
             if delivery is None:
-                if not link.ready():
+                if not link.is_ready():
                     break
                 delivery = self.pending = Sent(link)
                 if self.left % 3 == 0:
@@ -126,13 +126,13 @@ class Sink(LinkSink):
             delivery.offset = link.send(delivery, bytes(700), delivery.offset, 700, False)
             if not delivery.complete:
                 if self.left % 5 == 0:
-                    link.abort(delivery)
+                    link.abort_delivery(delivery)
                     self.pending = None
                 break
             self.pending = None
             self.left -= 1
         if link.drain:
-            link.drained()
+            link.return_credit()
 
 
 class Holder:
@@ -185,25 +185,25 @@ class Holder:
         ANSWERS[type(event)](self, event)
 
     def mechanisms_wanted(self, event: SaslMechanismsWanted) -> None:
-        self.sasl.offer(OFFER)
+        self.sasl.offer_mechanisms(OFFER)
         self.connection.receive_data(b"")
 
     def sasl_init(self, event: SaslInitReceived) -> None:
         if event.mechanism == "X" and not event.response:
-            self.sasl.challenge(b"?")
+            self.sasl.send_challenge(b"?")
         else:
-            self.sasl.finish(0 if event.mechanism == "ANONYMOUS" else 1)
+            self.sasl.send_outcome(0 if event.mechanism == "ANONYMOUS" else 1)
         self.connection.receive_data(b"")
 
     def sasl_response(self, event: SaslResponseReceived) -> None:
-        self.sasl.challenge(b"?")
+        self.sasl.send_challenge(b"?")
         self.connection.receive_data(b"")
 
     def mechanisms_offered(self, event: SaslMechanismsOffered) -> None:
-        self.sasl.begin("ANONYMOUS", b"me")
+        self.sasl.send_init("ANONYMOUS", b"me")
 
     def sasl_challenge(self, event: SaslChallengeReceived) -> None:
-        self.sasl.respond(b"!")
+        self.sasl.send_response(b"!")
 
     def sasl_finished(self, event: SaslFinished) -> None:
         pass
@@ -316,5 +316,5 @@ def check(data: bytes) -> None:
     holder.answer()
     holder.connection.tick(100.0)
     holder.answer()
-    holder.connection.forget()
+    holder.connection.drop_references()
     assert not holder.connection.sessions()

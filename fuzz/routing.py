@@ -111,7 +111,7 @@ def look_at_credit(router: MemoryRouter) -> None:
 
 def state(router: MemoryRouter) -> tuple[object, ...]:
     core = router.core
-    return sorted(core.table.entries), len(core.links), core.unsettled()
+    return sorted(core.table.entries), len(core.links), core.count_unsettled()
 
 
 def exchange(router: MemoryRouter, sender: MemorySender, receiver: MemoryReceiver, body: bytes) -> None:

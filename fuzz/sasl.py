@@ -68,11 +68,11 @@ def check(data: bytes) -> None:
             assert exchange is not None
             answer = now(exchange.respond(event.response or b""))
             if isinstance(answer, Challenge):
-                sasl.challenge(answer.data)
+                sasl.send_challenge(answer.data)
             else:
                 known = isinstance(answer, Authenticated)
                 assert not known or PASSWORD in octets
-                sasl.finish(SASL_OK if known else SASL_AUTH)
+                sasl.send_outcome(SASL_OK if known else SASL_AUTH)
         if sasl.refused:
             said = len(connection.out)
             connection.receive_data(b"AMQP\0\1\0\0")

@@ -53,10 +53,10 @@ class Sink(LinkSink):
         self.queue: list[tuple[Sent, int]] = []
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        link.session.hold(end - start)
+        link.session.hold_bytes(end - start)
 
     def on_credit(self, link: Any) -> None:
-        while self.queue and (self.queue[0][0].begun or link.ready()):
+        while self.queue and (self.queue[0][0].begun or link.is_ready()):
             delivery, size = self.queue[0]
             delivery.offset = link.send(delivery, bytes(size), delivery.offset, size, False)
             if not delivery.complete:
@@ -194,7 +194,7 @@ def check(data: bytes) -> None:
         elif kind == 5:
             talk.message(count * 100)
         else:
-            talk.session.release(min(talk.session.held_bytes, count * len(PAYLOAD)))
+            talk.session.release_bytes(min(talk.session.held_bytes, count * len(PAYLOAD)))
         talk.look()
         if talk.ended:
             break

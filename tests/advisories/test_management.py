@@ -32,7 +32,7 @@ MARKERS = {
 async def test_dispatch_2308_a_hundred_thousand_rows_in_one_answer(nursery: trio.Nursery) -> None:
     asker = await serve(nursery)
     for number in range(100_000):
-        asker.memory.core.table.obtain(f"a{number}", True)
+        asker.memory.core.table.obtain_entry(f"a{number}", True)
     body = {"attributeNames": ["identity"]}
     asker.send("QUERY", body, entityType="router.address")
     while not asker.agent.idle or not asker.receiver.received:

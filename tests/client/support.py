@@ -142,9 +142,9 @@ class Server(LinkSink):
             self.responses.append(event.response or b"")
             answer = self.sasl_answers.pop(0)
             if isinstance(answer, bytes):
-                self.sasl.challenge(answer)
+                self.sasl.send_challenge(answer)
             else:
-                self.sasl.finish(answer)
+                self.sasl.send_outcome(answer)
             engine.receive_data(b"")
         elif isinstance(event, ConnectionOpened):
             engine.open()

@@ -300,7 +300,7 @@ async def test_every_ending_ends_every_wait(
     ):
         await server.until(lambda: len(server.links) == 2)
         if wait is wait_half_sent:
-            server.links[0].session.hold(20_000)
+            server.links[0].session.hold_bytes(20_000)
         server.answers_attaches = False
         async with trio.open_nursery() as nursery:
             nursery.start_soon(expect, sender, receiver)

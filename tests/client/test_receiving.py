@@ -212,7 +212,7 @@ async def test_a_cancelled_drain_leaves_the_receiver_usable() -> None:
             await server.until(lambda: server.links[0].drain)
             nursery.cancel_scope.cancel()
         receiver.resume()
-        server.links[0].drained()
+        server.links[0].return_credit()
         await server.flush()
         await trio.testing.wait_all_tasks_blocked(0.01)
         receiver.resume()
@@ -361,7 +361,7 @@ async def test_an_aborted_message_was_never_there_and_its_credit_returns() -> No
         for number in range(3):
             await server.until(lambda: server.links[0].credit)
             half = server.send(server.links[0], bytes(1000), more=True)
-            server.links[0].abort(half)
+            server.links[0].abort_delivery(half)
             await server.flush()
             await server.until(lambda: server.links[0].credit)
             server.send(server.links[0], Message(number).encode())

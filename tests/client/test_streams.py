@@ -282,7 +282,7 @@ async def test_an_aborted_stream_that_was_not_taken_is_not_handed_out() -> None:
         connection.open_receiver("q", credit=1, stream=True) as receiver,
     ):
         await server.until(lambda: server.links[0].credit)
-        server.links[0].abort(server.send(server.links[0], bytes(1000), more=True))
+        server.links[0].abort_delivery(server.send(server.links[0], bytes(1000), more=True))
         await server.flush()
         await server.until(lambda: server.links[0].credit)
         with pytest.raises(trio.WouldBlock):

@@ -152,7 +152,7 @@ class Joined:
     def _tell(self, name: str, key: str, hint: int, present: bool) -> None:
         for other, router in self.routers.items():
             if other != name:
-                router.core.network.map(name, {key: hint} if present else {}, () if present else (key,))
+                router.core.network.change_addresses(name, {key: hint} if present else {}, () if present else (key,))
 
     def pump(self) -> None:
         """Carry data until no router and no client has anything to send."""

@@ -107,7 +107,7 @@ def test_each_order_of_settlement_ends_the_delivery_on_every_router(address: str
     there.received[1].settle()
     there.received[2].settle()
     joined.pump()
-    assert [router.core.unsettled() for router in joined.routers.values()] == [0, 0, 0]
+    assert [router.core.count_unsettled() for router in joined.routers.values()] == [0, 0, 0]
     assert joined.under_way() == 0
 
 
@@ -208,7 +208,7 @@ def test_messages_of_all_priorities_arrive() -> None:
     joined.pump()
     assert all(each.outcome == Accepted() for each in sent)
     trunk = joined.sides["A", "B"].trunk
-    assert [way.counters.deliveries for way in map(trunk.way, range(10)) if way] == [20] * 10
+    assert [way.counters.deliveries for way in map(trunk.link_for, range(10)) if way] == [20] * 10
 
 
 def test_the_router_that_configured_an_address_sets_its_treatment() -> None:
@@ -229,7 +229,7 @@ class Waypoint:
         core = joined[router].core
         name = f"waypoint-{core.next_identity()}"
         for direction, of in (("out", phase), ("in", phase + 1)):
-            core.auto_links.add(AutoLinkRule("stages.x", direction, phase=of, container_id=name))
+            core.auto_links.add_rule(AutoLinkRule("stages.x", direction, phase=of, container_id=name))
         client = joined[router].connect(PeerTerms(), container_id=name, role="route-container")
         ends: dict[type, Any] = {type(end): end for end in client.attached}
         self._joined = joined

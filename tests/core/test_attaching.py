@@ -361,7 +361,7 @@ def test_an_unavailable_default_leaves_existing_addresses() -> None:
     address = str(sender.attach.target.address)
     assert client.receiver(address, credit=1).error is None
     sender.detach()
-    router.core.network.map("R2", {"M0known": 3}, ())
+    router.core.network.change_addresses("R2", {"M0known": 3}, ())
     assert client.sender("known").error is None
     assert client.sender("unknown").error is not None
     sent = client.sender().send(compose(b"x", to="known"))
@@ -701,10 +701,10 @@ def test_the_spellings_remembered_for_an_address_are_bounded() -> None:
     table = router.core.table
     (record,) = table.entries.values()
     for number in range(200_000):
-        assert table.find(b"s%d:/x" % number) is record
+        assert table.find_entry(b"s%d:/x" % number) is record
     assert len(record.known_as) == len(table.known) == 4
-    assert table.find(b"t" * 3000 + b":/x") is record
+    assert table.find_entry(b"t" * 3000 + b":/x") is record
     assert max(map(len, record.known_as)) <= 512
     client.drop()
     assert not table.known
-    assert table.find(b"x") is None
+    assert table.find_entry(b"x") is None

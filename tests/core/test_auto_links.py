@@ -25,18 +25,18 @@ class Observer(RouterObserver):
         self.due: list[Activation] = []
         self.waits: list[float] = []
 
-    def failed(self, activation: Activation) -> None:
+    def note_failed(self, activation: Activation) -> None:
         self.due.append(activation)
         self.waits.append(activation.auto.next_retry_s())
 
-    def idle(self, activation: Activation) -> None:
+    def note_idle(self, activation: Activation) -> None:
         if activation in self.due:
             self.due.remove(activation)
 
     def retry(self) -> None:
         due, self.due = self.due, []
         for each in due:
-            each.retry()
+            each.retry_link()
 
 
 def room(*rules: AutoLinkRule, addresses: tuple[AddressRule, ...] = (WAYPOINT,), **fields: Any) -> Room:
@@ -49,7 +49,7 @@ class Room:
     def __init__(self, rules: tuple[AutoLinkRule, ...], addresses: tuple[AddressRule, ...], fields: Any) -> None:
         self.router = MemoryRouter(addresses, **fields)
         self.observer = self.router.core.observer = Observer()
-        self.autos: list[AutoLink] = [self.router.core.auto_links.add(rule) for rule in rules]
+        self.autos: list[AutoLink] = [self.router.core.auto_links.add_rule(rule) for rule in rules]
 
     def broker(self, *, answers: bool = True, **fields: Any) -> MemoryClient:
         fields.setdefault("container_id", "B")
@@ -204,7 +204,7 @@ def test_an_unavailable_default_leaves_the_addresses_of_auto_links() -> None:
     sent = here.router.connect().sender().send(compose(b"x", to="q"))
     here.router.pump()
     assert sent.outcome == Released()
-    here.router.core.auto_links.remove(here.autos[0])
+    here.router.core.auto_links.remove_rule(here.autos[0])
     assert here.router.connect().sender("q").error is not None
 
 
@@ -271,7 +271,7 @@ def test_nothing_is_tried_again_on_a_connection_that_is_gone() -> None:
     assert here.observer.due == []
     again = here.broker()
     for each in due:
-        each.retry()
+        each.retry_link()
     here.router.pump()
     assert len(again.attached) == 1
     assert here.observer.waits == [2.0]
@@ -283,7 +283,7 @@ def test_a_deleted_auto_link_is_detached_without_an_error() -> None:
     here = room(IN, OUT)
     broker = here.broker()
     for auto in here.autos:
-        here.router.core.auto_links.remove(auto)
+        here.router.core.auto_links.remove_rule(auto)
     here.router.pump()
     for end in broker.attached:
         assert end.detached is not None
@@ -297,8 +297,8 @@ def test_an_auto_link_deleted_while_waiting_is_not_attached_again() -> None:
     broker = here.broker()
     broker.attached[0].detach()
     (due,) = here.observer.due
-    here.router.core.auto_links.remove(here.autos[0])
-    due.retry()
+    here.router.core.auto_links.remove_rule(here.autos[0])
+    due.retry_link()
     here.router.pump()
     assert len(broker.attached) == 1
 
@@ -306,7 +306,7 @@ def test_an_auto_link_deleted_while_waiting_is_not_attached_again() -> None:
 def test_one_created_late_is_attached_at_once() -> None:
     here = room()
     broker = here.broker()
-    here.router.core.auto_links.add(OUT)
+    here.router.core.auto_links.add_rule(OUT)
     here.router.pump()
     assert len(broker.attached) == 1
 

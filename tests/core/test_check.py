@@ -24,7 +24,7 @@ def test_only_short_addresses_are_remembered(data: int, asked: int) -> None:
         return True
 
     check = MessageCheck(None, None, may_send, ignores_denials)
-    assert [check.allows(b"a" * data) for _ in range(2)] == [True, True]
+    assert [check.allows_address(b"a" * data) for _ in range(2)] == [True, True]
     assert texts == ["a" * data] * asked
 
 
@@ -33,8 +33,8 @@ def test_bytes_that_are_no_address_are_denied_without_a_policy_check() -> None:
         raise AssertionError(text)
 
     check = MessageCheck(None, None, may_send, ignores_denials)
-    assert not check.allows(b"a" * (MAX_ADDRESS_BYTES + 1))
-    assert not check.allows(b"\xff")
+    assert not check.allows_address(b"a" * (MAX_ADDRESS_BYTES + 1))
+    assert not check.allows_address(b"\xff")
 
 
 def test_the_verdicts_that_are_remembered_are_few() -> None:
@@ -46,6 +46,6 @@ def test_the_verdicts_that_are_remembered_are_few() -> None:
 
     check = MessageCheck(None, None, may_send, ignores_denials)
     for number in range(MAX_KNOWN + 1):
-        assert check.allows(str(number).encode()) is (number == 0)
-    assert check.allows(b"0")
+        assert check.allows_address(str(number).encode()) is (number == 0)
+    assert check.allows_address(b"0")
     assert len(asked) == MAX_KNOWN + 2

@@ -616,10 +616,10 @@ def test_stopping_takes_credit_back_and_gives_none() -> None:
     router.pump()
     assert sender.credit == 0
     assert idle.credit == 0
-    assert router.core.unsettled() == 3
+    assert router.core.count_unsettled() == 3
     settle(router, receiver)
     assert [each.outcome for each in sent] == [Accepted()] * 3
-    assert router.core.unsettled() == 0
+    assert router.core.count_unsettled() == 0
     client.receiver("y", credit=10)
     assert sender.credit == idle.credit == 0
 
@@ -630,10 +630,10 @@ def test_stopping_waits_for_unfinished_messages() -> None:
     for settled in (False, True):
         sent = client.sender("x").begin(compose(b"x"), settled=settled)
         router.pump()
-        assert router.core.unsettled() == 1
+        assert router.core.count_unsettled() == 1
         sent.abort()
         router.pump()
-        assert router.core.unsettled() == 0
+        assert router.core.count_unsettled() == 0
 
 
 # --- windows that close in the middle of a message

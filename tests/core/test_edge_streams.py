@@ -284,7 +284,7 @@ def test_idle_links_beyond_those_kept_are_closed_a_few_at_a_time() -> None:
     above.router.pump()
     assert len(above.streams()) == KEPT_IDLE + 15
     for left in (5, 0, 0):
-        above.router.core.network.scrub()
+        above.router.core.network.close_idle_streams()
         above.router.pump()
         assert len(above.streams()) - len(above.edge.ended) == KEPT_IDLE + left
 

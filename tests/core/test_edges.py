@@ -283,21 +283,21 @@ def test_a_look_up_with_an_answer_is_accepted() -> None:
 def test_a_peer_that_stops_its_heartbeats_counts_as_silent() -> None:
     above = router()
     client = above.connect()
-    assert above.core.edges.silent() == set()
+    assert above.core.edges.silent_connections() == set()
     link = client.sender(HEARTBEAT)
     assert link.credit == 2
     number = client.terms.connection_number
     above.now_s += SILENCE_S
-    assert above.core.edges.silent() == set()
+    assert above.core.edges.silent_connections() == set()
     above.now_s += 0.5
-    assert above.core.edges.silent() == {number}
+    assert above.core.edges.silent_connections() == {number}
     for _ in range(5):
         link.send(compose(b""), settled=True)
         above.pump()
-    assert above.core.edges.silent() == set()
+    assert above.core.edges.silent_connections() == set()
     above.now_s += SILENCE_S + 1
     link.detach()
-    assert above.core.edges.silent() == set()
+    assert above.core.edges.silent_connections() == set()
 
 
 # --------------------------------------------------------------------------------------------------------- bad input

@@ -752,11 +752,11 @@ def test_a_router_can_be_a_next_hop_by_name() -> None:
 
 def test_others_forget_an_exchange_that_is_deleted_and_not_its_consumers() -> None:
     joined, made = joined_exchange("B", [("#", "hop")], "AB")
-    assert joined["A"].core.table.entries["M0x"].destinations() == 1
+    assert joined["A"].core.table.entries["M0x"].count_destinations() == 1
     own = joined["B"].connect().receiver("x", credit=10)
     joined["B"].core.exchanges.remove(made)
     joined.pump()
-    assert joined["A"].core.table.entries["M0x"].destinations() == 1
+    assert joined["A"].core.table.entries["M0x"].count_destinations() == 1
     joined["A"].connect().sender("x").send(compose(b"x"))
     joined.pump()
     assert own.bodies == [b"x"]
@@ -764,7 +764,7 @@ def test_others_forget_an_exchange_that_is_deleted_and_not_its_consumers() -> No
     own.detach()
     joined.pump()
     record = joined["A"].core.table.entries.get("M0x")
-    assert record is None or record.destinations() == 0
+    assert record is None or record.count_destinations() == 0
 
 
 def test_a_long_message_streams_through_an_exchange_to_other_routers() -> None:

@@ -22,7 +22,7 @@ def test_there_is_room_for_every_class_outcome_and_bucket() -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_each_class_and_outcome_has_its_own_numbers(family: int, code: int) -> None:
     outcomes = Outcomes()
-    outcomes.latency.count(family, code, 0.3)
+    outcomes.latency.count_delivery(family, code, 0.3)
     key = (FAMILIES[family], CODES[code])
     assert {where for where, each in outcomes.latency.snapshot().items() if each.count} == {key}
     assert {where for where, count in outcomes.snapshot().items() if count} == {key}
@@ -32,15 +32,15 @@ def test_each_class_and_outcome_has_its_own_numbers(family: int, code: int) -> N
 @pytest.mark.parametrize("code", [0x23, 0x28, 0x34, -1, 1 << 30])
 def test_a_state_that_is_no_core_outcome_counts_as_none(code: int) -> None:
     counted = Latency()
-    counted.count(0, code, 0.0)
+    counted.count_delivery(0, code, 0.0)
     assert counted.snapshot()["mobile", "none"].count == 1
 
 
 @pytest.mark.parametrize("index", range(len(BOUNDS_S)))
 def test_a_bound_belongs_to_the_bucket_below_it(index: int) -> None:
     counted = Latency()
-    counted.count(0, 0x24, BOUNDS_S[index])
-    counted.count(0, 0x24, BOUNDS_S[index] * 1.0001)
+    counted.count_delivery(0, 0x24, BOUNDS_S[index])
+    counted.count_delivery(0, 0x24, BOUNDS_S[index] * 1.0001)
     counts = counted.snapshot()["mobile", "accepted"].counts
     assert (counts[index], counts[index + 1]) == (1, 1)
 
@@ -67,7 +67,7 @@ def test_the_routers_totals_are_the_sums_of_all_classes() -> None:
     for family in range(len(FAMILIES)):
         for code in CODES:
             for age_s in (0.5, 1.0, 1.1, 10.0, 10.1):
-                outcomes.latency.count(family, code, age_s)
+                outcomes.latency.count_delivery(family, code, age_s)
     totals = outcomes.totals()
     assert (totals.accepted, totals.rejected, totals.released, totals.modified) == (25, 25, 25, 25)
     assert (totals.delayed_1s, totals.delayed_10s) == (50, 25)

@@ -56,7 +56,7 @@ def test_a_connection_that_is_over_goes_without_the_collector(how: str) -> None:
     server = client.__dict__.pop("server")
     router.clients.clear()
     router._outbox.clear()
-    server.forget()
+    server.drop_references()
     connections, sessions = alive(Connection), alive(Session)
     lost = len(server.sessions())
     assert lost == 0
@@ -101,7 +101,7 @@ def test_kept_messages_of_a_lost_connection_do_not_wake_it() -> None:
     router.pump()
     (session,) = client.server.sessions()
     client.drop()
-    client.server.forget()
+    client.server.drop_references()
     router._outbox.clear()
     assert session.held_bytes > 0
     receiver.grant(1)
@@ -125,7 +125,7 @@ def test_a_session_that_broke_a_rule_and_ended_in_one_read_loses_its_links() -> 
     assert list(router.core.links) == [2]
     assert other.send(compose(b"x")).delivery.begun
     router.pump()
-    assert router.core.table.entries["M0x"].destinations() == 0
+    assert router.core.table.entries["M0x"].count_destinations() == 0
     assert client.server.link_count == 0
     assert client.server.sessions() == []
     assert receiver.received == []

@@ -49,7 +49,7 @@ NO_ROUTE = Error("qd:no-route-to-dest", "No route to the destination node")
 
 def routes(router: MemoryRouter, *found: LinkRoute) -> None:
     for each in found:
-        router.core.routes.add(each, iter(router.core.containers.meant(each.container_id, each.connection)))
+        router.core.routes.add(each, iter(router.core.containers.matching(each.container_id, each.connection)))
 
 
 def both(prefix: str = PREFIX, **fields: Any) -> tuple[LinkRoute, LinkRoute]:
@@ -200,7 +200,7 @@ def test_each_direction_has_its_own_routes() -> None:
     receiver = client.receiver("broker.q", credit=1)
     assert receiver.attach is not None
     assert len(broker.attached) == 1
-    assert router.core.table.entries["M0broker.q"].destinations() == 1
+    assert router.core.table.entries["M0broker.q"].count_destinations() == 1
 
 
 @pytest.mark.parametrize(
@@ -888,7 +888,7 @@ def test_a_connection_has_links_routed_to_itself() -> None:
     owner.drop()
     assert receiver.error == LOST
     assert len(router.core.routes) == 0
-    assert router.core.routes.scoped() == {}
+    assert router.core.routes.scoped_routes() == {}
 
 
 def test_a_connection_has_so_many_routes_and_no_more() -> None:
@@ -913,7 +913,7 @@ def test_link_routes_of_other_routers_are_known_by_their_keys() -> None:
     assert len(found) == 4
     assert router.connect().sender("lr.one.x").error == NO_ROUTE  # there is no path to R2
     found.add_remote("Clr/one", "R3")
-    assert found.routers("Clr.one") == ["R2", "R3"]
+    assert found.routers_of("Clr.one") == ["R2", "R3"]
     assert address_row(router.core, router.core.table.entries["Clr.one"])["remoteHostRouters"] == ["R2", "R3"]
     found.delete_remote("Clr.one", "R2")
     found.delete_remote("E...", "R2")

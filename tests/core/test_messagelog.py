@@ -57,7 +57,7 @@ class Room:
 
 
 def describe(data: bytes, *components: str) -> str:
-    return MessageLog(components, lambda link, text: None).describe(data)
+    return MessageLog(components, lambda link, text: None).describe_message(data)
 
 
 def test_everything_in_its_order() -> None:

@@ -167,7 +167,7 @@ def test_deliveries_sent_to_a_silent_neighbour_fail_and_waiting_ones_are_release
     sent = send(joined, link, 5)
     begun = sender(joined, "A", "work").begin(LARGE[:200_000])
     joined.pump()
-    joined["A"].core.give_up(joined.sides["A", "B"].trunk)
+    joined["A"].core.give_up_sent(joined.sides["A", "B"].trunk)
     joined.pump()
     assert [each.history for each in sent] == [[(Modified(delivery_failed=True), True)]] * 3 + [
         [(Released(), True)]
@@ -279,7 +279,7 @@ def test_a_router_that_is_forgotten_leaves_no_records_behind() -> None:
     receiver(joined, "C", "multicast.x")
     before = set(joined["A"].core.table.entries)
     assert {"RC", "M0work", "M0multicast.x"} <= before
-    joined["A"].core.network.forget("C")
+    joined["A"].core.network.forget_router("C")
     assert set(joined["A"].core.table.entries) == before - {"RC", "M0work", "M0multicast.x"}
 
 
@@ -295,7 +295,7 @@ def test_a_message_for_an_unavailable_address_from_a_trunk_is_released() -> None
     [sent] = send(joined, sender(joined, "B"), to="closed.x")
     assert isinstance(sent.outcome, Rejected)
     # a message that B gets although it does not have the address
-    joined["A"].core.network.map("B", {"M0closed.x": 3}, ())
+    joined["A"].core.network.change_addresses("B", {"M0closed.x": 3}, ())
     [sent] = send(joined, link, to="closed.x")
     assert sent.outcome == Released()
 
@@ -391,22 +391,24 @@ def test_a_message_takes_the_link_of_its_priority(address: str, header: int | No
     send(joined, sender(joined, "A", address), priority=header)
     assert shares(there) == [1]
     trunk = joined.sides["A", "B"].trunk
-    assert [way.counters.deliveries for way in map(trunk.way, range(10)) if way] == [int(n == link) for n in range(10)]
+    assert [way.counters.deliveries for way in map(trunk.link_for, range(10)) if way] == [
+        int(n == link) for n in range(10)
+    ]
     # another router's configured priority is not forwarded: the header is
     onward = joined.sides["B", "C"].trunk
     expected = 4 if header is None else min(header, 9)
-    assert onward.way(expected).counters.deliveries == 1  # type: ignore[union-attr]
+    assert onward.link_for(expected).counters.deliveries == 1  # type: ignore[union-attr]
 
 
 def test_a_priority_without_a_link_takes_the_next_lower_one() -> None:
     joined = Joined({("A", "B"): 1}, RULES)
     there = receiver(joined, "B", "work")
     trunk = joined.sides["A", "B"].trunk
-    joined["A"].core.detach(trunk.way(7).link, True)  # type: ignore[union-attr]
+    joined["A"].core.detach_link(trunk.link_for(7).link, True)  # type: ignore[union-attr]
     joined.pump()
     send(joined, sender(joined, "A", "work"), priority=7)
     assert shares(there) == [1]
-    assert trunk.way(6).counters.deliveries == 1  # type: ignore[union-attr]
+    assert trunk.link_for(6).counters.deliveries == 1  # type: ignore[union-attr]
 
 
 # --- counters and annotations: 5.6 and 4.3
@@ -560,7 +562,7 @@ def test_an_annotated_stream_is_sent_on_at_once_by_every_router() -> None:
     assert there.bodies == [b"x" * 200_000]
     # from a neighbour, however short
     side = joined.sides["A", "B"]
-    egress = side.trunk.way(4)
+    egress = side.trunk.link_for(4)
     assert egress is not None
     short = compose(
         b"short", to="work", annotations={"x-opt-qd.stream": 1, "x-opt-qd.ingress": "0/A", "x-opt-qd.trace": ["0/A"]}
@@ -573,9 +575,9 @@ def test_an_annotated_stream_is_sent_on_at_once_by_every_router() -> None:
     joined.pump()
     assert there.received[1].body == b"short"
     # without the mark it is waited for
-    unmarked = OutgoingDelivery(side.trunk.way(5).link)  # type: ignore[union-attr]
+    unmarked = OutgoingDelivery(side.trunk.link_for(5).link)  # type: ignore[union-attr]
     plain = compose(b"plain", to="work")
-    side.trunk.way(5).link.send(unmarked, plain, 0, len(plain) - 2, True)  # type: ignore[union-attr]
+    side.trunk.link_for(5).link.send(unmarked, plain, 0, len(plain) - 2, True)  # type: ignore[union-attr]
     joined.pump()
     assert len(there.received) == 2
 
@@ -655,7 +657,7 @@ def test_idle_links_for_streams_beyond_those_kept_are_closed_a_few_at_a_time() -
     settle(joined, there)
     side = joined.sides["A", "B"]
     for left in (5, 0, 0):
-        joined["A"].core.network.scrub()
+        joined["A"].core.network.close_idle_streams()
         joined.pump()
         assert streams(joined, "A", "B") == (KEPT_IDLE + left, KEPT_IDLE + left)
     assert len(side.ended) == 15
@@ -686,7 +688,9 @@ def of_tenant(joined: Joined, router: str, tenant: str) -> MemoryClient:
     """Connect a client of the tenant."""
     core = joined[router].core
     number = 1000 + core.next_identity()
-    return joined[router].connect(PeerTerms(tenant=core.table.tenants.enter(tenant, number), connection_number=number))
+    return joined[router].connect(
+        PeerTerms(tenant=core.table.tenants.enter_connection(tenant, number), connection_number=number)
+    )
 
 
 @pytest.mark.parametrize("asker", ["A", "B", "C"])

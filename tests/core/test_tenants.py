@@ -62,7 +62,7 @@ class Space:
     def connect(self, name: str = "") -> MemoryClient:
         """Connect a client of the tenant of this name, or of no tenant."""
         number = len(self.router.clients) + 1
-        return self.router.connect(PeerTerms(tenant=self.tenants.enter(name, number) if name else None))
+        return self.router.connect(PeerTerms(tenant=self.tenants.enter_connection(name, number) if name else None))
 
 
 @example(listening=[("t1/sub", "q"), ("t1", "sub/q")], sending=[("t1", "sub/q", False), ("t1/sub", "q", True)])
@@ -174,26 +174,26 @@ def test_the_name_of_a_tenant_is_checked(name: str, fault: str) -> None:
 
 def test_a_tenant_is_one_for_all_its_connections_and_remembered_for_a_while() -> None:
     tenants = Tenants()
-    first = tenants.enter("a", 1)
-    assert tenants.enter("a", 2) is first
-    tenants.leave(first, 1)
+    first = tenants.enter_connection("a", 1)
+    assert tenants.enter_connection("a", 2) is first
+    tenants.leave_connection(first, 1)
     assert first.connections == {2}
-    tenants.leave(first, 2)
+    tenants.leave_connection(first, 2)
     assert tenants.get("a") is first
     for number in range(MAX_IDLE):
-        tenants.leave(tenants.enter(f"b{number}", 3), 3)
+        tenants.leave_connection(tenants.enter_connection(f"b{number}", 3), 3)
     assert tenants.get("a") is None
     assert len(tenants) == MAX_IDLE
-    assert tenants.enter("a", 4) is not first
+    assert tenants.enter_connection("a", 4) is not first
 
 
 def test_a_tenant_that_comes_again_is_not_forgotten_for_having_left() -> None:
     tenants = Tenants()
-    tenant = tenants.enter("a", 1)
-    tenants.leave(tenant, 1)
-    assert tenants.enter("a", 2) is tenant
+    tenant = tenants.enter_connection("a", 1)
+    tenants.leave_connection(tenant, 1)
+    assert tenants.enter_connection("a", 2) is tenant
     for number in range(MAX_IDLE + 1):
-        tenants.leave(tenants.enter(f"b{number}", 3), 3)
+        tenants.leave_connection(tenants.enter_connection(f"b{number}", 3), 3)
     assert tenants.get("a") is tenant
 
 
@@ -240,7 +240,7 @@ def test_remembered_addresses_end_with_the_rules_and_with_the_tenant(change: str
         assert not record.known_as
         assert not space.router.core.table.known
     else:
-        space.tenants.leave(tenant, 1)
+        space.tenants.leave_connection(tenant, 1)
         assert record.known_as == [(space.router.core.table.known, b"t1/q")]
     assert not space.router.core.table.known_to(tenant)
     assert receiver.bodies == [b"1", b"2"]
@@ -288,7 +288,7 @@ FORGED: dict[str, Callable[[str], dict[str, object]]] = {
 @pytest.mark.parametrize("to", ["t2/q", "q", "amqp:/t2/q", "_local/q", "_topo/0/R1/q"])
 def test_a_trusted_annotation_stays_in_the_space_too(forge: Callable[[str], dict[str, object]], to: str) -> None:
     space = Space(AddressRule("#", distribution="multicast", enable_fallback=True))
-    tenant = space.tenants.enter("t1", 1)
+    tenant = space.tenants.enter_connection("t1", 1)
     client = space.router.connect(PeerTerms(strip_in=False, tenant=tenant))
     other, outside = space.connect("t2"), space.connect()
     listening = [other.receiver("q", credit=5), outside.receiver("q", credit=5), outside.receiver("_local/q", credit=5)]
@@ -300,7 +300,7 @@ def test_a_trusted_annotation_stays_in_the_space_too(forge: Callable[[str], dict
 
 def test_the_addresses_of_a_space_are_known_at_every_time() -> None:
     router = MemoryRouter([])
-    tenants = [router.core.table.tenants.enter(name, number) for number, name in enumerate(("t1", "_x"), 1)]
+    tenants = [router.core.table.tenants.enter_connection(name, number) for number, name in enumerate(("t1", "_x"), 1)]
     clients = [router.connect(PeerTerms(tenant=tenant, connection_number=n)) for n, tenant in enumerate(tenants, 1)]
     outside, table = router.connect(), router.core.table
 

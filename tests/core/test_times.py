@@ -26,7 +26,7 @@ def counted(times: Times) -> dict[int, int]:
 @pytest.mark.parametrize("value", EDGES)
 def test_edge_values_fall_into_the_buckets_of_the_records(value: int) -> None:
     times = Times()
-    times.add(value)
+    times.add_latency(value)
     assert counted(times) == {bucket_of(value): 1}
 
 
@@ -34,7 +34,7 @@ def test_edge_values_fall_into_the_buckets_of_the_records(value: int) -> None:
 def test_the_buckets_are_those_of_the_records(values: list[int]) -> None:
     times = Times()
     for value in values:
-        times.add(value)
+        times.add_latency(value)
     expected: dict[int, int] = {}
     for value in values:
         expected[bucket_of(value)] = expected.get(bucket_of(value), 0) + 1
@@ -47,13 +47,13 @@ def test_so_many_addresses_are_counted_and_no_more() -> None:
     records = [AddressEntry(f"M0q{number}", f"q{number}", "balanced") for number in range(3)]
     for _ in range(2):
         for record in records:
-            times.count(record, 0.5)
-            times.count(record, -1.0)
-        taken = times.take()
+            times.count_delivery(record, 0.5)
+            times.count_delivery(record, -1.0)
+        taken = times.collect_times()
         assert [address for address, _ in taken] == ["q0", "q1"]
         assert [counted(each) for _, each in taken] == [{bucket_of(500_000): 1, 0: 1}] * 2
         assert all(record.times is None for record in records)
-    assert times.take() == []
+    assert times.collect_times() == []
 
 
 def test_deliveries_are_counted_by_address_only_while_a_client_reads_them() -> None:
@@ -75,7 +75,7 @@ def test_deliveries_are_counted_by_address_only_while_a_client_reads_them() -> N
     assert router.core.pulse.times is None
     router.core.pulse.times = TimesByAddress(10)
     deliver()
-    assert [(address, counted(each)) for address, each in router.core.pulse.times.take()] == [
+    assert [(address, counted(each)) for address, each in router.core.pulse.times.collect_times()] == [
         ("a", {bucket_of(250_000): 1}),
         ("b", {bucket_of(250_000): 1}),
     ]

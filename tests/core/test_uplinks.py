@@ -49,7 +49,7 @@ class Edge:
             session.begin()
         uplink = Uplink(self.router.core, self.above.as_container(), sessions, capacity, self)
         self.above.answers = False
-        uplink.begin()
+        uplink.attach_links()
         self.router.pump()
         for place, link in enumerate(self.above.attached):
             if place in (RESPONSES, REPLIES):
@@ -360,7 +360,7 @@ class Answers:
         self.replies = edge.above.attached[REPLIES]
 
     def ask(self, text: str = "x") -> Query:
-        query = self.edge.uplink.query(text, True, self.note)
+        query = self.edge.uplink.send_query(text, True, self.note)
         assert query is not None
         self.edge.router.pump()
         return query
@@ -436,13 +436,13 @@ def test_no_client_waits_when_the_interior_router_answers_no_look_ups(answers: A
     query = answers.ask()
     answers.link.detach()
     assert (answers.done, query.answer) == (1, LookupResult.MESSAGES)
-    assert answers.edge.uplink.query("x", True, answers.note) is None
+    assert answers.edge.uplink.send_query("x", True, answers.note) is None
     assert answers.edge.broken == []
 
 
 def test_no_client_waits_for_an_uplink_that_is_lost(answers: Answers) -> None:
     query = answers.ask()
-    answers.edge.uplink.end()
+    answers.edge.uplink.stop_using_links()
     assert (answers.done, query.answer) == (1, LookupResult.MESSAGES)
 
 
@@ -482,13 +482,13 @@ def test_heartbeats_are_sent_as_far_as_they_are_wanted() -> None:
     edge = Edge()
     beats = edge.one("_$qd.edge_heartbeat")
     for _ in range(5):
-        edge.uplink.beat()
+        edge.uplink.send_heartbeat()
     edge.router.pump()
     assert beats.received == []
     beats.grant(2)
     edge.router.pump()
     for _ in range(5):
-        edge.uplink.beat()
+        edge.uplink.send_heartbeat()
     edge.router.pump()
     found = [decode(each.payload, each.payload.index(b"\x00\x53\x77"), len(each.payload))[0] for each in beats.received]
     assert [each.value for each in found] == [0, 1]
@@ -513,7 +513,7 @@ def test_a_refused_link_is_attached_again_ever_more_rarely_until_it_is_taken() -
         assert (edge.uplink.usable, edge.uplink.refusal) == (False, why)
         known, beats = len(edge.above.attached), 0
         while len(edge.above.attached) == known:
-            edge.uplink.beat()
+            edge.uplink.send_heartbeat()
             edge.router.pump()
             beats += 1
         waits.append(beats)
@@ -531,7 +531,7 @@ def test_a_link_that_another_edge_router_has_taken_is_not_taken_back() -> None:
     edge.above.attached[1].link.detach(True, Error("amqp:link:stolen", "the edge router has connected anew"))
     edge.router.pump()
     for _ in range(100):
-        edge.uplink.beat()
+        edge.uplink.send_heartbeat()
         edge.router.pump()
     assert edge.links("E1") == []
     assert "amqp:link:stolen" in edge.uplink.refusal

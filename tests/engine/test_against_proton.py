@@ -42,14 +42,14 @@ class Feeder(Recorder):
         super().on_credit(link)
         while self.queue:
             delivery, body = self.queue[0]
-            if link.waiting or (not delivery.begun and not link.ready()):
+            if link.waiting or (not delivery.begun and not link.is_ready()):
                 return
             delivery.offset = link.send(delivery, body, delivery.offset, len(body), False)
             if not delivery.complete:
                 return
             self.queue.pop(0)
         if link.drain:
-            link.drained()
+            link.return_credit()
 
 
 class Pair:
@@ -119,11 +119,11 @@ class Pair:
             self.seen.append(event)
             if isinstance(event, SaslInitReceived):
                 assert isinstance(ours.sasl, SaslServer)
-                ours.sasl.finish(0)
+                ours.sasl.send_outcome(0)
                 ours.receive_data(b"")
             elif isinstance(event, SaslMechanismsOffered):
                 assert isinstance(ours.sasl, SaslClient)
-                ours.sasl.begin("ANONYMOUS", b"us")
+                ours.sasl.send_init("ANONYMOUS", b"us")
             elif isinstance(event, SaslFinished | ConnectionOpened):
                 ours.open()
             elif isinstance(event, SessionBegun):
@@ -457,7 +457,7 @@ def test_deliveries_taken_back_both_ways(pair: Pair, by_us: bool) -> None:
     theirs = to_us.delivery("t")
     to_us.stream(b"y" * 700)
     pair.pump()
-    out.abort(half)
+    out.abort_delivery(half)
     theirs.abort()
     pair.pump()
     assert to_them.current is None or to_them.current.aborted

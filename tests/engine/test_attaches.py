@@ -83,7 +83,7 @@ def test_refused_links_count_until_they_are_detached_or_their_session_ends() -> 
     assert isinstance(event, SessionEnded)
     assert event.fault is not None
     assert event.fault.fault is Fault.LINK_COUNT
-    talk.connection.forget()
+    talk.connection.drop_references()
     assert (talk.connection.refused_count, session.refused_count) == (0, 0)
 
 
@@ -130,9 +130,9 @@ def test_the_bytes_of_an_attach_no_longer_count_when_its_link_is_gone(how: str) 
     elif how == "session ended":
         session.end()
         talk.connection.drop_session(session)
-        talk.connection.forget()
+        talk.connection.drop_references()
     else:
-        talk.connection.forget()
+        talk.connection.drop_references()
     assert (talk.connection.buffered_bytes, talk.connection.kept_bytes, session.kept_bytes) == (0, 0, 0)
 
 
@@ -157,14 +157,14 @@ def test_a_session_that_brings_more_attaches_than_the_connection_may_hold_is_end
     assert end.fault.fault is Fault.BUFFERED
     assert talk.connection.buffered_bytes <= 200_000
     talk.connection.drop_session(end.session)
-    talk.connection.forget()
+    talk.connection.drop_references()
     assert talk.connection.buffered_bytes == 0
 
 
 def test_the_bytes_of_an_open_count_as_long_as_the_connection_lives() -> None:
     talk = opened(peer=Open("p", properties={"a": [[] for _ in range(900)]}))
     assert talk.connection.open_bytes == talk.connection.buffered_bytes == talk.connection.kept_bytes > 900 * 56
-    talk.connection.forget()
+    talk.connection.drop_references()
     assert (talk.connection.kept_bytes, talk.connection.buffered_bytes) == (0, 0)
 
 

@@ -46,13 +46,13 @@ def test_a_configured_window_is_not_narrowed() -> None:
 def test_only_the_connection_that_exceeds_its_buffer_limit_is_refused() -> None:
     connection, other = Silent(), Silent()
     first, second, neighbour = session(connection, 4096), session(connection, 4096), session(other, 4096)
-    first.hold(LIMIT - 10)
+    first.hold_bytes(LIMIT - 10)
     with pytest.raises(PeerFault) as fault:
-        second.hold(11)
+        second.hold_bytes(11)
     assert fault.value.fault is Fault.BUFFERED
     assert fault.value.condition == "amqp:resource-limit-exceeded"
     assert (second.held_bytes, connection.buffered_bytes) == (0, LIMIT - 10)
-    neighbour.hold(LIMIT)
-    first.release(LIMIT - 10)
-    second.hold(LIMIT)
+    neighbour.hold_bytes(LIMIT)
+    first.release_bytes(LIMIT - 10)
+    second.hold_bytes(LIMIT)
     assert connection.buffered_bytes == LIMIT

@@ -26,13 +26,13 @@ class Keeper(LinkSink):
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         self.link = link
         self.received.append(data[start:end])
-        link.session.hold(end - start)
+        link.session.hold_bytes(end - start)
 
     def on_aborted(self, link: Any, delivery: Delivery) -> None:
         self.aborted += 1
 
     def let_go(self) -> None:
-        self.link.session.release(self.link.session.held_bytes)
+        self.link.session.release_bytes(self.link.session.held_bytes)
 
 
 class Talk:
@@ -94,9 +94,9 @@ def test_a_delivery_taken_back_while_the_window_is_closed_waits_for_the_window()
     talk.pump()
     before = len(talk.seen)
 
-    talk.link.abort(half_sent)
+    talk.link.abort_delivery(half_sent)
     assert half_sent.aborted
-    assert not talk.link.ready()
+    assert not talk.link.is_ready()
     talk.pump()
     assert talk.seen[before:] == []  # in particular no end for a window violation
     assert talk.keeper.aborted == 0
@@ -105,7 +105,7 @@ def test_a_delivery_taken_back_while_the_window_is_closed_waits_for_the_window()
     talk.pump()
     assert talk.keeper.aborted == 1
     assert len(talk.keeper.received) == WINDOW_FRAMES
-    assert talk.link.ready()
+    assert talk.link.is_ready()
     following = Delivery(talk.link)
     talk.link.send(following, b"next", 0, 4, False)
     talk.pump()
@@ -118,7 +118,7 @@ def test_a_link_detached_before_its_abort_was_sent_sends_no_abort() -> None:
     talk = Talk()
     half_sent = Delivery(talk.link)
     talk.link.send(half_sent, bytes(100_000), 0, 100_000, False)
-    talk.link.abort(half_sent)
+    talk.link.abort_delivery(half_sent)
     talk.link.detach(True)
     talk.pump()
     talk.keeper.let_go()

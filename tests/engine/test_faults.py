@@ -118,7 +118,7 @@ class Keeper(LinkSink):
     """A link sink that keeps every byte, as the core does for a receiver that takes none."""
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        link.session.hold(end - start)
+        link.session.hold_bytes(end - start)
 
 
 def is_kept(content: int) -> Callable[[Rig], object]:
@@ -255,7 +255,7 @@ def test_memory_may_be_held_up_to_the_limit_and_a_refused_transfer_is_not_counte
     assert budget.held == talk.session.held_bytes == 50
     talk.script.peer_sends(transfer(1), payload=b"x")
     assert budget.held == 50
-    talk.session.release(50)
+    talk.session.release_bytes(50)
     assert budget.held == 0
 
 

@@ -44,7 +44,7 @@ def sasl_rounds(limit: int, more: int) -> Script:
     sasl = SaslServer(("X",), True, limit)
     talk = Script(server(sasl=sasl)).peer_sends(SASL_HEADER, SaslInit("X")).engine_reports(SaslInitReceived)
     for number in range(limit + more):
-        sasl.challenge(b"")
+        sasl.send_challenge(b"")
         talk.peer_sends(SaslResponse(b""))
         if number < limit:
             talk.engine_reports(SaslResponseReceived)
@@ -73,7 +73,7 @@ def sasl_then_open_frame_size(limit: int, more: int) -> Script:
     limits = with_limits(max_open_frame_bytes=limit, max_frame_bytes=100_000)
     sasl = SaslServer(("X",), True)
     talk = Script(server(limits, sasl=sasl)).peer_sends(SASL_HEADER, SaslInit("X")).engine_reports(SaslInitReceived)
-    sasl.finish(0)
+    sasl.send_outcome(0)
     introduction = Open("peer", properties={"x": bytes(limit // 2)})
     padding = limit - len(encode(introduction)) + more
     return talk.peer_sends(AMQP_HEADER, Open("peer", properties={"x": bytes(limit // 2 + padding)}))

@@ -310,9 +310,9 @@ def test_a_link_that_keeps_no_tags_reads_none() -> None:
 def test_credit_is_counted_from_the_receivers_delivery_count_over_the_wrap() -> None:
     talk = sending(credit=20)
     for number in range(20):
-        assert talk.link.ready()
+        assert talk.link.is_ready()
         send(talk.link, number=number)
-    assert not talk.link.ready()
+    assert not talk.link.is_ready()
     talk.sink.names()
     # the receiver wrote this after 18 of the 20
     talk.script.peer_sends(flow(handle=0, delivery_count=serial(18), link_credit=5))
@@ -336,14 +336,14 @@ def test_a_drain_is_answered_with_the_rest_of_the_credit(deliveries: int) -> Non
     assert talk.link.drain
     for number in range(deliveries):
         send(talk.link, number=number)
-    talk.link.drained()
+    talk.link.return_credit()
     talk.script.engine_sends(
         *[Transfer] * deliveries, like(Flow, handle=0, delivery_count=serial(5), link_credit=0, drain=True)
     )
-    assert not talk.link.ready()
+    assert not talk.link.is_ready()
     talk.script.peer_sends(flow(sent=deliveries, handle=0, delivery_count=serial(5), link_credit=2))
     assert (talk.link.credit, talk.link.drain) == (2, False)
-    talk.link.drained()
+    talk.link.return_credit()
     talk.script.engine_sends()
 
 
@@ -359,10 +359,10 @@ def test_a_flow_before_the_local_attach_is_kept() -> None:
     talk, session = begun()
     talk.peer_sends(attach(sends=False), flow(handle=0, link_credit=3))
     link: Any = session.links_by_handle[0]
-    assert not link.ready()
+    assert not link.is_ready()
     link.attach(Source("a"), Target("b"))
     talk.engine_sends(like(Attach, role=False, initial_delivery_count=NEAR_WRAP))
-    assert link.ready()
+    assert link.is_ready()
     assert link.credit == 3
 
 
@@ -456,8 +456,8 @@ def test_an_abort_is_one_frame_and_only_for_a_delivery_under_way() -> None:
     talk.link.send(under_way, b"part", 0, 4, True)
     talk.script.sent()
     for delivery in (never, under_way, complete):
-        talk.link.abort(delivery)
-        talk.link.abort(delivery)
+        talk.link.abort_delivery(delivery)
+        talk.link.abort_delivery(delivery)
     talk.script.engine_sends(Transfer(0, None, None, None, True, aborted=True))
     assert talk.session.outgoing.count == 0
     talk.script.peer_sends(Disposition(True, NEAR_WRAP, serial(1), True, Accepted()))
@@ -475,7 +475,7 @@ class Pump(LinkSink):
         self.sent = 0
 
     def on_credit(self, link: Any) -> None:
-        while link.ready() and send(link, bytes(400)).complete:
+        while link.is_ready() and send(link, bytes(400)).complete:
             self.sent += 1
 
 
@@ -538,10 +538,10 @@ def test_nothing_is_sent_on_a_link_that_is_not_attached() -> None:
     talk.script.peer_sends(Detach(0, True))
     talk.script.sent()
     assert talk.link.send(half, b"abc", 0, 3, False) == 0
-    talk.link.abort(half)
-    talk.link.drained()
+    talk.link.abort_delivery(half)
+    talk.link.return_credit()
     talk.link.request_flow()
-    assert not talk.link.ready()
+    assert not talk.link.is_ready()
     talk.script.engine_sends()
 
 

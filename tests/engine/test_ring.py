@@ -170,11 +170,11 @@ def test_a_range_before_or_behind_the_ring_is_empty(reach: int) -> None:
 def test_settlements_write_nothing_when_nothing_was_reported() -> None:
     out = bytearray()
     settlements = Settlements(True)
-    settlements.write(out, 0)
+    settlements.write_disposition(out, 0)
     assert not settlements.pending
-    settlements.add(out, 0, MASK32, None, True)
-    settlements.add(out, 0, 0, None, True)
+    settlements.add_settlement(out, 0, MASK32, None, True)
+    settlements.add_settlement(out, 0, 0, None, True)
     assert out == b""
-    settlements.write(out, 0)
-    settlements.write(out, 0)
+    settlements.write_disposition(out, 0)
+    settlements.write_disposition(out, 0)
     assert len(out) == 26

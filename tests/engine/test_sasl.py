@@ -73,7 +73,7 @@ def test_a_client_comes_in_and_opens(piecemeal: bool) -> None:
     talk, sasl = listening(piecemeal=piecemeal)
     talk.peer_sends(SASL_HEADER).engine_sends(SASL_HEADER, SaslMechanisms(MECHANISMS))
     talk.peer_sends(INIT).engine_reports(SaslInitReceived("ANONYMOUS", b"me", "host"))
-    sasl.finish(SASL_OK)
+    sasl.send_outcome(SASL_OK)
     talk.engine_sends(SaslOutcome(0))
     assert sasl.done
     talk.peer_sends(AMQP_HEADER, OPEN).engine_reports(ConnectionOpened(OPEN))
@@ -86,7 +86,7 @@ def test_nothing_sent_early_is_looked_at_before_the_client_is_known() -> None:
     talk.peer_sends(SASL_HEADER, INIT, AMQP_HEADER, OPEN).engine_reports(SaslInitReceived)
     talk.engine_sends(SASL_HEADER, SaslMechanisms)
     talk.peer_sends(frame(0, b"")).engine_reports().engine_sends()
-    sasl.finish(SASL_OK)
+    sasl.send_outcome(SASL_OK)
     talk.peer_sends().engine_reports(ConnectionOpened)
     talk.engine_sends(SaslOutcome(0), AMQP_HEADER)
 
@@ -94,7 +94,7 @@ def test_nothing_sent_early_is_looked_at_before_the_client_is_known() -> None:
 def test_nothing_sent_early_is_looked_at_when_the_client_is_turned_away() -> None:
     talk, sasl = listening()
     talk.peer_sends(SASL_HEADER, INIT, AMQP_HEADER, OPEN).engine_reports(SaslInitReceived)
-    sasl.finish(SASL_AUTH, b"no")
+    sasl.send_outcome(SASL_AUTH, b"no")
     talk.peer_sends(AMQP_HEADER, OPEN, b"garbage").engine_reports()
     talk.engine_sends(SASL_HEADER, SaslMechanisms, SaslOutcome(1, b"no"))
     assert talk.connection.finished
@@ -112,10 +112,10 @@ def test_a_server_may_get_its_mechanisms_later() -> None:
     talk = Script(server(sasl=sasl))
     talk.peer_sends(SASL_HEADER, INIT, AMQP_HEADER, OPEN).engine_reports(SaslMechanismsWanted)
     talk.engine_sends(SASL_HEADER)
-    sasl.offer(MECHANISMS)
+    sasl.offer_mechanisms(MECHANISMS)
     talk.engine_sends(SaslMechanisms(MECHANISMS))
     talk.peer_sends(b"").engine_reports(SaslInitReceived("ANONYMOUS", b"me", "host"))
-    sasl.finish(SASL_OK)
+    sasl.send_outcome(SASL_OK)
     talk.peer_sends(b"").engine_reports(ConnectionOpened)
 
 
@@ -127,7 +127,7 @@ def test_a_server_without_mechanisms_yet_lets_a_client_skip_sasl() -> None:
 def test_mechanisms_are_offered_once() -> None:
     talk, sasl = offered()
     with pytest.raises(IllegalStep, match="send mechanisms while offered"):
-        sasl.offer(MECHANISMS)
+        sasl.offer_mechanisms(MECHANISMS)
     talk.engine_sends()
 
 
@@ -137,10 +137,10 @@ def test_challenges_and_responses_alternate_up_to_the_limit(rounds: int) -> None
     talk.peer_sends(SASL_HEADER, CHALLENGED).engine_reports(SaslInitReceived)
     talk.sent()
     for number in range(rounds):
-        sasl.challenge(b"c%d" % number)
+        sasl.send_challenge(b"c%d" % number)
         talk.engine_sends(SaslChallenge(b"c%d" % number))
         talk.peer_sends(SaslResponse(b"r%d" % number)).engine_reports(SaslResponseReceived(b"r%d" % number))
-    sasl.challenge(b"once more")
+    sasl.send_challenge(b"once more")
     talk.sent()
     talk.peer_sends(SaslResponse(b"too much"))
     broken(talk, Fault.ILLEGAL_CONNECTION_STEP)
@@ -162,7 +162,7 @@ def test_a_frame_out_of_order_ends_the_exchange_with_an_outcome(wrong: Performat
 def test_a_second_init_or_the_like_in_place_of_a_response(wrong: Performative) -> None:
     talk, sasl = offered()
     talk.peer_sends(CHALLENGED)
-    sasl.challenge(b"c")
+    sasl.send_challenge(b"c")
     talk.sent()
     talk.peer_sends(wrong)
     broken(talk, Fault.ILLEGAL_CONNECTION_STEP)
@@ -172,7 +172,7 @@ def test_a_second_init_or_the_like_in_place_of_a_response(wrong: Performative) -
 def test_a_second_init_behind_the_first_does_not_get_in_the_way_of_the_decision() -> None:
     talk, sasl = offered()
     talk.peer_sends(INIT, INIT).engine_reports(SaslInitReceived)
-    sasl.finish(SASL_OK)
+    sasl.send_outcome(SASL_OK)
     talk.peer_sends()
     broken(talk, Fault.FRAMING)  # where the AMQP header is due
 
@@ -187,7 +187,7 @@ def test_an_amqp_frame_in_the_sasl_layer_is_refused() -> None:
 def test_a_sasl_frame_above_the_layer_is_refused() -> None:
     talk, sasl = offered()
     talk.peer_sends(INIT)
-    sasl.finish(SASL_OK)
+    sasl.send_outcome(SASL_OK)
     talk.peer_sends(AMQP_HEADER, OPEN, INIT)
     broken(talk, Fault.FRAME_TYPE)
 
@@ -259,7 +259,7 @@ def test_a_sasl_frame_may_be_as_large_as_its_own_limit(size: int) -> None:
     talk.peer_sends(SASL_HEADER, init)
     if size <= 600:
         talk.engine_reports(SaslInitReceived)
-        sasl.finish(SASL_OK)
+        sasl.send_outcome(SASL_OK)
         talk.peer_sends(AMQP_HEADER, Open("x" * 600))
         broken(talk, Fault.FRAMING)
     else:
@@ -272,10 +272,10 @@ def test_a_sasl_frame_may_be_as_large_as_its_own_limit(size: int) -> None:
 def test_a_local_client_chooses_answers_and_opens() -> None:
     talk, sasl = dialling()
     talk.peer_sends(SASL_HEADER, SaslMechanisms(MECHANISMS)).engine_reports(SaslMechanismsOffered(MECHANISMS))
-    sasl.begin("SCRAM-SHA-256", b"1", "host")
+    sasl.send_init("SCRAM-SHA-256", b"1", "host")
     talk.engine_sends(SaslInit("SCRAM-SHA-256", b"1", "host"))
     talk.peer_sends(SaslChallenge(b"2")).engine_reports(SaslChallengeReceived(b"2"))
-    sasl.respond(b"3")
+    sasl.send_response(b"3")
     talk.engine_sends(SaslResponse(b"3"))
     talk.peer_sends(SaslOutcome(0, b"4")).engine_reports(like(SaslFinished, code=0))
     assert sasl.done
@@ -287,7 +287,7 @@ def test_a_local_client_chooses_answers_and_opens() -> None:
 def test_a_sasl_refusal_ends_the_connection() -> None:
     talk, sasl = dialling()
     talk.peer_sends(SASL_HEADER, SaslMechanisms(("PLAIN",)))
-    sasl.begin("PLAIN", b"\0a\0b")
+    sasl.send_init("PLAIN", b"\0a\0b")
     talk.peer_sends(SaslOutcome(1), AMQP_HEADER)
     assert talk.connection.events[-1] == like(SaslFinished, code=1)
     assert talk.connection.finished
@@ -298,10 +298,10 @@ def test_a_sasl_refusal_ends_the_connection() -> None:
 def test_a_server_may_challenge_up_to_the_limit(rounds: int) -> None:
     talk, sasl = dialling(rounds)
     talk.peer_sends(SASL_HEADER, SaslMechanisms(("X",)))
-    sasl.begin("X", None)
+    sasl.send_init("X", None)
     for _ in range(rounds):
         talk.peer_sends(SaslChallenge(b"c"))
-        sasl.respond(b"r")
+        sasl.send_response(b"r")
     assert not talk.connection.finished
     talk.peer_sends(SaslChallenge(b"c"))
     broken(talk, Fault.ILLEGAL_CONNECTION_STEP)
@@ -337,9 +337,9 @@ def test_two_engines_agree() -> None:
     carry(one, two)
     carry(two, one)
     assert one.events == [SaslMechanismsOffered(MECHANISMS)]
-    sasl_client.begin("ANONYMOUS", b"x")
+    sasl_client.send_init("ANONYMOUS", b"x")
     carry(one, two)
-    sasl_server.finish(SASL_OK)
+    sasl_server.send_outcome(SASL_OK)
     carry(two, one)
     assert (sasl_client.state, sasl_server.state) == (SaslState.ACCEPTED, SaslState.ACCEPTED)
     one.open()

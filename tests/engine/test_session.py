@@ -106,17 +106,17 @@ def test_the_window_counts_frames_and_not_deliveries() -> None:
 def test_held_bytes_close_the_window_and_releasing_them_opens_the_window() -> None:
     talk = receiving(limits=SMALL)  # 8 frames of 512 bytes
     session, script = talk.session, talk.script
-    session.hold(4 * 512)
+    session.hold_bytes(4 * 512)
     script.peer_sends(*[transfer(number, settled=True) for number in range(4)]).engine_sends()
     script.peer_sends(transfer(4, settled=True), transfer(5, settled=True)).engine_sends(window(4, 6))
-    session.hold(4 * 512)
+    session.hold_bytes(4 * 512)
     script.peer_sends(*[transfer(6 + number, settled=True) for number in range(4)]).engine_sends()
     assert session.incoming_window == 0
-    session.release(511)
+    session.release_bytes(511)
     script.engine_sends()
-    session.release(1)
+    session.release_bytes(1)
     script.engine_sends(window(1, 10))
-    session.release(7 * 512)
+    session.release_bytes(7 * 512)
     script.engine_sends(window(8, 10))
     assert session.held_bytes == 0
     script.peer_sends(transfer(10, settled=True)).engine_reports()
@@ -125,18 +125,18 @@ def test_held_bytes_close_the_window_and_releasing_them_opens_the_window() -> No
 def test_the_window_opens_although_the_link_with_a_pending_flow_was_detached() -> None:
     talk = receiving(limits=SMALL)
     script = talk.script
-    talk.session.hold(8 * 512)
+    talk.session.hold_bytes(8 * 512)
     script.peer_sends(*[transfer(number, settled=True) for number in range(8)]).engine_sends()
     talk.link.grant(1)
     script.peer_sends(Detach(0, closed=True))
-    talk.session.release(8 * 512)
+    talk.session.release_bytes(8 * 512)
     script.engine_sends(window(8, 8))
 
 
 def test_a_delivery_may_overrun_the_window_and_flows_then_show_a_window_of_zero() -> None:
     talk = receiving(limits=SMALL)
     session, script = talk.session, talk.script
-    session.hold(8 * 512)
+    session.hold_bytes(8 * 512)
     script.peer_sends(transfer(0, more=True), *[Transfer(0, more=True)] * 9).engine_sends()
     assert session.incoming_window == -2
     script.peer_sends(flow(echo=True)).engine_sends(window(0, 10))
@@ -158,7 +158,7 @@ def test_held_bytes_never_exceed_the_bytes_of_the_window() -> None:
         room = session.incoming_window
         script.peer_sends(*[transfer(number + each, settled=True) for each in range(room)])
         number += room
-        session.hold(room * 512)
+        session.hold_bytes(room * 512)
         script.sent()
         assert session.held_bytes <= session.window_bytes
     assert session.held_bytes == session.window_bytes == 8 * 512
@@ -184,12 +184,12 @@ def test_no_frame_goes_out_beyond_the_peers_window_and_the_rest_follows_its_flow
     assert [each.complete for each in sent] == [True, True, True]
     assert not waiting.begun
     assert talk.link.waiting
-    assert not talk.link.ready()
+    assert not talk.link.is_ready()
     talk.script.engine_sends(*[like(Transfer, delivery_id=serial(number)) for number in range(3)])
     # the peer has received one: three more than that is two more than were sent
     talk.script.peer_sends(flow(sent=1, window=3))
     assert talk.sink.names() == ["credit"]
-    assert talk.link.ready()
+    assert talk.link.is_ready()
     assert talk.session.remote_incoming_window == 1
     assert talk.link.send(waiting, b"3", 0, 1, False) == 1
     talk.script.engine_sends(like(Transfer, delivery_id=serial(3)))
@@ -531,7 +531,7 @@ def test_frames_before_the_local_begin_are_accepted() -> None:
     session.begin()
     link.attach(None, None)
     talk.engine_sends(Begin, Attach)
-    assert link.ready()
+    assert link.is_ready()
     assert send(link).complete
 
 

@@ -185,7 +185,7 @@ def test_settling_again_and_dropping_what_is_begun_change_nothing(state: Deliver
         assert delivery.state == state
     if state not in (M.NEW, M.NEW_SETTLED):
         with pytest.raises(IllegalStep):
-            delivery.drop()
+            delivery.drop_unsent()
         assert delivery.state == state
 
 

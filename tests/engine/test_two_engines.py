@@ -77,7 +77,7 @@ class Sender(LinkSink):
         while self.queue:
             message = self.queue[0]
             delivery = message.delivery
-            if link.waiting or (not delivery.begun and not link.ready()):
+            if link.waiting or (not delivery.begun and not link.is_ready()):
                 break
             before = delivery.begun
             if 0 <= message.abort_at < len(message.body):
@@ -85,7 +85,7 @@ class Sender(LinkSink):
                 self.begun += delivery.begun and not before
                 if message.offset < message.abort_at or not delivery.begun:
                     break
-                link.abort(delivery)
+                link.abort_delivery(delivery)
                 message.aborted = True
             else:
                 message.offset = link.send(delivery, message.body, message.offset, len(message.body), False)
@@ -95,7 +95,7 @@ class Sender(LinkSink):
             self.queue.pop(0)
         if link.drain and not self.queue and not link.waiting:
             self.given_back += link.credit
-            link.drained()
+            link.return_credit()
 
     def on_disposition(self, delivery: Delivery) -> None:
         message = self.messages[delivery]
@@ -133,7 +133,7 @@ class Receiver(LinkSink):
             self.begun += 1
             self.current = message
         assert message.got is delivery
-        link.session.hold(end - start)
+        link.session.hold_bytes(end - start)
         message.arrived += data[start:end]
         message.kept += end - start
         self.machine.held += end - start
@@ -242,7 +242,7 @@ class TwoEngines(RuleBasedStateMachine):
         raise AssertionError("never at rest")
 
     def let_go(self, link: Any, message: Message) -> None:
-        link.session.release(message.kept)
+        link.session.release_bytes(message.kept)
         self.held -= message.kept
         message.kept = 0
 

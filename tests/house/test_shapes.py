@@ -104,7 +104,7 @@ def test_the_shapes_are_those_of_the_classes() -> None:
     egress, routed = "trouter.core.egress.Egress", "trouter.core.relay.RoutedEgress"
     assert (depth_of(egress), depth_of(routed)) == (2, 3)
     assert methods_of(egress) < methods_of(routed)
-    assert {"offer", "on_transfer"} <= methods_of(routed)
+    assert {"offer_delivery", "on_transfer"} <= methods_of(routed)
     assert "backlog" not in methods_of(routed)
 
 

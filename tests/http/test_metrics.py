@@ -109,8 +109,8 @@ def test_a_histogram_with_another_number_of_counts_than_bounds_is_a_bug_and_not_
 
 def test_the_histograms_of_the_core_are_shown() -> None:
     latency = Latency()
-    latency.count(0, 0x24, 0.02)
-    latency.count(0, 0x24, 99.0)
+    latency.count_delivery(0, 0x24, 0.02)
+    latency.count_delivery(0, 0x24, 99.0)
     samples = samples_of(dataclasses.replace(PLAIN, latency_bounds_s=BOUNDS_S, settle_latency=latency.snapshot()))
     labels = {"address_class": FAMILIES[0], "outcome": OUTCOMES[0]}
     assert samples[f"trouter_settle_latency_seconds_count{labels}"] == 2

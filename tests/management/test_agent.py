@@ -87,7 +87,7 @@ async def test_answers_that_no_client_takes_are_bounded(nursery: trio.Nursery) -
     for _ in range(1000):
         asker.send("GET-SCHEMA", reply_to=silent.address)
         await trio.testing.wait_all_tasks_blocked()
-    record = asker.memory.core.table.find(silent.address.encode())
+    record = asker.memory.core.table.find_entry(silent.address.encode())
     assert record is not None
     held = sum(out.message.held for egress in record.forwarder.consumers for out in egress.queue)
     assert 0 < held <= MAX_UNREAD_BYTES

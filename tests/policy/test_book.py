@@ -37,7 +37,7 @@ class Link:
         self.counters = Counter()
         self.link = Credit()
 
-    def top_up(self) -> None: ...
+    def top_up_credit(self) -> None: ...
 
 
 ACTS = st.lists(
@@ -90,7 +90,7 @@ def test_when_all_connections_have_left_nothing_is_counted(acts: list[tuple[str,
             share.add_held_bytes(which * 10)
         elif act == "send":
             link_of = links.setdefault(who, Link())
-            link_of.link.credit += share.take(link_of, which)
+            link_of.link.credit += share.take_credit(link_of, which)
         elif act == "end" and who in links:
             share.end_sending(links[who])
             share.end_sending(links.pop(who))

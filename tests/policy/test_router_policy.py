@@ -238,7 +238,7 @@ def test_an_address_that_is_none_is_denied_by_a_rule_of_its_own() -> None:
     made, takes = router_policy()
     check = admit(made, request(1)).make_check(of_tenant=False)
     assert check is not None
-    assert not check.allows(b"a" * 5000)
+    assert not check.allows_address(b"a" * 5000)
     check.notify(TARGET, "a" * 4096)
     record = takes.records[-1]
     assert isinstance(record, PolicyDecision)

@@ -39,10 +39,10 @@ def test_counts_of_one_bucket_are_added() -> None:
 def test_a_sketch_shows_new_latencies_by_class_of_address() -> None:
     latency = Latency()
     sketches = Sketches(latency)
-    latency.count(0, 0x24, 0.002)
-    latency.count(0, 0x26, 0.002)
-    latency.count(0, 0x24, 99.0)
-    latency.count(4, 0x24, 0.0)
+    latency.count_delivery(0, 0x24, 0.002)
+    latency.count_delivery(0, 0x26, 0.002)
+    latency.count_delivery(0, 0x24, 99.0)
+    latency.count_delivery(4, 0x24, 0.0)
     mobile, anonymous = sketches.take_sketches(1)
     assert (mobile.family, mobile.cnt, mobile.bc) == ("mobile", 3, [2, 1])
     assert mobile.bi == [bucket_of(2500), bucket_of(10_000_000) + 1]

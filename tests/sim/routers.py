@@ -103,7 +103,7 @@ class End:
         if self.site.uplinks is not None:
             self.site.uplinks.activate_next()
         core.edges.peers.pop(self.number, None)
-        self.connection.forget()
+        self.connection.drop_references()
 
     def _serve(self, event: Event) -> None:
         """Handle an event as ``trouter.connections`` does, without tasks."""
@@ -114,10 +114,10 @@ class End:
             if not core.session_begun(event.session):
                 event.session.begin()
         elif isinstance(event, LinkAttached):
-            if not core.answered(event.link) and event.link.sink not in core.links.values():
+            if not core.handle_own_attach(event.link) and event.link.sink not in core.links.values():
                 core.attach(event.link, self.terms)
         elif isinstance(event, LinkDetached):
-            core.detach(event.link, event.closed, remote_error=event.error)
+            core.detach_link(event.link, event.closed, remote_error=event.error)
         elif isinstance(event, SessionEnded):
             core.lose_session(event.session)
             event.session.end()

@@ -202,7 +202,7 @@ def check_credit(network: Network) -> None:
             elif isinstance(link.sink, Egress):
                 assert link.sink.backlog == 0, f"{link.name}: {link.sink.backlog} wait"
     for site in network.sites.values():
-        assert site.memory.core.unsettled() == 0
+        assert site.memory.core.count_unsettled() == 0
         assert site.memory.held_bytes() == 0
         for end in site.ends:
             if end.trunk is not None:

@@ -195,7 +195,7 @@ class RouterProcess:
 
     def _keep_heartbeat(self) -> None:
         """Keep the address of the heartbeats in the table even without an edge router."""
-        entry = self.router.table.obtain(HEARTBEAT, outgoing=True, treatment="balanced")
+        entry = self.router.table.obtain_entry(HEARTBEAT, outgoing=True, treatment="balanced")
         if entry is not None:
             entry.pinned = True
 
@@ -228,7 +228,7 @@ class RouterProcess:
         self.router.stop_credit()
         self.services.hub.flush()
         with trio.move_on_after(deadline_s):
-            while self.router.unsettled() > 0:  # noqa: ASYNC110 - the core has no tasks to wake
+            while self.router.count_unsettled() > 0:  # noqa: ASYNC110 - the core has no tasks to wake
                 await trio.sleep(DRAIN_LOOK_S)
         self.control.stop(Error("amqp:connection:forced", "the router is shutting down"))
         with trio.move_on_after(LINGER_S):

@@ -41,15 +41,15 @@ class ConfiguredRoutes:
                 router.routes.remove(self.routes.pop(key)[1])
         for key, (made_of, _) in list(self.auto_links.items()):
             if auto_links.get(key) != made_of:
-                router.auto_links.remove(self.auto_links.pop(key)[1])
+                router.auto_links.remove_rule(self.auto_links.pop(key)[1])
         for key, link_route in link_routes.items():
             if key not in self.routes:
                 route = route_of(link_route)
-                router.routes.add(route, iter(router.containers.meant(route.container_id, route.connection)))
+                router.routes.add(route, iter(router.containers.matching(route.container_id, route.connection)))
                 self.routes[key] = link_route, route
         for key, auto_link in auto_links.items():
             if key not in self.auto_links:
-                self.auto_links[key] = auto_link, router.auto_links.add(rule_of(auto_link))
+                self.auto_links[key] = auto_link, router.auto_links.add_rule(rule_of(auto_link))
         self.flush()
 
     def status(self, entity: LinkRouteEntity | AutoLinkEntity) -> Mapping[str, object]:

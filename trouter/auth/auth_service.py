@@ -196,17 +196,17 @@ class _Session:
         )
 
     async def start(self, mechanism: str, response: bytes | None) -> Challenge | Authenticated | Refused:
-        self._sasl.begin(mechanism, response, self._service.facts.realm)
+        self._sasl.send_init(mechanism, response, self._service.facts.realm)
         return await self._verdict()
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
-        self._sasl.respond(response)
+        self._sasl.send_response(response)
         return await self._verdict()
 
     def close(self) -> None:
         """Drop the connection without a close, as services expect."""
         self._drop()
-        self._engine.forget()
+        self._engine.drop_references()
 
     async def _verdict(self) -> Challenge | Authenticated | Refused:
         """Return the service's answer to the peer's last response."""

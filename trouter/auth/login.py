@@ -158,7 +158,7 @@ class AcceptedLogin:
             else:
                 self._session = session
                 self._offered = self._plugins.relayed_mechanisms(self.facts, session.mechanisms)
-        self.sasl.offer(self._offered)
+        self.sasl.offer_mechanisms(self._offered)
 
     def close(self) -> None:
         """End the login: release the newcomer, and the session with the service; a second call does nothing."""
@@ -200,7 +200,7 @@ class AcceptedLogin:
         """Judge the answer to a step and send the outcome; return whether the peer is admitted."""
         answer = await self._judge(answer)
         if isinstance(answer, Challenge):
-            self.sasl.challenge(answer.data)
+            self.sasl.send_challenge(answer.data)
             return False
         self._close_session()
         if isinstance(answer, Refused):
@@ -209,7 +209,7 @@ class AcceptedLogin:
         self._record(SASL_OK, answer.user, "ok")
         self._still_good = answer.still_good
         self.user, self.tenant, self.permissions = answer.user, answer.tenant, answer.permissions
-        self.sasl.finish(SASL_OK, answer.data or None)
+        self.sasl.send_outcome(SASL_OK, answer.data or None)
         return True
 
     async def _judge(self, answer: Answer) -> Answer:
@@ -289,7 +289,7 @@ class AcceptedLogin:
         code = SASL_SYS_TEMP if refusal.temporary else SASL_AUTH
         reason = REASONS.get(refusal.reason) or ("service" if refusal.temporary else "bad-credentials")
         self._record(code, refusal.user, reason, refusal.authorization_id)
-        self.sasl.finish(code)
+        self.sasl.send_outcome(code)
         facts = self.facts
         self._recorder.denials.login(reason, refusal.user, facts.remote_host, facts.listener.name, self.mechanism)
         log.info(

@@ -122,7 +122,7 @@ class Backbone:
 
     def update_trunk(self, trunk: Trunk) -> None:
         """Add or remove a connection in the mesh, as its links have changed."""
-        if self._network.trunk(trunk.number) is not trunk:
+        if self._network.trunk_on(trunk.number) is not trunk:
             return
         if not trunk.ready:
             self._unlink(trunk)
@@ -144,7 +144,7 @@ class Backbone:
         now_s = self._now()
         if now_s - self._scrubbed_s >= SCRUB_EVERY_S:
             self._scrubbed_s = now_s
-            self._network.scrub()
+            self._network.close_idle_streams()
         self.news_at_s = _NO_NEWS
         self.mesh.tick(now_s)
         self._work()
@@ -210,12 +210,12 @@ class Backbone:
             links_log.info("paths through the network recomputed: %s; %d routers can be reached", event.why, reach)
             self._log_paths()
         elif isinstance(event, AddressesChanged):
-            self._network.map(event.router, event.added, event.deleted)
+            self._network.change_addresses(event.router, event.added, event.deleted)
             mobile_log.debug(
                 "router %s: %d addresses added, %d deleted", shown(event.router), len(event.added), len(event.deleted)
             )
         elif isinstance(event, RouterLost):
-            self._network.forget(event.router)
+            self._network.forget_router(event.router)
             links_log.info("router %s is gone from the network", shown(event.router))
         elif isinstance(event, NeighbourUp):
             name = shown(event.router)
@@ -226,7 +226,7 @@ class Backbone:
             hello_log.info("router %s is no longer a neighbour: %s", shown(event.router), event.why)
             for trunk in self._network.trunks:
                 if trunk.neighbour == event.router:
-                    self._router.give_up(trunk)
+                    self._router.give_up_sent(trunk)
         elif isinstance(event, Ignored):
             detail = f" ({event.detail})" if event.detail else ""
             links_log.warning(
@@ -256,7 +256,7 @@ class Backbone:
         _log_of(event.message).log(TRACE, "SENT: %s", _Text(event.message))
         octets = compose(event.message, event.to)
         if event.connection is not None:
-            trunk = self._network.trunk(event.connection)
+            trunk = self._network.trunk_on(event.connection)
             if trunk is not None:
                 self.sent += self._router.send_control(trunk, octets)
             return
@@ -264,7 +264,7 @@ class Backbone:
             self._send_to(hop, octets)
 
     def _send_to(self, neighbour: str, octets: bytes) -> None:
-        trunk = self._network.trunk(self.mesh.neighbours.get(neighbour, -1))
+        trunk = self._network.trunk_on(self.mesh.neighbours.get(neighbour, -1))
         if trunk is not None:
             self.sent += self._router.send_control(trunk, octets)
 

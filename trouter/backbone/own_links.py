@@ -39,12 +39,12 @@ class OwnLinks(RouterObserver):
         if owner is not None:
             owner.link_ended(link, reason)
 
-    def activated(self, activation: Activation) -> None:
+    def note_activated(self, activation: Activation) -> None:
         """See ``RouterObserver``."""
         rule = activation.auto.rule
         log.info("Auto Link Activated %s on %s", quoted(rule.name), _where(rule.connection, activation.container))
 
-    def failed(self, activation: Activation) -> None:
+    def note_failed(self, activation: Activation) -> None:
         """See ``RouterObserver``."""
         auto = activation.auto
         where = _where(auto.rule.connection, activation.container)
@@ -52,7 +52,7 @@ class OwnLinks(RouterObserver):
         self._due[activation] = due_s = trio.current_time() + auto.next_retry_s()
         self._queue.advance(self._timer, due_s)
 
-    def idle(self, activation: Activation) -> None:
+    def note_idle(self, activation: Activation) -> None:
         """See ``RouterObserver``."""
         self._due.pop(activation, None)
 
@@ -67,7 +67,7 @@ class OwnLinks(RouterObserver):
         """Retry the failed links that are due; return when the next one is."""
         for activation in [each for each, due_s in self._due.items() if due_s <= now_s]:
             del self._due[activation]
-            activation.retry()
+            activation.retry_link()
         return min(self._due.values(), default=NEVER)
 
 

@@ -279,7 +279,7 @@ class Topology:
             hop = mesh.paths.next_hop.get(router)
             if hop is None or not node.answered:
                 continue
-            trunk = self._network.trunk(mesh.neighbours.get(router, -1)) if hop == router else None
+            trunk = self._network.trunk_on(mesh.neighbours.get(router, -1)) if hop == router else None
             control = None if trunk is None else trunk.control_out
             yield (
                 router,
@@ -298,7 +298,7 @@ class Topology:
             )
 
     def _cost_over(self, connection: int) -> int:
-        trunk = self._network.trunk(connection)
+        trunk = self._network.trunk_on(connection)
         return 1 if trunk is None else trunk.cost
 
     def origins(self) -> dict[str, list[str]] | None:

@@ -108,7 +108,7 @@ class Uplinks:
             return
         self._open.remove(owner)
         if self._active is not None and self._active.number == owner.number:
-            self._active.end()
+            self._active.stop_using_links()
             self._active = None
             if self._established:
                 self._established = False
@@ -128,7 +128,7 @@ class Uplinks:
                     owner.link_capacity,
                     UplinkConnection(self, owner),
                 )
-                self._active.begin()
+                self._active.attach_links()
             except (Misuse, AttachRefused) as error:
                 self._active = None
                 self.give_up(owner, f"an uplink needs {SESSIONS} sessions with links: {error}")
@@ -162,7 +162,7 @@ class Uplinks:
         queries: list[tuple[Link, Query, trio.Event]] = []
         for link in links:
             asked, done = question(self._hub.router, link, terms), trio.Event()
-            query = None if asked is None else uplink.query(*asked, done.set)
+            query = None if asked is None else uplink.send_query(*asked, done.set)
             if query is not None:
                 queries.append((link, query, done))
         self._hub.flush()
@@ -170,10 +170,10 @@ class Uplinks:
             for _, _, done in queries:
                 await done.wait()
         for _, query, _ in queries:
-            uplink.give_up(query)
+            uplink.forget_query(query)
         return {link: query.answer for link, query, _ in queries}
 
     def send_heartbeat(self) -> None:
         """Send a heartbeat to the interior router; to be called every ``BEAT_S`` seconds."""
         if self._active is not None:
-            self._active.beat()
+            self._active.send_heartbeat()

@@ -295,10 +295,10 @@ class Connection(Closable, LinkOpener):
                     None, f"the server offers the SASL mechanisms {offered}, the client can use {wanted}"
                 )
             response = await self._mechanism.start()
-            sasl.begin(self._mechanism.name, response, self._engine.local_open.hostname)
+            sasl.send_init(self._mechanism.name, response, self._engine.local_open.hostname)
             self._engine.receive_data(b"")
         elif isinstance(event, SaslChallengeReceived) and sasl is not None and self._mechanism is not None:
-            sasl.respond(await self._mechanism.respond(event.challenge))
+            sasl.send_response(await self._mechanism.respond(event.challenge))
             self._engine.receive_data(b"")
         elif isinstance(event, SaslFinished):
             if event.code != SASL_OK:

@@ -245,7 +245,7 @@ class Delivery:
                 self._pieces[-1] += piece
             elif piece:
                 self._pieces.append(piece)
-            self._receiver._session._session.hold(len(piece))
+            self._receiver._session._session.hold_bytes(len(piece))
             self._wake_waiting()
 
     def _mark_aborted(self) -> None:
@@ -265,7 +265,7 @@ class Delivery:
     def _release_bytes(self, count: int) -> None:
         """Release bytes that were read, so that the session's window opens again."""
         if count:
-            self._receiver._session._session.release(count)
+            self._receiver._session._session.release_bytes(count)
             self._receiver._connection._flush_if_touched()
 
     def _wake_waiting(self) -> None:

@@ -167,7 +167,7 @@ class Sender(ClientLink):
         connection = session.connection
         if (
             self._line
-            or not link.ready()
+            or not link.is_ready()
             or session.remote_incoming_window <= 0
             or len(connection.out) >= connection.high_water
         ):
@@ -246,7 +246,7 @@ class Sender(ClientLink):
         if settles:
             delivery.mark_settled()
         self._next_number = (self._next_number + 1) & _MASK64
-        if not self._line and link.ready():
+        if not self._line and link.is_ready():
             self._write_message(tracker)
             if delivery.complete:
                 return tracker
@@ -297,7 +297,7 @@ class Sender(ClientLink):
 
     def _abort_begun(self, delivery: EngineDelivery) -> None:
         if delivery.begun and not delivery.complete:
-            self._link.abort(delivery)
+            self._link.abort_delivery(delivery)
         if not self._link.waiting:
             self.on_credit(self._link)
 
@@ -319,7 +319,7 @@ class Sender(ClientLink):
                 break
             line.popleft()
         if sender.drain and sender.credit > 0 and not sender.waiting and not (line and line[0]._delivery.begun):
-            sender.drained()
+            sender.return_credit()
 
     def on_disposition(self, delivery: EngineDelivery) -> None:
         """Process an outcome or another state.

@@ -22,7 +22,7 @@ _NOTHING_OUTSTANDING: Final = (Long(0),) * ROUTERS
 
 def _remote_hosts(router: Router, entry: AddressEntry) -> list[str]:
     """Return the other routers that listen on an address, or have containers for it."""
-    return [each.id for each in entry.forwarder.remotes] or router.routes.routers(entry.key)
+    return [each.id for each in entry.forwarder.remotes] or router.routes.routers_of(entry.key)
 
 
 def _outstanding(router: Router, entry: AddressEntry) -> list[Long] | None:

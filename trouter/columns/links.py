@@ -107,7 +107,7 @@ def _owning_address(endpoint: Endpoint) -> str | None:
 def _peer(endpoint: Endpoint) -> str | None:
     """Return the identity of the link at the other end of a routed one; None for other links."""
     routed = _routed_link(endpoint)
-    other = None if routed is None else routed.other(endpoint.link)
+    other = None if routed is None else routed.other_end(endpoint.link)
     return None if other is None else str(getattr(other.sink, "identity", 0))
 
 

@@ -80,7 +80,7 @@ class DialledLogin:
             if mechanism.name in offered:
                 self._chosen = mechanism
                 self.mechanism = mechanism.name
-                self.sasl.begin(mechanism.name, await mechanism.start())
+                self.sasl.send_init(mechanism.name, await mechanism.start())
                 return
         raise LoginFailed(f"no mechanism available: the peer offers {' '.join(offered)[:200] or 'none'}")
 
@@ -104,7 +104,7 @@ class DialledLogin:
 
     async def _answer_challenge(self, challenge: bytes) -> None:
         if self._chosen is not None:
-            self.sasl.respond(await self._chosen.respond(challenge))
+            self.sasl.send_response(await self._chosen.respond(challenge))
 
     async def _check_outcome(self, code: int, additional: bytes | None) -> bool:
         """Check the outcome; AuthenticationFailed if the peer is not the configured server."""

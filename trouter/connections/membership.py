@@ -147,7 +147,7 @@ class Membership:
         router.edges.peers.pop(self.number, None)
         services.policy.release_connection(self.number, self.sessions.had)
         if self.tenant is not None:
-            router.table.tenants.leave(self.tenant, self.number)
+            router.table.tenants.leave_connection(self.tenant, self.number)
 
     def _begin_stream(self) -> Session:
         return self.sessions.begin_own_sessions(1)[0]

@@ -77,7 +77,7 @@ class OpenAdmission:
             request.number, operator=is_operator(admission, self._facts, request.role)
         ):
             raise OpenRefused(SHORT_OF_MEMORY)
-        tenant = self._services.hub.router.table.tenants.enter(name, request.number) if name else None
+        tenant = self._services.hub.router.table.tenants.enter_connection(name, request.number) if name else None
         return tenant, policy.admit_connection(
             request, admission, connection, name, stamps=self._settings.stamp_user_id
         )
@@ -147,4 +147,4 @@ def limit_by_group(settings: Settings, connection: Connection) -> None:
         limits = replace(limits, session_window_frames=frames)
     if limits != own:
         opening = replace(connection.local_open, max_frame_size=limits.max_frame_bytes, channel_max=limits.channel_max)
-        connection.adopt(limits, opening)
+        connection.replace_limits(limits, opening)

@@ -109,7 +109,7 @@ class Peer:
         login.close()
         self.lifetime.note_opened(login.expires_at_s)
         if settings.withholds_version and (login.mechanism or login.user):
-            engine.adopt(settings.limits, settings.open(self.number))
+            engine.replace_limits(settings.limits, settings.open(self.number))
         if not login.outgoing:
             limit_by_group(membership.policy.admission.settings, engine)
         engine.open()
@@ -181,7 +181,7 @@ class Peer:
         self.login.close()
         self.services.hub.flush()
         self.record.close(self, self.lifetime.farewell)
-        self.engine.forget()
+        self.engine.drop_references()
         self.stream.close()
         self.lifetime.mark_ended()
         if self.lifetime.opened:

@@ -53,7 +53,7 @@ core_log = logging.getLogger("trouter.ROUTER_CORE")
 class NoCredit:
     """A gate that grants no credit."""
 
-    def take(self, link: object, count: int) -> int:
+    def take_credit(self, link: object, count: int) -> int:
         """Return 0: the sender is granted nothing."""
         return 0
 
@@ -145,7 +145,7 @@ class Sessions:
         policy.count_sessions(self._of_peer, self._connection.open_bytes)
         kept = {True: 0, False: 0}
         for session in self._connection.sessions():
-            session.count_in(self._byte_budgets())
+            session.count_in_budgets(self._byte_budgets())
         for link in [link for session in self._connection.sessions() for link in session.all_links()]:
             sink, attach = link.sink, link.remote_attach
             if getattr(sink, "identity", 0) not in router.links or attach is None:
@@ -154,7 +154,7 @@ class Sessions:
             error = None if own else policy.may_attach(attach, partial(kept.__getitem__, link.incoming))
             if error is not None:
                 self._uncount_link(link)
-                router.detach(link, True, error)
+                router.detach_link(link, True, error)
                 self._log_end(link, "detached by policy", False)
                 self._records.gone(router, link, "policy", closed=True, condition=error.condition)
                 continue
@@ -215,14 +215,14 @@ class Sessions:
         limits = self._connection.limits
         if session.remote_channel > limits.channel_max:  # sent before the peer knew our channel-max
             channel, limit = session.remote_channel, limits.channel_max
-            self._connection.fail(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=limit))
+            self._connection.end_for_fault(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=limit))
             return
         error = None if ours else self._policy.may_begin(self._of_peer)
         if error is not None:
             session.end(error)
             return
         self._begun[session] = session
-        session.count_in(self._byte_budgets())
+        session.count_in_budgets(self._byte_budgets())
         if ours:
             self._own[session] = None
             self._hub.router.session_begun(session)
@@ -329,7 +329,7 @@ class Sessions:
     def _answer_attach(self, event: LinkAttached, found: LookupResult) -> None:
         link = event.link
         if link.state not in UNANSWERED:  # the peer answered our attach, perhaps after we ended the link
-            self._hub.router.answered(link)
+            self._hub.router.handle_own_attach(link)
             if link.attached:
                 self._log_attached(link, event.attach)
             return
@@ -386,11 +386,11 @@ class Sessions:
         link = event.link
         # The peer answers a detach of ours. The answer to a fault's may come before the event of the fault.
         if link.state is LinkState.END and event.fault is None:
-            self._hub.router.detach(link, event.closed, remote_error=event.error)
+            self._hub.router.detach_link(link, event.closed, remote_error=event.error)
             return
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount_link(link)
-        self._hub.router.detach(link, event.closed, remote_error=_heard(event))
+        self._hub.router.detach_link(link, event.closed, remote_error=_heard(event))
         self._log_end(link, "detached", blocked, describe_error(_heard(event)))
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
 

@@ -114,7 +114,7 @@ def _accept_incoming(router: EdgeRouterPort, link: IncomingLink, wanted: Attach,
     if entry is not None:
         entry.add_sender(ingress)
     attach_link(link, _without_filter(wanted.source), target)
-    ingress.account.open()
+    ingress.account.grant_first_credit()
     edge = router.edges.peers.get(terms.connection_number)
     if edge is not None and entry is not None:
         router.edges.add_sender(edge, entry)
@@ -205,11 +205,11 @@ def _find_entry(
     phase = _phase(capabilities, outgoing)
     if terms.via_edge and capabilities == FALLBACK:
         phase = FALLBACK_PHASE
-    entry = table.obtain(text, outgoing, phase, treatment, tenant)
+    entry = table.obtain_entry(text, outgoing, phase, treatment, tenant)
     if entry is None:
         raise AttachRefused(NOT_FOUND)
     if dynamic:
-        table.give(entry, tenant)
+        table.give_to_tenant(entry, tenant)
         entry.creator = terms.connection_number if outgoing else -1
     return entry
 

@@ -94,13 +94,13 @@ class AutoLink:
 class AutoLinkObserver:
     """The receiver of events of auto links; the base ignores them."""
 
-    def activated(self, activation: Activation) -> None:
+    def note_activated(self, activation: Activation) -> None:
         """Note that the link of an auto link is attached."""
 
-    def failed(self, activation: Activation) -> None:
-        """Note that a link was detached or lost; the owner must ``retry`` the activation after a while."""
+    def note_failed(self, activation: Activation) -> None:
+        """Note that a link was detached or lost; the owner must ``retry_link`` the activation after a while."""
 
-    def idle(self, activation: Activation) -> None:
+    def note_idle(self, activation: Activation) -> None:
         """Note that the activation is over: it must not be retried."""
 
 
@@ -137,33 +137,33 @@ class Activation:
         """Identity of its link in management, 0 for none."""
         return 0 if self._link is None else getattr(self._link.sink, "identity", 0)
 
-    def begin(self) -> None:
+    def begin_link(self) -> None:
         """Attach the link, now or once the session is mapped."""
         self.state, self.why = ATTACHING, ""
         try:
             own = self._own = self.container.for_auto_links(apart=self._apart)
-            own.join(self)
+            own.attach_or_wait(self)
         except AttachRefused as refusal:
             self._own = None
-            self._fail(refusal.error)
+            self._note_failure(refusal.error)
 
-    def retry(self) -> None:
+    def retry_link(self) -> None:
         """Attach the link again; do nothing if it has not failed or the activation has ended."""
         if self.state == FAILED and not self._ended:
-            self.begin()
+            self.begin_link()
 
-    def attach_on(self, session: Session) -> None:
+    def attach_on_session(self, session: Session) -> None:
         """Attach the link on the session, which is mapped; AttachRefused."""
         rule, router, terms = self.auto.rule, self._router, self.container.terms
         incoming = rule.direction == IN
-        entry = self._entry()
+        entry = self._obtain_entry()
         if entry is None:
             raise AttachRefused(UNAVAILABLE)
         name = free_name(session, _NAME + temporary_token()[:_NAME_LENGTH], incoming, router.next_identity)
         try:
             link = own_link(session, name, incoming)
         except AttachRefused:
-            router.table.release(entry)
+            router.table.release_entry(entry)
             raise
         address = rule.external_address or rule.address
         source, target = Source(expiry_policy=_DETACH), Target(expiry_policy=_DETACH)
@@ -179,23 +179,23 @@ class Activation:
             target.address = address
             endpoint = make_egress(router, link, LinkOptions(terms=terms, entry=entry))
         self._link, link.context = link, self
-        router.enter(endpoint, terms.connection_number)
+        router.add_endpoint(endpoint, terms.connection_number)
         attach_link(link, source, target)
 
-    def _entry(self) -> AddressEntry | None:
+    def _obtain_entry(self) -> AddressEntry | None:
         """Return the entry of the internal address; balanced if no rule matches, whatever the default is (5.4)."""
         rule, table = self.auto.rule, self._router.table
         outgoing = rule.direction != IN
         configured = table.rule_for(table.parse(rule.address))
         treatment = "balanced" if configured is table.default_rule else None
         phase = FALLBACK_PHASE if outgoing and rule.fallback else str(rule.phase)
-        return table.obtain(rule.address, outgoing, phase, treatment)
+        return table.obtain_entry(rule.address, outgoing, phase, treatment)
 
-    def made(self, link: Link) -> bool:
+    def is_own_link(self, link: Link) -> bool:
         """See ``LinkOwner``."""
         return link is self._link
 
-    def answered(self, link: Link) -> None:
+    def handle_answer(self, link: Link) -> None:
         """Activate the link; do nothing if the answer has no address, because the peer is about to refuse."""
         attach, sink = link.remote_attach, link.sink
         assert attach is not None  # noqa: S101 - the peer has answered
@@ -203,62 +203,62 @@ class Activation:
         if not isinstance(terminus, Source | Target) or terminus.address in (None, ""):
             return
         self.state = ACTIVE
-        self._router.observer.activated(self)
+        self._router.observer.note_activated(self)
         if isinstance(sink, Ingress):
-            sink.account.open()
+            sink.account.grant_first_credit()
         elif isinstance(sink, Egress):
-            entry = self._entry() or sink.entry  # no user has kept the entry until now
+            entry = self._obtain_entry() or sink.entry  # no user has kept the entry until now
             assert isinstance(entry, AddressEntry)  # noqa: S101 - `attach_on` has set it
             sink.entry = entry
             entry.add_consumer(sink)
             sink.on_credit(sink.link)
 
-    def refused(self, error: Error) -> None:
+    def handle_refusal(self, error: Error) -> None:
         """Fail: the container has no session for the link."""
         self._apart = self._apart or self._session_error() is not None
-        self._leave()
-        self._fail(error)
+        self._leave_session()
+        self._note_failure(error)
 
-    def gone(self, link: Link, reason: DetachReason | None) -> None:
+    def handle_end(self, link: Link, reason: DetachReason | None) -> None:
         """Fail: the peer detached the link, or the session is lost."""
         self._link = None
         why = passed_on(reason.error) if reason is not None else LINK_LOST
         error = self._session_error()
         if reason is None and error is not None:
             self._apart, why = True, passed_on(error)
-        self._leave()
+        self._leave_session()
         if not self._ended:
-            self._fail(why)
+            self._note_failure(why)
 
     def _session_error(self) -> Error | None:
         """Return the error with which the peer ended the session; None if there is none."""
         return None if self._own is None else self._own.error
 
-    def _fail(self, error: Error | None) -> None:
+    def _note_failure(self, error: Error | None) -> None:
         self.state = FAILED
         self.why = "" if error is None else error.description or error.condition
-        self._router.observer.failed(self)
+        self._router.observer.note_failed(self)
 
-    def _leave(self) -> None:
+    def _leave_session(self) -> None:
         if self._own is not None:
-            self._own.leave(self)
+            self._own.drop_link(self)
             self._own = None
 
-    def end(self) -> None:
+    def end_activation(self) -> None:
         """End the activation, and detach its link if it has one."""
         self._ended = True
         link = self._link
-        self._leave()
-        self._router.observer.idle(self)
+        self._leave_session()
+        self._router.observer.note_idle(self)
         if link is not None:
             self._link = link.context = None
-            self._router.end(link, DetachReason(True, None))
+            self._router.end_link(link, DetachReason(True, None))
 
-    def forget(self) -> None:
+    def forget_link(self) -> None:
         """Forget the link, which is lost with its connection."""
         self._ended = True
-        self._leave()
-        self._router.observer.idle(self)
+        self._leave_session()
+        self._router.observer.note_idle(self)
 
 
 class AutoLinks:
@@ -268,21 +268,21 @@ class AutoLinks:
         self._router = router
         self._all: dict[AutoLink, None] = {}
 
-    def add(self, rule: AutoLinkRule) -> AutoLink:
+    def add_rule(self, rule: AutoLinkRule) -> AutoLink:
         """Configure an auto link; attach it on every connected container that matches."""
         auto = AutoLink(rule)
         self._all[auto] = None
-        self._router.table.name(rule.address)
-        for container in self._router.containers.meant(rule.container_id, rule.connection):
+        self._router.table.add_name(rule.address)
+        for container in self._router.containers.matching(rule.container_id, rule.connection):
             self._activate(auto, container)
         return auto
 
-    def remove(self, auto: AutoLink) -> None:
+    def remove_rule(self, auto: AutoLink) -> None:
         """Remove an auto link: its links are detached."""
         del self._all[auto]
-        self._router.table.unname(auto.rule.address)
+        self._router.table.remove_name(auto.rule.address)
         for activation in list(auto.activations.values()):
-            activation.end()
+            activation.end_activation()
         auto.activations.clear()
 
     def container_came(self, container: Container) -> None:
@@ -297,8 +297,8 @@ class AutoLinks:
             activation = auto.activations.pop(container, None)
             if activation is not None:
                 auto.fresh = False
-                activation.forget()
+                activation.forget_link()
 
     def _activate(self, auto: AutoLink, container: Container) -> None:
         activation = auto.activations[container] = Activation(self._router, auto, container)
-        activation.begin()
+        activation.begin_link()

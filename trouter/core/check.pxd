@@ -11,7 +11,7 @@ cdef class MessageCheck:
     cdef object _may_send
     cdef dict _known
 
-    cpdef bytes inspect(self, MessageScan scan, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete, Message message)
+    cpdef bytes inspect_message(self, MessageScan scan, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete, Message message)
     cpdef bint is_own(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
-    cpdef bint allows(self, bytes address) except -1
-    cdef bint _judge(self, bytes address) except -1
+    cpdef bint allows_address(self, bytes address) except -1
+    cdef bint _judge_address(self, bytes address) except -1

@@ -62,7 +62,7 @@ class MessageCheck:
         """True if messages to a known address are read too."""
         return self.user is not None or self.stamp is not None
 
-    def inspect(
+    def inspect_message(
         self, scan: MessageScan, data: bytes, start: int, end: int, depth: int, complete: bool, message: Message | None
     ) -> bytes | None:
         """Return ``data``, or the whole message with the user's name in it; None if it is denied. InvalidMessage.
@@ -80,23 +80,23 @@ class MessageCheck:
             data = stamped(data, start, end, scan, self.stamp)
             scan.scan_sections(data, 0, len(data), depth, complete)
             if message is not None:
-                message.rewrite(data)
+                message.replace_kept(data)
         return data
 
     def is_own(self, data: bytes, start: int, end: int) -> bool:
         """Return whether the user-id ``data[start:end]`` is the connection's."""
         return self.user is None or data[start:end] == self.user
 
-    def allows(self, address: bytes) -> bool:
+    def allows_address(self, address: bytes) -> bool:
         """Return whether an anonymous message may go to ``address``."""
         if self._may_send is None:
             return True
         known = self._known.get(address)
         if known is None:
-            known = self._judge(address)
+            known = self._judge_address(address)
         return known
 
-    def _judge(self, address: bytes) -> bool:
+    def _judge_address(self, address: bytes) -> bool:
         assert self._may_send is not None  # noqa: S101 - called only if it is set
         if len(address) > MAX_ADDRESS_BYTES:
             return False

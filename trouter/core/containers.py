@@ -46,23 +46,23 @@ class DetachReason(NamedTuple):
 class LinkOwner(Protocol):
     """The part of the core that attached a link of the router's own, or joined a peer's to one."""
 
-    def made(self, link: Link) -> bool:
+    def is_own_link(self, link: Link) -> bool:
         """Return whether the link is one of ours, and not a peer's that was joined to one."""
 
-    def answered(self, link: Link) -> None:
+    def handle_answer(self, link: Link) -> None:
         """Note that the peer answered the attach of a link of ours."""
 
-    def gone(self, link: Link, reason: DetachReason | None) -> None:
+    def handle_end(self, link: Link, reason: DetachReason | None) -> None:
         """Handle the end of a link whose deliveries are settled; ``reason`` is None if the peer sent no detach."""
 
 
 class SessionWaiter(Protocol):
     """An auto link or link route that attaches a link once its session is mapped."""
 
-    def attach_on(self, session: Session) -> None:
+    def attach_on_session(self, session: Session) -> None:
         """Attach the link on the session, which is mapped; AttachRefused."""
 
-    def refused(self, error: Error) -> None:
+    def handle_refusal(self, error: Error) -> None:
         """Give up: the link cannot be attached because of ``error``."""
 
 
@@ -81,37 +81,37 @@ class OwnSession:
         self._waiting: dict[SessionWaiter, None] = {}
         session.context = self
 
-    def join(self, waiting: SessionWaiter) -> None:
+    def attach_or_wait(self, waiting: SessionWaiter) -> None:
         """Attach a link, now or once the session is mapped; AttachRefused."""
         if self.session.mapped:
-            waiting.attach_on(self.session)
+            waiting.attach_on_session(self.session)
         else:
             self._waiting[waiting] = None
         self.links += 1
 
-    def leave(self, waiting: SessionWaiter) -> None:
+    def drop_link(self, waiting: SessionWaiter) -> None:
         """Forget a link that has ended or is no longer wanted."""
         self._waiting.pop(waiting, None)
         self.links -= 1
 
-    def begun(self) -> None:
+    def attach_waiting(self) -> None:
         """Attach the links that waited for the peer to answer the begin."""
         waiting, self._waiting = self._waiting, {}
         for each in waiting:
             try:
-                each.attach_on(self.session)
+                each.attach_on_session(self.session)
             except AttachRefused as refusal:
-                each.refused(refusal.error or NO_ROUTE)
+                each.handle_refusal(refusal.error or NO_ROUTE)
 
     def refuse_waiting(self, error: Error | None) -> None:
         """Refuse the links that wait: the session has ended; ``error`` is the peer's."""
         self.error = error or self.error
-        self._container.forget(self)
+        self._container.forget_session(self)
         waiting, self._waiting = self._waiting, {}
         for each in waiting:
-            each.refused(self.why())
+            each.handle_refusal(self.reason_of_end())
 
-    def why(self) -> Error:
+    def reason_of_end(self) -> Error:
         """Return what a client hears of the end of the session: the peer's reason if it gave one."""
         return passed_on(self.error) or LINK_LOST
 
@@ -148,11 +148,11 @@ class Container:
         if apart:
             own = next((each for each in self._apart if not each.links), None)
             if own is None:
-                own = self._begin()
+                own = self._begin_session()
                 self._apart.append(own)
             return own
         if self._auto is None:
-            self._auto = self._begin()
+            self._auto = self._begin_session()
         return self._auto
 
     def for_routed_links(self, client: Client) -> OwnSession:
@@ -161,7 +161,7 @@ class Container:
         own = own or next((each for each in self._routed if not each.links), None)
         if own is None and len(self._routed) < (MAX_ROUTER_SESSIONS if self.terms.is_router else MAX_SESSIONS):
             try:
-                own = self._begin()
+                own = self._begin_session()
                 self._routed.append(own)
             except AttachRefused:
                 if not self._routed:
@@ -170,7 +170,7 @@ class Container:
         own.client = client
         return own
 
-    def _begin(self) -> OwnSession:
+    def _begin_session(self) -> OwnSession:
         try:
             session = self.connection.add_session()
         except Misuse:
@@ -179,7 +179,7 @@ class Container:
         session.begin()
         return own
 
-    def forget(self, own: OwnSession) -> None:
+    def forget_session(self, own: OwnSession) -> None:
         """Forget a session of ours that has ended."""
         if own is self._auto:
             self._auto = None
@@ -211,7 +211,7 @@ class Containers:
         """Return the container of connection ``number``; None if there is none."""
         return self._connected.get(number)
 
-    def meant(self, container_id: str, connection: str) -> list[Container]:
+    def matching(self, container_id: str, connection: str) -> list[Container]:
         """Return the containers that match a route or auto link by container id or connection."""
         return [each for each in self if each.matches(container_id, connection)]
 

@@ -15,7 +15,7 @@ cdef class Counters:
     cdef public Py_ssize_t delayed_1s
     cdef public Py_ssize_t delayed_10s
 
-    cpdef count(self, int code, double age_s)
+    cpdef count_outcome(self, int code, double age_s)
 
 
 cdef class AddressCounters:
@@ -49,7 +49,7 @@ cdef class Origins:
     cdef OriginTally _last_tally
 
     @cython.locals(tally=OriginTally)
-    cpdef count(self, str origin)
+    cpdef count_origin(self, str origin)
 
 
 cdef Py_ssize_t _FAMILIES
@@ -65,7 +65,7 @@ cdef class Latency:
     cdef double[25] _sums
 
     @cython.locals(kind=Py_ssize_t, slot=Py_ssize_t, row=Py_ssize_t)
-    cpdef count(self, Py_ssize_t family, int code, double age_s)
+    cpdef count_delivery(self, Py_ssize_t family, int code, double age_s)
 
 
 cdef class Outcomes:

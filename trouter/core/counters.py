@@ -39,7 +39,7 @@ class Counters:
         self.delayed_1s = 0
         self.delayed_10s = 0
 
-    def count(self, code: int, age_s: float) -> None:
+    def count_outcome(self, code: int, age_s: float) -> None:
         """Count the end of a delivery by its outcome's code (0 for none) and its age."""
         if code == 0x24:
             self.accepted += 1
@@ -141,7 +141,7 @@ class Origins:
         self._last: str | None = None
         self._last_tally: OriginTally | None = None
 
-    def count(self, origin: str) -> None:
+    def count_origin(self, origin: str) -> None:
         """Count a delivery that came from another router."""
         tally = self._last_tally if origin is self._last else None
         if tally is None:
@@ -198,7 +198,7 @@ class Latency:
         self._counts = [0 for _ in range(_FAMILIES * _KINDS * _SLOTS)]
         self._sums = [0.0 for _ in range(_FAMILIES * _KINDS)]
 
-    def count(self, family: int, code: int, age_s: float) -> None:
+    def count_delivery(self, family: int, code: int, age_s: float) -> None:
         """Count a delivery that ended, by its outcome's code (0 or any other for none) and its age."""
         kind = code - _FIRST
         if kind < 0 or kind >= _KINDS:

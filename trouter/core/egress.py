@@ -129,8 +129,8 @@ class Backlog:
             waiting = each
             if not (waiting.begun or waiting.complete or waiting is self.first()):
                 if waiting.message is not None:
-                    waiting.message.leave(waiting)
-                waiting.drop()
+                    waiting.message.remove_copy(waiting)
+                waiting.drop_unsent()
                 dropped += 1
         self._presettled = None
         self.count -= dropped
@@ -219,7 +219,7 @@ class Egress(LinkSink):
         """Deliveries that wait, in their order; some that were dropped are among them."""
         return self.waiting.queue or ()
 
-    def load(self) -> int:
+    def count_load(self) -> int:
         """Return the number of deliveries that wait or are unsettled, for balanced distribution (routing.md 2.3)."""
         if self.lent is None:
             return self.waiting.count + self.unsettled
@@ -231,14 +231,14 @@ class Egress(LinkSink):
             self.streams = streams
             self.lent = Outstanding()
 
-    def serve(self, entry: AddressPort) -> None:
+    def serve_entry(self, entry: AddressPort) -> None:
         """Count its deliveries as those of this address."""
         self.entry = entry
         self.family = family_of(entry.key)
 
     # --- sending
 
-    def offer(
+    def offer_delivery(
         self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> OutgoingDelivery:
         """Send a copy of ``delivery``, now or later; return the copy.
@@ -248,7 +248,7 @@ class Egress(LinkSink):
         if self.streams is not None and message is not None and not message.complete:
             stream = self.streams.borrow_link()
             if stream is not None:
-                return self._lend(stream, source, delivery, message)
+                return self._lend_stream(stream, source, delivery, message)
         out = deliveries.new_outgoing(self.link)
         pulse = self.pulse
         out.tag = delivery.tag
@@ -260,7 +260,7 @@ class Egress(LinkSink):
         if source.trunk is None:
             self.origins.here += 1
         elif self.trunk is None:
-            self.origins.count(source.arrival.origin)
+            self.origins.count_origin(source.arrival.origin)
         if delivery.remote_settled:
             out.mark_settled()
         else:
@@ -272,23 +272,23 @@ class Egress(LinkSink):
             self.totals.egress_container += 1
             self.entry.counters.egress_container += 1  # type: ignore[union-attr]  # what counts has an address
         if self.log is not None:
-            self.log.offered(out, data[start:end] if message is None else message.begin())
+            self.log.note_offered(out, data[start:end] if message is None else message.first_piece())
         if message is None:
             if self.waiting.count == 0 and self._may_begin(link):
                 if self.plain and not source.arrival.rewrites:
                     out.offset = link.send(out, data, start, end, False) - start
                 else:
-                    written = source.write(data, start, end, self.plain)
+                    written = source.write_whole(data, start, end, self.plain)
                     out.offset = link.send(out, written, 0, len(written), False)
                 if out.complete:
-                    self._sent(out)
+                    self._note_sent(out)
                     return out
                 message = source.build_message(delivery, data, start, end)
             else:
                 message = source.build_message(delivery, data, start, end)
-        message.add(out)
+        message.add_copy(out)
         if self.waiting.count == 0 and (self._may_begin(link) or (out.begun and link.attached and not link.waiting)):
-            self._push(out, message)
+            self._send_available(out, message)
             if out.complete:
                 return out
         if out.settled:
@@ -299,11 +299,11 @@ class Egress(LinkSink):
         self.waiting.append(out)
         return out
 
-    def _lend(
+    def _lend_stream(
         self, stream: Egress, source: InEndpoint, delivery: IncomingDelivery, message: Message
     ) -> OutgoingDelivery:
         """Send a copy of an unfinished message over a link of its own; it still counts in this link's load."""
-        out = stream.offer(source, delivery, b"", 0, 0, message)
+        out = stream.offer_delivery(source, delivery, b"", 0, 0, message)
         if self.lent is not None and not out.settled:
             self.lent.count += 1
             out.outstanding = self.lent
@@ -331,13 +331,13 @@ class Egress(LinkSink):
             start = link.send(out, data, start, end, not message.complete)
             if out.complete:
                 self._remove_waiting(out)  # type: ignore[unreachable]
-                message.leave(out)
-                self._sent(out)
+                message.remove_copy(out)
+                self._note_sent(out)
                 if self.waiting.count > 0 or link.drain:
                     self.on_credit(link)
         return start
 
-    def progress(self, out: OutgoingDelivery) -> None:
+    def send_more(self, out: OutgoingDelivery) -> None:
         """Send more of ``out``, after more of its message has come."""
         if self.waiting.begins_with(out):
             self.on_credit(self.link)
@@ -348,7 +348,7 @@ class Egress(LinkSink):
         sender = self.link
         idle = not sender.waiting and (self.waiting.count == 0 or not self.waiting.first().begun)
         if sender.drain and sender.credit > 0 and idle:
-            sender.drained()
+            sender.return_credit()
             self.note_credit()
 
     def send_waiting(self) -> None:
@@ -362,11 +362,11 @@ class Egress(LinkSink):
             if not (out.begun or self._may_begin(sender)) or sender.waiting or not sender.attached:
                 break
             message: Message = out.message  # type: ignore[assignment]  # until it is sent in full
-            self._push(out, message)
+            self._send_available(out, message)
             if not out.complete:
                 break
             if out.settled:
-                self.counters.count(0, self.pulse.now_s - out.arrived_at_s)
+                self.counters.count_outcome(0, self.pulse.now_s - out.arrived_at_s)
             self._remove_waiting(out)
         if waiting.count == 0:
             waiting.forget_droppable()
@@ -388,11 +388,11 @@ class Egress(LinkSink):
         self.counters.dropped_presettled += count
         self.pulse.outcomes.dropped[self.family] += count
 
-    def _push(self, out: OutgoingDelivery, message: Message) -> None:
+    def _send_available(self, out: OutgoingDelivery, message: Message) -> None:
         """Send as much of the message as has come and as the link takes."""
         link = self.link
         while not out.complete:
-            piece = message.piece(out.chunk, self.plain) if out.chunk > 0 else message.head_of(out, self.plain)
+            piece = message.piece_for(out.chunk, self.plain) if out.chunk > 0 else message.head_of(out, self.plain)
             if piece is None:
                 if message.complete and not message.discard:
                     link.send(out, b"", 0, 0, False)
@@ -405,23 +405,23 @@ class Egress(LinkSink):
             out.chunk += 1
             out.offset = 0
         if out.complete:
-            message.leave(out)
-            self._sent(out)
+            message.remove_copy(out)
+            self._note_sent(out)
         else:
-            message.trim()
+            message.release_passed()
 
-    def _sent(self, out: OutgoingDelivery) -> None:
+    def _note_sent(self, out: OutgoingDelivery) -> None:
         """Count ``out``, whose last frame is written; accept it for its sender if the receiver gets it pre-settled."""
         self.counters.deliveries += 1
         if self.link.credit == 0:
             self.dry_since_s = self.pulse.now_s
         if self.log is not None:
-            self.log.sent(out)
+            self.log.log_sent(out)
         if not out.settled:
             self.unsettled += 1
             return
         self.counters.presettled += 1
-        self._done(out)
+        self._count_done(out)
         partner = out.partner
         if partner is not None:  # the receiver wanted it settled, the sender did not: accept it for the receiver
             out.partner = None
@@ -431,24 +431,24 @@ class Egress(LinkSink):
 
     def on_disposition(self, delivery: Delivery) -> None:
         """Relay the receiver's state and settlement to the sender."""
-        out: OutgoingDelivery = delivery  # type: ignore[assignment]  # made by ``offer``
+        out: OutgoingDelivery = delivery  # type: ignore[assignment]  # made by ``offer_delivery``
         partner = out.partner
         settled = out.remote_settled
         if not out.complete:
             if settled or _FIRST_OUTCOME <= out.remote_code <= _LAST_OUTCOME:
                 settled = True  # the receiver will not get the rest
-                self._give_up(out)
+                self._abort_decided(out)
         elif settled:
             self._settled_one()
         if settled:
-            self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at_s)
+            self.counters.count_outcome(out.remote_code, self.pulse.now_s - out.arrived_at_s)
             out.partner = None
-            self._done(out)
+            self._count_done(out)
         if partner is not None:
             notify_sender(out, partner, out.remote_code, out.remote_state, settled)
         elif not settled and out.remote_code >= _FIRST_OUTCOME:
             # no sender waits for this outcome: settle it
-            self._settle(out, out.remote_code, out.remote_state)
+            self._settle_with_receiver(out, out.remote_code, out.remote_state)
 
     def _settled_one(self) -> None:
         """Count one unsettled delivery less; send what waited for that."""
@@ -456,29 +456,29 @@ class Egress(LinkSink):
         if self.waiting.count > 0 and self.unsettled + 1 == self.max_unsettled:
             self.on_credit(self.link)
 
-    def _give_up(self, out: OutgoingDelivery) -> None:
+    def _abort_decided(self, out: OutgoingDelivery) -> None:
         """Abort a delivery that the receiver decided on before it was sent in full."""
         if out.message is not None:
-            out.message.leave(out)
-        self.link.abort(out)
+            out.message.remove_copy(out)
+        self.link.abort_delivery(out)
         if self.waiting.begins_with(out):
             self._remove_waiting(out)
         self.on_credit(self.link)
 
-    def _done(self, out: OutgoingDelivery) -> None:
+    def _count_done(self, out: OutgoingDelivery) -> None:
         """Count ``out`` as no longer under way to another router."""
         if out.outstanding is not None:
             out.outstanding.count -= 1
             out.outstanding = None
 
-    def _settle(self, out: OutgoingDelivery, code: int, state: bytes | None) -> None:
+    def _settle_with_receiver(self, out: OutgoingDelivery, code: int, state: bytes | None) -> None:
         """Settle ``out`` with the receiver, if it is not settled yet."""
-        self._done(out)
+        self._count_done(out)
         if not (out.settled or out.remote_settled):
             out.link.session.settle_outgoing(out, code, state, True)
             if out.complete:
                 self._settled_one()
-                self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at_s)
+                self.counters.count_outcome(out.remote_code, self.pulse.now_s - out.arrived_at_s)
 
     # --- from the sender
 
@@ -487,25 +487,25 @@ class Egress(LinkSink):
         if settled:
             out.partner = None
             if out.begun:
-                self._settle(out, code, state)
+                self._settle_with_receiver(out, code, state)
             else:
                 out.mark_settled()
-                self._done(out)
+                self._count_done(out)
                 self.waiting.note_droppable(out)
         else:
             out.link.session.settle_outgoing(out, code, state, False)
 
-    def abort(self, out: OutgoingDelivery) -> None:
+    def abort_delivery(self, out: OutgoingDelivery) -> None:
         """Abort a delivery whose message will never be complete; forget it if it was not begun."""
         out.partner = None
-        self._done(out)
+        self._count_done(out)
         if out.message is not None:
-            out.message.leave(out)
+            out.message.remove_copy(out)
         self._remove_waiting(out)
-        self.link.abort(out)
+        self.link.abort_delivery(out)
         self.on_credit(self.link)
 
-    def relieve(self, out: OutgoingDelivery) -> None:
+    def release_waiting(self, out: OutgoingDelivery) -> None:
         """Release ``out`` if it waits for another message to end while its session has hardly any window left.
 
         The other message may need that window to end, and then neither would continue. A pre-settled copy of an
@@ -514,7 +514,7 @@ class Egress(LinkSink):
         if not out.begun and _may_do_without(out):
             self._remove_waiting(out)
             self._give_back(out)
-            out.drop()
+            out.drop_unsent()
             return
         if out.begun or self.waiting.begins_with(out) or self.waiting.count == 0:
             return
@@ -523,16 +523,16 @@ class Egress(LinkSink):
             return
         self._remove_waiting(out)
         self._give_back(out)
-        out.drop()
+        out.drop_unsent()
 
     def cut_off(self, out: OutgoingDelivery) -> None:
         """Abort a pre-settled message whose receiver takes no more of it, because others wait for it."""
         self._count_dropped(1)
-        self.abort(out)
+        self.abort_delivery(out)
 
     # --- the end of the link
 
-    def give_up(self) -> None:
+    def give_up_sent(self) -> None:
         """Fail what a silent peer was sent, and release what waits for it. The link stays.
 
         A peer that returns learns that all this is settled.
@@ -541,21 +541,21 @@ class Egress(LinkSink):
         for out in [each for each in self.queue if not each.aborted]:
             self._remove_waiting(out)
             if out.begun:
-                self.link.abort(out)
+                self.link.abort_delivery(out)
             self._give_back(out)
             if not out.begun:
-                out.drop()
+                out.drop_unsent()
         for each in session.deliveries_of(self.link, False):
-            out = each  # type: ignore[assignment]  # made by ``offer``, as all of the link
+            out = each  # type: ignore[assignment]  # made by ``offer_delivery``, as all of the link
             code, state, partner = out.remote_code, out.remote_state, out.partner
             if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
                 code, state = out.remote_code, out.remote_state = MODIFIED, FAILED_STATE
             out.partner = None
-            self._settle(out, code, state)
+            self._settle_with_receiver(out, code, state)
             if partner is not None:
                 notify_sender(out, partner, code, state, True)
 
-    def lose(self, own: list[Delivery] | None = None) -> None:
+    def lose_link(self, own: list[Delivery] | None = None) -> None:
         """Fail what the lost link had sent in full, and release the rest (routing.md 2.7).
 
         ``own`` is the link's unsettled deliveries, if the caller knows them.
@@ -567,7 +567,7 @@ class Egress(LinkSink):
         for out in waiting:
             self._give_back(out)
         for each in own or ():
-            out = each  # type: ignore[assignment]  # made by ``offer``
+            out = each  # type: ignore[assignment]  # made by ``offer_delivery``
             session.forget_outgoing(out)
             if out.complete:
                 code = out.remote_code
@@ -575,7 +575,7 @@ class Egress(LinkSink):
                 if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
                     code = MODIFIED
                     state = FAILED_STATE
-                self.counters.count(code, self.pulse.now_s - out.arrived_at_s)
+                self.counters.count_outcome(code, self.pulse.now_s - out.arrived_at_s)
                 self._notify_lost(out, code, state)
         self.unsettled = 0
 
@@ -584,11 +584,11 @@ class Egress(LinkSink):
         if out.settled and out.partner is None:
             self._count_dropped(1)
         if out.message is not None:
-            out.message.leave(out)
+            out.message.remove_copy(out)
         self._notify_lost(out, RELEASED, RELEASED_STATE)
 
     def _notify_lost(self, out: OutgoingDelivery, code: int, state: bytes) -> None:
-        self._done(out)
+        self._count_done(out)
         partner = out.partner
         if partner is not None:
             out.partner = None

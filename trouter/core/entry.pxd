@@ -25,12 +25,12 @@ cdef class AddressEntry:
     cdef public str space
     cdef public object times
 
-    cpdef Py_ssize_t destinations(self)
-    cpdef bint reachable(self)
+    cpdef Py_ssize_t count_destinations(self)
+    cpdef bint is_reachable(self)
     @cython.locals(taker=AddressEntry)
-    cpdef Py_ssize_t gathers(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    cpdef Py_ssize_t bytes_to_gather(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cpdef add_consumer(self, egress)
     cpdef add_subscription(self, subscription)
-    cpdef bint unused(self)
+    cpdef bint is_unused(self)
     cdef _notify_users(self)
     cdef _wake_senders(self)

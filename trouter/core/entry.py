@@ -102,26 +102,26 @@ class AddressEntry:
         self.creator = -1
         self.space = ""
 
-    def destinations(self) -> int:
+    def count_destinations(self) -> int:
         """Return the number of consumers: inside the router, on its links, and reachable other routers.
 
         An exchange counts as one too.
         """
         return self.forwarder.count_destinations()
 
-    def reachable(self) -> bool:
+    def is_reachable(self) -> bool:
         """Return whether the address or its fallback has a consumer, so that senders may have credit."""
         fallback = self.fallback
-        return self.destinations() > 0 or (fallback is not None and fallback.destinations() > 0)
+        return self.count_destinations() > 0 or (fallback is not None and fallback.count_destinations() > 0)
 
-    def gathers(self, data: bytes, start: int, end: int) -> int:
-        """Return what ``Forwarder.gathers`` does, for the current receivers."""
-        taker = self if self.destinations() > 0 or self.fallback is None else self.fallback
-        return taker.forwarder.gathers(data, start, end)
+    def bytes_to_gather(self, data: bytes, start: int, end: int) -> int:
+        """Return what ``Forwarder.bytes_to_gather`` does, for the current receivers."""
+        taker = self if self.count_destinations() > 0 or self.fallback is None else self.fallback
+        return taker.forwarder.bytes_to_gather(data, start, end)
 
     def add_consumer(self, egress: Egress) -> None:
         """Add a link that receives from the address."""
-        before = self.destinations()
+        before = self.count_destinations()
         known = self._is_known()
         self.forwarder.add(egress)
         self._advertise(known)
@@ -138,7 +138,7 @@ class AddressEntry:
 
     def forward_by(self, forwarder: Forwarder) -> None:
         """Replace the forwarder by one with the same consumers."""
-        before = self.destinations()
+        before = self.count_destinations()
         known = self._is_known()
         self.forwarder = forwarder
         self._advertise(known)
@@ -173,7 +173,7 @@ class AddressEntry:
 
     def add_remote(self, router: RemoteRouter) -> None:
         """Add another router that listens on the address and can be reached."""
-        before = self.destinations()
+        before = self.count_destinations()
         self.forwarder.add_remote(router)
         if before == 0:
             self._wake_senders()
@@ -186,17 +186,17 @@ class AddressEntry:
 
     def add_subscription(self, subscription: Subscription) -> None:
         """Add a consumer inside the router."""
-        before = self.destinations()
+        before = self.count_destinations()
         self.forwarder.subscriptions.append(subscription)
         if before == 0:
             self._wake_senders()
 
-    def unused(self) -> bool:
+    def is_unused(self) -> bool:
         """Return whether the entry has no users left."""
         fallback_of = self.fallback_of
-        return not (self.pinned or self.holders or self.senders or self.remote_listeners or self.destinations()) and (
-            fallback_of is None or fallback_of.fallback is not self
-        )
+        return not (
+            self.pinned or self.holders or self.senders or self.remote_listeners or self.count_destinations()
+        ) and (fallback_of is None or fallback_of.fallback is not self)
 
     def _notify_users(self) -> None:
         """Notify the listener that a mobile address gained or lost a user."""

@@ -104,7 +104,7 @@ class ExchangeSource(InEndpoint):
 
     __slots__ = ()
 
-    def admit(self, source: InEndpoint, priority: int) -> None:
+    def set_fields(self, source: InEndpoint, priority: int) -> None:
         """Set the fields for a message of ``source``."""
         self.connection_number = source.connection_number
         self.tenant = source.tenant
@@ -182,11 +182,11 @@ class Exchange(Forwarder):
         """Add a binding; PatternError."""
         place = rule.next_hop, rule.phase
         hop = self._hops.get(place)
-        binding = Binding(rule, hop or self._shared.hop(*place))
+        binding = Binding(rule, hop or self._shared.make_hop(*place))
         self._keys.insert(rule.key, binding)
         if hop is None:
             self._hops[place] = binding.hop
-            self._shared.keep(binding.hop)
+            self._shared.keep_entry(binding.hop)
         binding.hop.uses += 1
         self.bindings += 1
         self._known.clear()
@@ -201,36 +201,36 @@ class Exchange(Forwarder):
         hop.uses -= 1
         if hop.uses == 0:
             del self._hops[hop.address, hop.phase]
-            self._shared.let_go(hop)
+            self._shared.release_entry(hop)
 
-    def places(self) -> list[NextHop]:
+    def list_hops(self) -> list[NextHop]:
         """Return all next hops, the alternate address last."""
         alternate = [] if self.alternate is None else [self.alternate]
         return [*self._hops.values(), *alternate]
 
     # --- messages
 
-    def gathers(self, data: bytes, start: int, end: int) -> int:
-        """See ``Forwarder.gathers``: wait until the next hops are known, and as long as one of them asks."""
+    def bytes_to_gather(self, data: bytes, start: int, end: int) -> int:
+        """See ``Forwarder.bytes_to_gather``: wait until the next hops are known, and as long as one of them asks."""
         if self._busy:
             return 0
         found = self._match(data, start, end, False)
         if found is None:
             return MAX_INSIDE_BYTES
-        max_bytes = self.inner.gathers(data, start, end)
+        max_bytes = self.inner.bytes_to_gather(data, start, end)
         self._busy = True
         try:
             alternate = [] if self.alternate is None else [self.alternate]
             for hop in (*found.hops, *alternate):
-                max_bytes = max(max_bytes, hop.entry.gathers(data, start, end))
+                max_bytes = max(max_bytes, hop.entry.bytes_to_gather(data, start, end))
         finally:
             self._busy = False
         return max_bytes
 
-    def forward(
+    def forward_message(
         self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
-        """See ``Forwarder.forward``; the sender gets an outcome if the message had a receiver."""
+        """See ``Forwarder.forward_message``; the sender gets an outcome if the message had a receiver."""
         shared = self._shared
         if self._busy or shared.depth >= MAX_EXCHANGES:
             return _NO_COPIES
@@ -252,19 +252,19 @@ class Exchange(Forwarder):
             kept = source.build_message(delivery, data, start, end)
             kept.routed = False  # more copies follow the first
         if len(kept.chunks) == 1 and not kept.copies and len(kept.chunks[0]) > _LONG_HEAD_BYTES:
-            kept.cut(max(kept.cut_to, _SHORT_HEAD_BYTES))
+            kept.split_first_piece(max(kept.cut_to, _SHORT_HEAD_BYTES))
         copy = _presettled(delivery)
         copies = _NO_COPIES
         if self.consumers or self.subscriptions or self.remotes or self.inner.standing:
-            copies = self.inner.forward(source, copy, data, start, end, kept)
+            copies = self.inner.forward_message(source, copy, data, start, end, kept)
         outer = None if kept.heads is None else kept.heads.now
         sent = 0
         for binding in found.bindings:
             binding.matched += 1
         for hop in found.hops:
-            sent += self._send(hop, source, copy, data, start, end, kept)
+            sent += self._forward_over(hop, source, copy, data, start, end, kept)
         if copies.total + sent == 0 and self.alternate is not None:
-            sent = self._send(self.alternate, source, copy, data, start, end, kept)
+            sent = self._forward_over(self.alternate, source, copy, data, start, end, kept)
             self.diverted += sent > 0
         if kept.heads is not None:
             kept.heads.now = outer
@@ -272,9 +272,9 @@ class Exchange(Forwarder):
             for each in kept.copies[:]:
                 sink = each.link.sink
                 if isinstance(sink, Egress):
-                    sink.relieve(each)
+                    sink.release_waiting(each)
         if not delivery.complete and len(kept.copies) > 1:
-            self._shared.stalls.watch(kept)
+            self._shared.stalls.watch_message(kept)
         if message is None:
             kept.now_routed()
         beside = sent + copies.total - copies.here - copies.inside - copies.across
@@ -283,10 +283,10 @@ class Exchange(Forwarder):
             return _NO_COPIES
         self.forwarded += 1
         if not delivery.remote_settled:
-            source.accept(delivery)
+            source.accept_delivery(delivery)
         return Copies(copies.here, copies.inside, copies.across, beside)
 
-    def _send(
+    def _forward_over(
         self,
         hop: NextHop,
         source: InEndpoint,
@@ -300,9 +300,9 @@ class Exchange(Forwarder):
         shared = self._shared
         entry = hop.entry
         phase = hop.phase
-        if entry.destinations() == 0:
+        if entry.count_destinations() == 0:
             fallback = entry.fallback
-            if fallback is not None and fallback.destinations() > 0:
+            if fallback is not None and fallback.count_destinations() > 0:
                 entry.counters.redirected += 1
                 shared.totals.redirected += 1
                 entry, phase = fallback, FALLBACK_NUMBER
@@ -311,9 +311,9 @@ class Exchange(Forwarder):
                 if not isinstance(up, AddressEntry):
                     return 0
                 entry = up
-        self._entrance.admit(source, hop.entry.priority)
+        self._entrance.set_fields(source, hop.entry.priority)
         message.begin_with(message.source.write_onward(message, hop.to, phase))
-        copies = entry.forwarder.forward(self._entrance, copy, data, start, end, message)
+        copies = entry.forwarder.forward_message(self._entrance, copy, data, start, end, message)
         entry.counters.add_copies(copies)
         shared.totals.add_copies(copies)
         return copies.total
@@ -365,12 +365,12 @@ class Exchanges:
 
     def add(self, rule: ExchangeRule) -> Exchange:
         """Start to distribute the messages to an address; it is advertised to other routers."""
-        entry = self._obtain(rule.address, rule.phase)
+        entry = self._obtain_entry(rule.address, rule.phase)
         exchange = Exchange(rule, entry, self)
         entry.holders += 1
         if rule.alternate:
-            exchange.alternate = self.hop(rule.alternate, rule.alternate_phase)
-            self.keep(exchange.alternate)
+            exchange.alternate = self.make_hop(rule.alternate, rule.alternate_phase)
+            self.keep_entry(exchange.alternate)
         entry.forward_by(exchange)
         return exchange
 
@@ -386,24 +386,24 @@ class Exchanges:
             if isinstance(outer, Exchange):
                 outer.inner = exchange.inner
         entry.holders -= 1
-        self._table.release(entry)
-        for hop in exchange.places():
-            self.let_go(hop)
+        self._table.release_entry(entry)
+        for hop in exchange.list_hops():
+            self.release_entry(hop)
 
-    def hop(self, address: str, phase: int) -> NextHop:
+    def make_hop(self, address: str, phase: int) -> NextHop:
         """Return a new next hop for an address."""
-        return NextHop(address, phase, self._obtain(address, phase))
+        return NextHop(address, phase, self._obtain_entry(address, phase))
 
-    def keep(self, hop: NextHop) -> None:
+    def keep_entry(self, hop: NextHop) -> None:
         """Keep the entry of a next hop, with or without consumers."""
         hop.entry.holders += 1
 
-    def let_go(self, hop: NextHop) -> None:
+    def release_entry(self, hop: NextHop) -> None:
         """Stop keeping the entry for this next hop."""
         hop.entry.holders -= 1
-        self._table.release(hop.entry)
+        self._table.release_entry(hop.entry)
 
-    def _obtain(self, text: str, phase: int) -> AddressEntry:
+    def _obtain_entry(self, text: str, phase: int) -> AddressEntry:
         """Return the entry of an address; balanced if its configured distribution is unavailable."""
         address = self._table.parse(text)
         treatment = None
@@ -411,6 +411,6 @@ class Exchanges:
             treatment = "closest"
         elif address.letter == EDGE or self._table.rule_for(address).distribution == UNAVAILABLE:
             treatment = "balanced"
-        entry = self._table.obtain(text, True, str(phase), treatment)
+        entry = self._table.obtain_entry(text, True, str(phase), treatment)
         assert entry is not None  # noqa: S101 - only the treatment unavailable gives none
         return entry

@@ -34,8 +34,8 @@ cdef class Forwarder:
     cpdef add_remote(self, RemoteRouter router)
     cpdef remove_remote(self, RemoteRouter router)
     cdef _work_out(self, Network network)
-    cpdef Copies forward(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
-    cpdef Py_ssize_t gathers(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    cpdef Copies forward_message(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cpdef Py_ssize_t bytes_to_gather(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cdef Copies _to_inside(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(network=Network, count=Py_ssize_t, looks=Py_ssize_t, router=RemoteRouter, egress=Egress)
     cdef Copies _to_nearest(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
@@ -46,14 +46,14 @@ cdef Egress _way(Trunk trunk, InEndpoint source, Message message)
 
 cdef class Closest(Forwarder):
     @cython.locals(egress=Egress)
-    cpdef Copies forward(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cpdef Copies forward_message(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(count=Py_ssize_t, looks=Py_ssize_t, egress=Egress)
     cdef Egress _next_here(self, InEndpoint source)
 
 
 cdef class Balanced(Forwarder):
     @cython.locals(chosen=Egress)
-    cpdef Copies forward(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cpdef Copies forward_message(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(best=Egress, egress=Egress, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, position=Py_ssize_t, looks=Py_ssize_t)
     cdef Egress _least_loaded(self, InEndpoint source, Py_ssize_t count)
     @cython.locals(count=Py_ssize_t, egress=Egress)
@@ -69,4 +69,4 @@ cdef class Multicast(Forwarder):
     @cython.locals(egress=Egress)
     cdef bint _goes_up(self, Egress uplink)
     @cython.locals(copies=Copies, egress=Egress, uplink=Egress, out=OutgoingDelivery, across=list, here=list)
-    cpdef Copies forward(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cpdef Copies forward_message(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)

@@ -104,7 +104,7 @@ class Forwarder:
         lowest = min([each.cost for each in self.remotes])
         self._nearest = [each for each in self.remotes if each.cost == lowest]
 
-    def forward(
+    def forward_message(
         self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
         """Forward the message to its consumers; return the number of copies.
@@ -113,7 +113,7 @@ class Forwarder:
         """
         return _NONE
 
-    def gathers(self, data: bytes, start: int, end: int) -> int:
+    def bytes_to_gather(self, data: bytes, start: int, end: int) -> int:
         """Return up to how many bytes of an unfinished message to wait for before it is forwarded; 0 for no more.
 
         ``data[start:end]`` is what has come. Consumers inside the router take only complete messages.
@@ -128,7 +128,7 @@ class Forwarder:
             self._turn_inside = 0
         subscription = self.subscriptions[self._turn_inside]
         self._turn_inside += 1
-        subscription.offer(source, delivery, data, start, end, message)
+        subscription.offer_delivery(source, delivery, data, start, end, message)
         return _ONE_INSIDE
 
     def _to_nearest(
@@ -148,7 +148,7 @@ class Forwarder:
             self._turn_across += 1
             egress = None if router.trunk is source.trunk else _way(router.trunk, source, message)
             if egress is not None:
-                egress.offer(source, delivery, data, start, end, message)
+                egress.offer_delivery(source, delivery, data, start, end, message)
                 return _ONE_ACROSS
         return _NONE
 
@@ -161,7 +161,7 @@ def _way(trunk: Trunk | None, source: InEndpoint, message: Message | None) -> Eg
         stream: Egress | None = trunk.streams.borrow_link()
         if stream is not None:
             return stream
-    return trunk.way(source.arrival.priority)
+    return trunk.link_for(source.arrival.priority)
 
 
 class Closest(Forwarder):
@@ -172,16 +172,16 @@ class Closest(Forwarder):
 
     __slots__ = ()
 
-    def forward(
+    def forward_message(
         self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
-        """See ``Forwarder.forward``."""
+        """See ``Forwarder.forward_message``."""
         if self.subscriptions:
             return self._to_inside(source, delivery, data, start, end, message)
         egress = self._next_here(source)
         if egress is None:
             return self._to_nearest(source, delivery, data, start, end, message) if self.remotes else _NONE
-        egress.offer(source, delivery, data, start, end, message)
+        egress.offer_delivery(source, delivery, data, start, end, message)
         return _ONE_HERE
 
     def _next_here(self, source: InEndpoint) -> Egress | None:
@@ -207,10 +207,10 @@ class Balanced(Forwarder):
 
     __slots__ = ()
 
-    def forward(
+    def forward_message(
         self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
-        """See ``Forwarder.forward``. A consumer inside the router gets it only if no link does."""
+        """See ``Forwarder.forward_message``. A consumer inside the router gets it only if no link does."""
         if self.remotes:
             return self._weigh(source, delivery, data, start, end, message)
         chosen = self._best_here(source)
@@ -218,7 +218,7 @@ class Balanced(Forwarder):
             if self.subscriptions:
                 return self._to_inside(source, delivery, data, start, end, message)
             return _NONE
-        chosen.offer(source, delivery, data, start, end, message)
+        chosen.offer_delivery(source, delivery, data, start, end, message)
         return _ONE_HERE
 
     def _weigh(
@@ -231,13 +231,13 @@ class Balanced(Forwarder):
         outstanding = None
         way = None
         if best is not None:
-            best_load = best.load()
+            best_load = best.count_load()
             best_eligible = best_load < best.capacity
         if best is None or best_load > 0:
             for each in self._find_candidates(source):
                 router = each
                 trunk: Trunk = router.trunk  # type: ignore[assignment]  # it can be reached
-                if trunk is source.trunk or trunk.way(source.arrival.priority) is None:
+                if trunk is source.trunk or trunk.link_for(source.arrival.priority) is None:
                     continue
                 under_way = trunk.outstanding_of(self)
                 load = under_way.count + router.cost
@@ -257,7 +257,7 @@ class Balanced(Forwarder):
             if self.subscriptions:
                 return self._to_inside(source, delivery, data, start, end, message)
             return _NONE
-        out = best.offer(source, delivery, data, start, end, message)
+        out = best.offer_delivery(source, delivery, data, start, end, message)
         if outstanding is None:
             return _ONE_HERE
         if out.partner is not None and not out.settled:
@@ -276,9 +276,9 @@ class Balanced(Forwarder):
             self._work_out(network)
         found = self._candidates.get(source.arrival.origin)
         if found is None:
-            beyond = network.beyond(source.arrival.origin)
-            if not beyond and not network.knows(source.arrival.origin):
-                beyond = network.beyond("")
+            beyond = network.routers_beyond(source.arrival.origin)
+            if not beyond and not network.is_known(source.arrival.origin):
+                beyond = network.routers_beyond("")
             nearest: dict[Trunk | None, RemoteRouter] = {}
             for router in self.remotes:
                 if router.id in beyond and (router.trunk not in nearest or router.cost < nearest[router.trunk].cost):
@@ -317,7 +317,7 @@ class Balanced(Forwarder):
                 position = 0
             if source.via_edge and egress.connection_number == source.connection_number:
                 continue
-            load = egress.load()
+            load = egress.count_load()
             if load == 0:
                 self._turn += 1
                 return egress
@@ -340,10 +340,10 @@ class Multicast(Forwarder):
 
     __slots__ = ()
 
-    def forward(
+    def forward_message(
         self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
-        """See ``Forwarder.forward``. The sender of an unsettled message gets one outcome for all copies."""
+        """See ``Forwarder.forward_message``. The sender of an unsettled message gets one outcome for all copies."""
         across = self._find_across(source, message) if self.remotes else []
         here = self.consumers
         if source.via_edge:
@@ -359,11 +359,11 @@ class Multicast(Forwarder):
             delivery.fanout = Fanout(copies.total)
         for each in here + across:
             egress = each
-            out = egress.offer(source, delivery, data, start, end, message)
+            out = egress.offer_delivery(source, delivery, data, start, end, message)
             if message is None:
                 message = out.message
         for subscription in list(self.subscriptions):
-            subscription.offer(source, delivery, data, start, end, message)
+            subscription.offer_delivery(source, delivery, data, start, end, message)
         return copies
 
     def _goes_up(self, uplink: Egress) -> bool:
@@ -381,7 +381,7 @@ class Multicast(Forwarder):
             self._work_out(network)
         trunks = self._across.get(source.arrival.origin)
         if trunks is None:
-            beyond = network.beyond(source.arrival.origin)
+            beyond = network.routers_beyond(source.arrival.origin)
             trunks = list(dict.fromkeys([each.trunk for each in self.remotes if each.id in beyond]))  # type: ignore[misc]
             if len(self._across) > _MAX_ORIGINS:
                 self._across.clear()

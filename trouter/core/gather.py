@@ -97,20 +97,20 @@ class Gatherer(InEndpoint):
             self.counters.presettled += 1
         else:
             delivery.link.session.settle_incoming(delivery, outcome, BARE[outcome], True)
-        self.account.top_up()
+        self.account.top_up_credit()
         if process is not None:
             process()
 
     def on_aborted(self, link: LinkPort, arrived: Delivery) -> None:
         """Discard the frames of an aborted delivery."""
         self._gathered.clear()
-        self.account.top_up()
+        self.account.top_up_credit()
 
     def on_disposition(self, arrived: Delivery) -> None:
         """Note that the sender settled a delivery that it has begun."""
         delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         if self.settlement.relay_disposition(delivery):
-            self.account.top_up()
+            self.account.top_up_credit()
 
     def on_drained(self, link: LinkPort) -> None:
         """Note that the sender gave its credit back."""
@@ -125,9 +125,9 @@ class Gatherer(InEndpoint):
         delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         self.settlement.count_refused(delivery)
 
-    def lose(self, own: list[Delivery] | None = None) -> None:
+    def lose_link(self, own: list[Delivery] | None = None) -> None:
         """Forget an unfinished delivery: the link is lost."""
-        self.settlement.lose(own)
+        self.settlement.lose_deliveries(own)
 
 
 def every(take: Callable[[bytes], None]) -> Read:

@@ -28,16 +28,16 @@ cdef class CreditAccount:
     cdef public bint of_container
     cdef public bint between_routers
 
-    cpdef open(self)
+    cpdef grant_first_credit(self)
     cpdef grant_kept(self)
     cpdef note_drained(self)
     cpdef note_overdrawn(self)
-    cdef begin(self, IncomingDelivery delivery)
+    cdef begin_delivery(self, IncomingDelivery delivery)
     @cython.locals(link=IncomingLink, owed=Py_ssize_t, waits=bint)
-    cpdef top_up(self)
+    cpdef top_up_credit(self)
     @cython.locals(link=IncomingLink, owed=Py_ssize_t, came=Py_ssize_t)
     cpdef bint return_owed(self) except -1
-    cpdef grant(self, Py_ssize_t count)
+    cpdef grant_credit(self, Py_ssize_t count)
 
 
 cdef class Settlement:
@@ -48,19 +48,19 @@ cdef class Settlement:
 
     @cython.locals(account=CreditAccount)
     cdef release_undeliverable(self, IncomingDelivery delivery, Message message)
-    cdef refuse(self, IncomingDelivery delivery, Message message, int code, bytes state)
+    cdef refuse_delivery(self, IncomingDelivery delivery, Message message, int code, bytes state)
     cdef _give_outcome(self, IncomingDelivery delivery, int code, bytes state)
-    cdef _finish(self, IncomingDelivery delivery, int code, bytes state)
-    cdef bint accept(self, IncomingDelivery delivery) except -1
-    cdef bint answer(self, IncomingDelivery delivery, int code, bytes state, bint settled) except -1
+    cdef _finish_delivery(self, IncomingDelivery delivery, int code, bytes state)
+    cdef bint accept_delivery(self, IncomingDelivery delivery) except -1
+    cdef bint answer_delivery(self, IncomingDelivery delivery, int code, bytes state, bint settled) except -1
     @cython.locals(settled=bint)
     cpdef bint relay_disposition(self, IncomingDelivery delivery) except -1
     cdef bint end_frame(self, IncomingDelivery delivery, bint was_settled) except -1
     @cython.locals(out=OutgoingDelivery, egress=Egress)
-    cdef _relay(self, IncomingDelivery delivery, int code, bytes state, bint settled)
-    cdef bint abort(self, IncomingDelivery delivery) except -1
+    cdef _relay_state(self, IncomingDelivery delivery, int code, bytes state, bint settled)
+    cdef bint abort_delivery(self, IncomingDelivery delivery) except -1
     @cython.locals(link=IncomingLink, session=SessionPort, delivery=IncomingDelivery)
-    cpdef lose(self, list own)
+    cpdef lose_deliveries(self, list own)
     cpdef count_refused(self, IncomingDelivery delivery)
     @cython.locals(pulse=Pulse, account=CreditAccount, age_s=double, times=TimesByAddress)
     cdef _count_end(self, IncomingDelivery delivery, int code)
@@ -76,12 +76,12 @@ cdef class Frames:
     cdef public bint prompt
 
     @cython.locals(message=Message)
-    cdef Message begin(self, IncomingDelivery delivery, source, bint is_checked)
-    cdef bint add(self, IncomingDelivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    cdef Message begin_message(self, IncomingDelivery delivery, source, bint is_checked)
+    cdef bint add_frame(self, IncomingDelivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     @cython.locals(order=SectionOrder)
     cdef _check_order(self, IncomingDelivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(only=OutgoingDelivery, sole=Egress, copy=OutgoingDelivery, egress=Egress)
-    cdef _send_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef _send_frame_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(copy=OutgoingDelivery, egress=Egress)
     cdef relieve_window(self, Message message)
     cdef bint _must_not_wait(self, Message message)

@@ -78,10 +78,10 @@ class CreditAccount:
         #: When the sender's credit ran out, while it is out; negative if that is unknown.
         self.dry_since_s = pulse.now_s
 
-    def open(self) -> None:
+    def grant_first_credit(self) -> None:
         """Grant the first credit, or keep it until a consumer exists (routing.md 1.6)."""
         self.pending = self.capacity
-        if self.entry is None or self.entry.reachable():
+        if self.entry is None or self.entry.is_reachable():
             self.grant_kept()
 
     def grant_kept(self) -> None:
@@ -89,13 +89,13 @@ class CreditAccount:
         if (self.pending > 0 or self.link.draining) and not self.pulse.draining:
             count = self.pending
             self.pending = 0
-            self.grant(count)
+            self.grant_credit(count)
 
     def note_drained(self) -> None:
         """Note that the sender gave its credit back; grant it again if there is a consumer (3.3)."""
         self.pending = self.capacity - self.unsettled
         self.dry_since_s = self.pulse.now_s
-        if self.entry is None or self.entry.reachable():
+        if self.entry is None or self.entry.is_reachable():
             self.grant_kept()
 
     def note_overdrawn(self) -> None:
@@ -104,7 +104,7 @@ class CreditAccount:
         if self.link.overdrawn == 1:
             self.pulse.overdrawing.append(self.link)
 
-    def begin(self, delivery: IncomingDelivery) -> None:
+    def begin_delivery(self, delivery: IncomingDelivery) -> None:
         """Count a delivery whose first frame came; one in several frames uses credit until its last."""
         delivery.arrived_at_s = self.pulse.now_s
         self.counters.deliveries += 1
@@ -117,7 +117,7 @@ class CreditAccount:
         if self.link.credit <= 0:
             self.dry_since_s = delivery.arrived_at_s
 
-    def top_up(self) -> None:
+    def top_up_credit(self) -> None:
         """Grant the credit of deliveries that have ended, a few at a time while the sender has plenty.
 
         The credit owed is what is missing to the capacity, so credit that a sender gave back unasked is not lost. An
@@ -133,10 +133,10 @@ class CreditAccount:
             self.pending += owed
         elif owed > 0 and (link.credit <= 0 or link.flow_due if self.of_container else owed >= link.credit):
             waits = link.credit <= 0 and not self.between_routers and self.entry is not None
-            if waits and not self.entry.reachable():  # type: ignore[union-attr]  # just compared
+            if waits and not self.entry.is_reachable():  # type: ignore[union-attr]  # just compared
                 self.pending += owed
             else:
-                self.grant(owed)
+                self.grant_credit(owed)
         elif owed > 0 and self.noted < 0 and not self.of_container:
             self.noted = self.counters.deliveries
             self.pulse.note_owing(self)
@@ -154,13 +154,13 @@ class CreditAccount:
             if not self.between_routers:
                 owed -= self.unsettled
             if owed > 0:
-                self.grant(owed)
+                self.grant_credit(owed)
         return True
 
-    def grant(self, count: int) -> None:
+    def grant_credit(self, count: int) -> None:
         """Grant credit, as far as the gate allows; this ends a drain."""
         if self.gate is not None:
-            count = self.gate.take(self, count)
+            count = self.gate.take_credit(self, count)
             if count == 0 and not self.link.draining:
                 return
         self.link.grant(count)
@@ -191,7 +191,7 @@ class Settlement:
         """Release or drop a message without receivers (2.6); drain a link with an address instead of granting."""
         account = self.account
         if account.entry is None or account.between_routers or account.entry.forwarder.standing:
-            self.refuse(delivery, message, RELEASED, RELEASED_STATE)
+            self.refuse_delivery(delivery, message, RELEASED, RELEASED_STATE)
             return
         account.counters.undeliverable += 1
         if message is not None:
@@ -202,11 +202,11 @@ class Settlement:
         else:
             self._give_outcome(delivery, RELEASED, RELEASED_STATE)
 
-    def refuse(self, delivery: IncomingDelivery, message: Message | None, code: int, state: bytes) -> None:
+    def refuse_delivery(self, delivery: IncomingDelivery, message: Message | None, code: int, state: bytes) -> None:
         """Answer a delivery by the router itself."""
         if message is not None:
             message.now_routed()
-            message.forget()
+            message.discard_rest()
         if code == RELEASED:
             self.account.counters.undeliverable += 1
         if delivery.remote_settled:
@@ -217,27 +217,27 @@ class Settlement:
     def _give_outcome(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
         """Give a delivery its outcome; settle it once the message is complete."""
         if delivery.complete:
-            self._finish(delivery, code, state)
+            self._finish_delivery(delivery, code, state)
             return
         delivery.outcome = b"" if state is None else state
         if state is not None:
             delivery.link.session.settle_incoming(delivery, code, state, False)
 
-    def _finish(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
+    def _finish_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
         """Settle a complete delivery with the sender, and count its end."""
         delivery.link.session.settle_incoming(delivery, code, state, True)
         self.account.unsettled -= 1
         self._count_end(delivery, code)
 
-    def accept(self, delivery: IncomingDelivery) -> bool:
+    def accept_delivery(self, delivery: IncomingDelivery) -> bool:
         """Accept a delivery for all its receivers; the sender gets no state while its message is still coming."""
         if delivery.complete:
-            return self.answer(delivery, ACCEPTED, ACCEPTED_STATE, True)
+            return self.answer_delivery(delivery, ACCEPTED, ACCEPTED_STATE, True)
         delivery.state_code = ACCEPTED
         delivery.outcome = ACCEPTED_STATE
         return False
 
-    def answer(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> bool:
+    def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> bool:
         """Relay a receiver's state to the sender; an outcome that was sent is final."""
         if delivery.remote_settled:
             return False
@@ -245,11 +245,11 @@ class Settlement:
             code = delivery.state_code
             state = delivery.outcome
         if settled and delivery.complete:
-            self._finish(delivery, code, state)
+            self._finish_delivery(delivery, code, state)
             return True
         if settled:
             if delivery.message is not None:
-                delivery.message.forget()
+                delivery.message.discard_rest()
             self._give_outcome(delivery, code, state)
         elif state is not delivery.outcome:
             delivery.link.session.settle_incoming(delivery, code, state, False)
@@ -262,7 +262,7 @@ class Settlement:
     def relay_disposition(self, delivery: IncomingDelivery) -> bool:
         """Relay the sender's state or settlement to the receivers of the message."""
         settled = delivery.remote_settled
-        self._relay(delivery, delivery.remote_code, delivery.remote_state, settled)
+        self._relay_state(delivery, delivery.remote_code, delivery.remote_state, settled)
         if settled and not delivery.settled:
             delivery.mark_settled()
             self._count_end(delivery, delivery.state_code)
@@ -276,7 +276,7 @@ class Settlement:
         if delivery.remote_settled and not delivery.settled:
             was_settled = True  # the flag came after the first frame
             delivery.mark_settled()
-            self._relay(delivery, 0, None, True)
+            self._relay_state(delivery, 0, None, True)
             self._count_end(delivery, delivery.state_code)
         if not delivery.complete:
             return False
@@ -285,10 +285,10 @@ class Settlement:
             self.account.unsettled -= 1
         elif delivery.outcome is not None and not delivery.settled:
             # an outcome from before the message was complete (4.4)
-            self._finish(delivery, delivery.state_code, delivery.outcome or None)
+            self._finish_delivery(delivery, delivery.state_code, delivery.outcome or None)
         return True
 
-    def _relay(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+    def _relay_state(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Relay the sender's state to every copy that still refers to the delivery."""
         for each in [delivery.partner] if delivery.fanout is None else delivery.fanout.copies[:]:
             out = each
@@ -305,7 +305,7 @@ class Settlement:
 
     # --- the end of unfinished messages, and of the link
 
-    def abort(self, delivery: IncomingDelivery) -> bool:
+    def abort_delivery(self, delivery: IncomingDelivery) -> bool:
         """Drop a delivery that the sender aborted (4.4): only receivers of a part of it are notified.
 
         Return False if it had been refused.
@@ -316,7 +316,7 @@ class Settlement:
         self.account.unsettled -= 1
         return True
 
-    def lose(self, own: list[Delivery] | None) -> None:
+    def lose_deliveries(self, own: list[Delivery] | None) -> None:
         """Abort unfinished input, and ignore outcomes still to come: the link is lost (2.7).
 
         ``own`` is the link's unsettled deliveries, if the caller knows them.
@@ -333,7 +333,7 @@ class Settlement:
                 delivery: IncomingDelivery = each  # type: ignore[assignment]  # made by ``new_incoming``
                 session.forget_incoming(delivery)
                 if delivery.fanout is not None:
-                    self._relay(delivery, MODIFIED, FAILED_STATE, True)
+                    self._relay_state(delivery, MODIFIED, FAILED_STATE, True)
                 elif delivery.partner is not None:
                     delivery.partner.partner = None
                     delivery.partner = None
@@ -354,11 +354,11 @@ class Settlement:
         pulse = self.pulse
         account = self.account
         age_s = pulse.now_s - delivery.arrived_at_s
-        account.counters.count(code, age_s)
-        pulse.latency.count(self.family, code, age_s)
+        account.counters.count_outcome(code, age_s)
+        pulse.latency.count_delivery(self.family, code, age_s)
         if pulse.times is not None and account.entry is not None:
             times = pulse.times
-            times.count(account.entry, age_s)
+            times.count_delivery(account.entry, age_s)
 
     def count_presettled(self) -> None:
         """Count a pre-settled delivery that went to its receivers."""
@@ -389,7 +389,7 @@ class Frames:
         #: The order of sections in a message of several frames, if that is checked.
         self._order: SectionOrder | None = None
 
-    def begin(self, delivery: IncomingDelivery, source: HeadWriter, is_checked: bool) -> Message:
+    def begin_message(self, delivery: IncomingDelivery, source: HeadWriter, is_checked: bool) -> Message:
         """Return the message of a delivery whose first frame is not its last; ``source`` writes its annotations."""
         message = Message(self._link.session, source)
         message.wanted = 1 if self.of_router else _STREAM_AT  # a neighbour's may be a stream
@@ -397,7 +397,7 @@ class Frames:
         self._order = SectionOrder() if is_checked else None
         return message
 
-    def add(self, delivery: IncomingDelivery, message: Message, data: bytes, start: int, end: int) -> bool:
+    def add_frame(self, delivery: IncomingDelivery, message: Message, data: bytes, start: int, end: int) -> bool:
         """Keep or send on the next frame, ``data[start:end]``; return whether the message is to be routed now.
 
         InvalidMessage for a frame that breaks the order of sections.
@@ -407,9 +407,9 @@ class Frames:
             self._check_order(delivery, message, data, start, end)
         if message.routed:
             if not message.discard:
-                self._send_on(message, data, start, end)
+                self._send_frame_on(message, data, start, end)
             return False
-        message.append(octets.cut(data, start, end))
+        message.append_chunk(octets.cut(data, start, end))
         return message.complete or message.held >= message.wanted or self._must_not_wait(message)
 
     def _check_order(self, delivery: IncomingDelivery, message: Message, data: bytes, start: int, end: int) -> None:
@@ -425,7 +425,7 @@ class Frames:
             raise
         self._order = order
 
-    def _send_on(self, message: Message, data: bytes, start: int, end: int) -> None:
+    def _send_frame_on(self, message: Message, data: bytes, start: int, end: int) -> None:
         """Send a frame of a routed message to every copy; keep what a receiver does not take now."""
         if len(message.copies) == 1:
             only = message.copies[0]
@@ -435,11 +435,11 @@ class Frames:
                 return
             if start == end and not message.complete:
                 return
-        message.append(octets.cut(data, start, end))
+        message.append_chunk(octets.cut(data, start, end))
         for each in message.copies[:]:
             copy = each
             egress: Egress = copy.link.sink  # type: ignore[assignment]
-            egress.progress(copy)
+            egress.send_more(copy)
 
     def relieve_window(self, message: Message) -> None:
         """Release copies that wait for others, if the session has hardly any window left for the message."""
@@ -447,7 +447,7 @@ class Frames:
             for each in message.copies[:]:
                 copy = each
                 egress: Egress = copy.link.sink  # type: ignore[assignment]
-                egress.relieve(copy)
+                egress.release_waiting(copy)
 
     # --- whether an unfinished message waits
 
@@ -491,9 +491,9 @@ def take_back(delivery: IncomingDelivery) -> None:
     for each in message.copies[:]:
         out = each
         egress: Egress = out.link.sink  # type: ignore[assignment]
-        egress.abort(out)
+        egress.abort_delivery(out)
     # The copies get no further answer: one whose abort waits for its receiver's window must not be settled before.
     delivery.fanout = None
     delivery.partner = None
     message.routed = True
-    message.forget()
+    message.discard_rest()

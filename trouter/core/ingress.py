@@ -160,28 +160,28 @@ class Ingress(InEndpoint):
         message = delivery.message
         account = self.account
         if message is None:
-            account.begin(delivery)
+            account.begin_delivery(delivery)
             if delivery.complete:
                 if self.tap is not None:
-                    self.tap.received(self.link, data[start:end])
-                self._route(delivery, data, start, end, None)
+                    self.tap.note_received(self.link, data[start:end])
+                self._route_message(delivery, data, start, end, None)
                 if delivery.settled or account.link.credit <= 0 or account.between_routers:
-                    account.top_up()
+                    account.top_up_credit()
                 return
-            message = self.frames.begin(delivery, self, self.check is not None)
+            message = self.frames.begin_message(delivery, self, self.check is not None)
         was_settled = delivery.settled
         ready = False
         try:
-            ready = self.frames.add(delivery, message, data, start, end)
+            ready = self.frames.add_frame(delivery, message, data, start, end)
         except InvalidMessage:
-            self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+            self.settlement.refuse_delivery(delivery, message, REJECTED, INVALID_MESSAGE)
         if ready:
-            whole = message.join()
+            whole = message.join_pieces()
             if self.tap is not None and self.trunk is None:
                 self._note_received(message, whole)
-            self._route(delivery, whole, 0, len(whole), message)
+            self._route_message(delivery, whole, 0, len(whole), message)
         if self.settlement.end_frame(delivery, was_settled):
-            account.top_up()
+            account.top_up_credit()
         elif message.copies:
             self.frames.relieve_window(message)
 
@@ -189,20 +189,20 @@ class Ingress(InEndpoint):
         """Pass a message that came to the tap, once."""
         if not message.logged and self.tap is not None:
             message.logged = True
-            self.tap.received(self.link, whole)
+            self.tap.note_received(self.link, whole)
 
     def on_aborted(self, link: LinkPort, arrived: Delivery) -> None:
         """Drop a delivery that the sender aborted."""
         delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
-        if self.settlement.abort(delivery) and self.tap is not None:
-            self.tap.aborted(self.link)
-        self.account.top_up()
+        if self.settlement.abort_delivery(delivery) and self.tap is not None:
+            self.tap.note_aborted(self.link)
+        self.account.top_up_credit()
 
     def on_disposition(self, arrived: Delivery) -> None:
         """Relay the sender's state or settlement to the receivers of the message."""
         delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         if self.settlement.relay_disposition(delivery):
-            self.account.top_up()
+            self.account.top_up_credit()
 
     def on_drained(self, link: LinkPort) -> None:
         """Note that the sender gave its credit back."""
@@ -217,31 +217,33 @@ class Ingress(InEndpoint):
         delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         self.settlement.count_refused(delivery)
 
-    def lose(self, own: list[Delivery] | None = None) -> None:
+    def lose_link(self, own: list[Delivery] | None = None) -> None:
         """Abort unfinished input, and ignore outcomes still to come; ``own`` is its deliveries, if they are known."""
-        self.settlement.lose(own)
+        self.settlement.lose_deliveries(own)
 
     # --- what its receivers say
 
-    def accept(self, delivery: IncomingDelivery) -> None:
-        """See ``InEndpoint.accept``."""
-        if self.settlement.accept(delivery):
-            self.account.top_up()
+    def accept_delivery(self, delivery: IncomingDelivery) -> None:
+        """See ``InEndpoint.accept_delivery``."""
+        if self.settlement.accept_delivery(delivery):
+            self.account.top_up_credit()
 
-    def answer(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
-        """See ``InEndpoint.answer``."""
-        if self.settlement.answer(delivery, code, state, settled):
-            self.account.top_up()
+    def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+        """See ``InEndpoint.answer_delivery``."""
+        if self.settlement.answer_delivery(delivery, code, state, settled):
+            self.account.top_up_credit()
 
     # --- where a message goes
 
-    def _route(self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None) -> None:
+    def _route_message(
+        self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> None:
         """Forward a message, complete in ``data[start:end]`` or long enough; answer the sender if it goes nowhere.
 
         ``message`` is it if it has several frames. If more of it must come first it stays unrouted, and
         ``message.wanted`` is how many bytes to wait for.
         """
-        read = self._read(delivery, data, start, end, message)
+        read = self._read_message(delivery, data, start, end, message)
         if read is None:
             return
         if read is not data:
@@ -251,26 +253,30 @@ class Ingress(InEndpoint):
         arrival = self.arrival
         entry = self.entry
         if entry is None:
-            entry = self._find(delivery, message, data, arrival.annotations)
+            entry = self._find_entry(delivery, message, data, arrival.annotations)
             if entry is None:
                 return
-        if message is not None and not message.complete and self._gathers(entry, delivery, data, start, end, message):
+        if (
+            message is not None
+            and not message.complete
+            and self._waits_for_more(entry, delivery, data, start, end, message)
+        ):
             return
         if not self.is_fallback and self.trunk is None:
-            self._count(entry)
+            self._count_entered(entry)
         annotations = arrival.annotations
         if annotations is not None and annotations.parsed.trace and self._came_too_far(annotations):
-            self.settlement.refuse(delivery, message, RELEASED, RELEASED_STATE)
+            self.settlement.refuse_delivery(delivery, message, RELEASED, RELEASED_STATE)
             return
         if entry.priority >= 0:
             arrival.priority = entry.priority
         if message is not None:
-            arrival.describe(message, arrival.to, arrival.phase, start)
+            arrival.copy_state_to(message, arrival.to, arrival.phase, start)
         presettled = delivery.remote_settled
         copies: Copies | None = None
         forwarder = entry.forwarder
         if forwarder.count_destinations() > 0:
-            copies = forwarder.forward(self, delivery, data, start, end, message)
+            copies = forwarder.forward_message(self, delivery, data, start, end, message)
         if copies is not None and copies.total > 0:
             entry.counters.add_copies(copies)
             self.totals.add_copies(copies)
@@ -282,7 +288,7 @@ class Ingress(InEndpoint):
         if presettled:
             self.settlement.count_presettled()
 
-    def _read(
+    def _read_message(
         self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> bytes | None:
         """Read what routing needs into ``arrival``; return ``data``, or the whole message with the user's name in it.
@@ -296,24 +302,28 @@ class Ingress(InEndpoint):
             depth = _THROUGH_PROPERTIES if self.by_name or check is not None else _THROUGH_ANNOTATIONS
             if not scan.scan_sections(data, start, end, depth, delivery.complete):
                 if message is None or not self.frames.wait_for_more(message, _MAX_HEAD_BYTES):
-                    self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+                    self.settlement.refuse_delivery(delivery, message, REJECTED, INVALID_MESSAGE)
                 return None
             if scan.annotations_start >= 0:
-                annotations = self.rewriter.read(data, scan.annotations_start, scan.annotations_end)
+                annotations = self.rewriter.read_section(data, scan.annotations_start, scan.annotations_end)
             if check is not None:
-                inspected = check.inspect(scan, data, start, end, depth, delivery.complete, message)
+                inspected = check.inspect_message(scan, data, start, end, depth, delivery.complete, message)
                 if inspected is None:
-                    self.settlement.refuse(delivery, message, REJECTED, USER_ID_DENIED)
+                    self.settlement.refuse_delivery(delivery, message, REJECTED, USER_ID_DENIED)
                     return None
                 data = inspected
         except InvalidAnnotation as error:
-            self.settlement.refuse(delivery, message, REJECTED, rejected_state("amqp:invalid-field", str(error)))
+            self.settlement.refuse_delivery(
+                delivery, message, REJECTED, rejected_state("amqp:invalid-field", str(error))
+            )
             return None
         except InvalidMessage as error:
             too_large = isinstance(error, AnnotationsTooLarge)
-            self.settlement.refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
+            self.settlement.refuse_delivery(
+                delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE
+            )
             return None
-        self.arrival.begin(scan, annotations, self.trunk is not None)
+        self.arrival.begin_message(scan, annotations, self.trunk is not None)
         if message is not None and self.trunk is not None:
             if self.frames.must_gather(message, annotations):
                 return None
@@ -321,13 +331,13 @@ class Ingress(InEndpoint):
                 self._note_received(message, data)
         return data
 
-    def _gathers(
+    def _waits_for_more(
         self, entry: AddressEntry, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message
     ) -> bool:
         """Return whether an unfinished message waits for more, because the receivers need it; or was refused."""
-        max_bytes = entry.gathers(data, start, end)
+        max_bytes = entry.bytes_to_gather(data, start, end)
         if max_bytes > 0 and not self.frames.wait_for_more(message, max_bytes):
-            self.settlement.refuse(delivery, message, REJECTED, TOO_LARGE_INSIDE)
+            self.settlement.refuse_delivery(delivery, message, REJECTED, TOO_LARGE_INSIDE)
         return max_bytes > 0
 
     def _forward_to_fallback(
@@ -341,11 +351,11 @@ class Ingress(InEndpoint):
     ) -> bool:
         """Forward a message without receivers to those of the fallback; return whether there was any."""
         fallback = entry.fallback
-        if fallback is None or self.is_fallback or fallback.destinations() == 0:
+        if fallback is None or self.is_fallback or fallback.count_destinations() == 0:
             return False
-        kept = self._keep(data, start, end) if message is None else message
-        self.arrival.describe(kept, entry.text, FALLBACK_NUMBER, start)
-        copies = fallback.forwarder.forward(self, delivery, data, start, end, kept)
+        kept = self._keep_message(data, start, end) if message is None else message
+        self.arrival.copy_state_to(kept, entry.text, FALLBACK_NUMBER, start)
+        copies = fallback.forwarder.forward_message(self, delivery, data, start, end, kept)
         kept.now_routed()
         if copies.total == 0:
             return False
@@ -353,7 +363,7 @@ class Ingress(InEndpoint):
         self.totals.redirected += 1
         return True
 
-    def _count(self, entry: AddressEntry) -> None:
+    def _count_entered(self, entry: AddressEntry) -> None:
         """Count a message that enters the network here."""
         entry.counters.ingress += 1
         self.totals.ingress += 1
@@ -373,7 +383,7 @@ class Ingress(InEndpoint):
             annotations.loops = len(trace) > network.radius + 1 or (self.trunk is not None and rewriter.here in trace)
         return annotations.loops
 
-    def _find(
+    def _find_entry(
         self, delivery: IncomingDelivery, message: Message | None, data: bytes, annotations: CachedAnnotations | None
     ) -> AddressEntry | None:
         """Return the entry of an anonymous message; None if the sender was answered instead (2.6)."""
@@ -384,38 +394,38 @@ class Ingress(InEndpoint):
         if annotations is not None and annotations.parsed.to is not None:
             if self.trunk is not None:
                 entry = annotations.entry  # type: ignore[assignment]  # set below
-                if entry is not None and not entry.gone and entry.reachable():
+                if entry is not None and not entry.gone and entry.is_reachable():
                     return entry
             text = annotations.parsed.to.encode()
             phase = annotations.parsed.phase
         elif scan.to_start < 0:
             if check is not None:
                 check.notify(NO_TO, "")
-            self.settlement.refuse(delivery, message, REJECTED, NO_ADDRESS)
+            self.settlement.refuse_delivery(delivery, message, REJECTED, NO_ADDRESS)
             return None
         else:
             text = octets.cut(data, scan.to_start, scan.to_end)
-        if check is not None and not check.allows(text):
+        if check is not None and not check.allows_address(text):
             check.notify(TARGET, str(text[:MAX_ADDRESS_BYTES], errors="replace"))
-            self.settlement.refuse(delivery, message, REJECTED, TARGET_DENIED)
+            self.settlement.refuse_delivery(delivery, message, REJECTED, TARGET_DENIED)
             return None
         entry = self._known.get(text) if phase == self._known_phase else None
         if entry is None and len(text) <= MAX_ADDRESS_BYTES:
-            entry = self.table.find(text, phase, self.tenant)
+            entry = self.table.find_entry(text, phase, self.tenant)
             if annotations is not None and annotations.parsed.to is not None:
                 annotations.entry = entry if entry is not None and entry.phase == phase else None
-        if entry is None or not entry.reachable():
+        if entry is None or not entry.is_reachable():
             fits = 0 < len(text) <= MAX_ADDRESS_BYTES
             if fits and self.tenant is not None and self.table.is_closed(text, self.tenant):
                 if check is not None:
                     check.notify(RESERVED, str(text, errors="replace"))
-                self.settlement.refuse(delivery, message, REJECTED, CLOSED)
+                self.settlement.refuse_delivery(delivery, message, REJECTED, CLOSED)
             elif fits and self.trunk is None and self.table.is_unavailable(text, self.tenant):
-                self.settlement.refuse(delivery, message, REJECTED, UNAVAILABLE)
+                self.settlement.refuse_delivery(delivery, message, REJECTED, UNAVAILABLE)
             elif fits and not self.via_edge and self.pulse.uplink is not None:
-                return self._look_up(delivery, message, text)
+                return self._look_up_way(delivery, message, text)
             else:
-                self.settlement.refuse(delivery, message, RELEASED, RELEASED_STATE)
+                self.settlement.refuse_delivery(delivery, message, RELEASED, RELEASED_STATE)
             return None
         if (self.tenant is not None or (entry.phase > 0 and self.trunk is None)) and entry.key.startswith(MOBILE):
             self.arrival.to = entry.text  # other routers know neither the tenant's name nor the phase of here
@@ -426,11 +436,11 @@ class Ingress(InEndpoint):
                 self.arrival.to = answer_of(self.tenant, address)
         return entry
 
-    def _look_up(self, delivery: IncomingDelivery, message: Message | None, text: bytes) -> AddressEntry | None:
+    def _look_up_way(self, delivery: IncomingDelivery, message: Message | None, text: bytes) -> AddressEntry | None:
         """Return the entry of the way up for an address without local receivers; None for this router's own."""
         address = self.table.parse(text.decode("utf-8", "replace"), tenant=self.tenant)
         if address.letter != MOBILE and address.key != UPLINK_KEY:
-            self.settlement.refuse(delivery, message, RELEASED, RELEASED_STATE)
+            self.settlement.refuse_delivery(delivery, message, RELEASED, RELEASED_STATE)
             return None
         phase = self.table.rule_for(address).ingress_phase if address.letter == MOBILE else 0
         if self.tenant is not None or phase > 0:
@@ -444,16 +454,16 @@ class Ingress(InEndpoint):
     def build_message(self, delivery: IncomingDelivery, data: bytes, start: int, end: int) -> Message:
         """Return the message in ``data[start:end]`` as a kept one, for a single copy."""
         message = Message(self.link.session, self)
-        message.append(octets.cut(data, start, end))
+        message.append_chunk(octets.cut(data, start, end))
         message.complete = delivery.complete
         message.routed = True
-        self.arrival.describe(message, self.arrival.to, self.arrival.phase, start)
+        self.arrival.copy_state_to(message, self.arrival.to, self.arrival.phase, start)
         return message
 
-    def _keep(self, data: bytes, start: int, end: int) -> Message:
+    def _keep_message(self, data: bytes, start: int, end: int) -> Message:
         """Return a complete message as a kept one, for any copies."""
         message = Message(self.link.session, self)
-        message.append(octets.cut(data, start, end))
+        message.append_chunk(octets.cut(data, start, end))
         message.complete = True
         return message
 
@@ -461,23 +471,23 @@ class Ingress(InEndpoint):
         """See ``InEndpoint.write_head``."""
         annotations = message.annotations
         if plain:
-            section = b"" if annotations is None else annotations.plain()
+            section = b"" if annotations is None else annotations.plain_section()
         else:
-            section = self.rewriter.onward(annotations, message.to, message.phase)
+            section = self.rewriter.onward_section(annotations, message.to, message.phase)
         return octets.replaced(head, 0, message.cut_from, section, message.cut_to, len(head))
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
         """See ``InEndpoint.write_onward``."""
         head: bytes = message.chunks[0]
-        section = self.rewriter.anew(message.annotations, to, phase)
+        section = self.rewriter.fresh_section(message.annotations, to, phase)
         return octets.replaced(head, 0, message.cut_from, section, message.cut_to, len(head))
 
-    def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
-        """See ``InEndpoint.write``; for the message under way only."""
+    def write_whole(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
+        """See ``InEndpoint.write_whole``; for the message under way only."""
         arrival = self.arrival
         annotations = arrival.annotations
         if plain:
-            section = b"" if annotations is None else annotations.plain()
+            section = b"" if annotations is None else annotations.plain_section()
         else:
-            section = self.rewriter.onward(annotations, arrival.to, arrival.phase)
+            section = self.rewriter.onward_section(annotations, arrival.to, arrival.phase)
         return octets.replaced(data, start, arrival.cut_from, section, arrival.cut_to, end)

@@ -60,7 +60,7 @@ class Subscription:
         self.key = key
         self.count = 0
 
-    def offer(
+    def offer_delivery(
         self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> OutgoingDelivery:
         """Deliver a copy of a complete message; return the copy."""
@@ -71,10 +71,10 @@ class Subscription:
             join_copy(delivery, out)
         if message is None:
             message = source.build_message(delivery, data, start, end)
-            body = message.whole(plain=True)
-            message.forget()
+            body = message.whole_message(plain=True)
+            message.discard_rest()
         else:
-            body = message.whole(plain=True)
+            body = message.whole_message(plain=True)
         self.count += 1
         self.consumer.receive(InsideMessage(out, body, source.connection_number, source.tenant))
         return out
@@ -83,7 +83,7 @@ class Subscription:
 class MessageTaker(Protocol):
     """An outgoing link; see ``Egress``."""
 
-    def offer(
+    def offer_delivery(
         self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> OutgoingDelivery:
         """Send a copy of the delivery, now or later; return the copy."""
@@ -92,7 +92,7 @@ class MessageTaker(Protocol):
 class MessageForwarder(Protocol):
     """The consumers of an address; see ``Forwarder``."""
 
-    def forward(
+    def forward_message(
         self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
         """Forward the message to its consumers; return the number of copies."""
@@ -108,14 +108,14 @@ class InsideSender(InEndpoint):
         self._here = f"{DEFAULT_AREA}/{router_id}"
         self._scan = MessageScan()
 
-    def send(self, forwarder: MessageForwarder, message: bytes) -> Copies:
+    def send_message(self, forwarder: MessageForwarder, message: bytes) -> Copies:
         """Forward a (pre-settled) message to the consumers of an address; InvalidMessage."""
-        self._describe(message)
-        return forwarder.forward(self, self._make_presettled(), message, 0, len(message), None)
+        self._describe_message(message)
+        return forwarder.forward_message(self, self._make_presettled(), message, 0, len(message), None)
 
     def send_on(self, egress: MessageTaker, message: bytes) -> None:
         """Send a (pre-settled) message on one link, whatever its address."""
-        egress.offer(self, self._make_presettled(), message, 0, len(message), None)
+        egress.offer_delivery(self, self._make_presettled(), message, 0, len(message), None)
 
     def _make_presettled(self) -> IncomingDelivery:
         """Return a delivery for a message from inside the router."""
@@ -123,7 +123,7 @@ class InsideSender(InEndpoint):
         delivery.arrived_at_s = self.pulse.now_s
         return delivery
 
-    def _describe(self, message: bytes) -> None:
+    def _describe_message(self, message: bytes) -> None:
         """Set the fields for ``message``, which is sent next; InvalidMessage."""
         self._scan.scan_sections(message, 0, len(message), THROUGH_ANNOTATIONS, True)
         priority = self._scan.priority
@@ -132,17 +132,17 @@ class InsideSender(InEndpoint):
     def build_message(self, delivery: IncomingDelivery, data: bytes, start: int, end: int) -> Message:
         """Return the message unchanged: it has no annotations to remove."""
         message = Message(None, self)
-        message.append(data[start:end])
+        message.append_chunk(data[start:end])
         message.complete = True
         message.routed = True
         return message
 
     def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
         """Return ``head`` with the router's annotations, as for a message that enters the network here."""
-        return self.write(head, 0, len(head), plain)
+        return self.write_whole(head, 0, len(head), plain)
 
-    def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
-        """See ``InEndpoint.write``."""
+    def write_whole(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
+        """See ``InEndpoint.write_whole``."""
         if plain:
             return data[start:end]
         self._scan.scan_sections(data, start, end, THROUGH_ANNOTATIONS, True)
@@ -156,7 +156,7 @@ class InsideSender(InEndpoint):
         section = compose_annotations(b"", 0, phase, False, to, self._here, (self._here,))
         return b"".join((head[: self._scan.insert_at], section, head[self._scan.insert_at :]))
 
-    def answer(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+    def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Ignore the outcome: the router does not wait for it."""
 
 

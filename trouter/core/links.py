@@ -176,7 +176,7 @@ def update_gate(endpoint: IncomingEndpoint, terms: PeerTerms) -> None:
     if isinstance(endpoint, RoutedIngress):
         endpoint.follow_receiver()
     else:
-        endpoint.account.top_up()
+        endpoint.account.top_up_credit()
 
 
 def check_messages(ingress: Ingress | RoutedIngress, check: MessageCheck | None) -> None:
@@ -206,7 +206,7 @@ def _complete_egress(home: LinkHome, egress: Egress, options: LinkOptions) -> No
     """Apply the terms of its connection and the options to an outgoing link, and become its owner."""
     terms = options.terms
     if options.entry is not None:
-        egress.serve(options.entry)
+        egress.serve_entry(options.entry)
     egress.trunk = options.trunk
     egress.log = None if terms.log is None else SentLog(terms.log, egress)
     egress.connection_number = terms.connection_number

@@ -55,42 +55,42 @@ class Lookups:
         self._unsent: list[str] = []
         self._numbers = count(1)
 
-    def query(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
+    def send_query(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
         """Send a query whether links to an address are routed; None without a link for it. ``done`` is called once."""
         if self.query_link is None:
             return None
         query = Query(text, is_sender, done)
         number = str(next(self._numbers))
         self._queries[number] = query
-        self._send(number)
+        self._send_one(number)
         return query
 
-    def give_up(self, query: Query) -> None:
+    def forget_query(self, query: Query) -> None:
         """Forget a query whose answer is no longer needed."""
         for number, each in list(self._queries.items()):
             if each is query:
                 del self._queries[number]
 
-    def answered(self, link: Link) -> None:
+    def handle_answer(self, link: Link) -> None:
         """Send the queries that waited, if ``link`` is the one for answers and its address is known now."""
         if self.reply_link is not None and link is self.reply_link.link:
             unsent, self._unsent = self._unsent, []
             for number in unsent:
-                self._send(number)
+                self._send_one(number)
 
-    def lose(self) -> None:
+    def answer_all(self) -> None:
         """Answer all queries with MESSAGES, because one of the two links has ended."""
         self.query_link = None
         for number in list(self._queries):
-            self._answer(number, LookupResult.MESSAGES)
+            self._answer_query(number, LookupResult.MESSAGES)
 
-    def end(self) -> None:
+    def end_queries(self) -> None:
         """Call ``done`` of all queries without an answer."""
         queries, self._queries = self._queries, {}
         for query in queries.values():
             query.done()
 
-    def _send(self, number: str) -> None:
+    def _send_one(self, number: str) -> None:
         query = self._queries.get(number)
         if query is None or self.query_link is None or self.reply_link is None:
             return
@@ -119,9 +119,9 @@ class Lookups:
             is_route, has_destination = reply.body
             if is_route is True:
                 found = LookupResult.LINKS if has_destination is True else LookupResult.NOWHERE
-        self._answer(reply.correlation_id, found)
+        self._answer_query(reply.correlation_id, found)
 
-    def _answer(self, number: str, found: LookupResult) -> None:
+    def _answer_query(self, number: str, found: LookupResult) -> None:
         query = self._queries.pop(number, None)
         if query is not None:
             query.answer = found

@@ -22,7 +22,7 @@ cdef class CachedAnnotations:
     cdef public bint loops
 
     @cython.locals(came=RouterAnnotations)
-    cpdef bytes plain(self)
+    cpdef bytes plain_section(self)
 
 
 cdef class AnnotationRewriter:
@@ -39,12 +39,12 @@ cdef class AnnotationRewriter:
     cdef dict _known
 
     @cython.locals(annotations=CachedAnnotations, section=bytes, came=RouterAnnotations)
-    cpdef CachedAnnotations read(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef CachedAnnotations read_section(self, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(came=RouterAnnotations)
-    cpdef bytes anew(self, CachedAnnotations annotations, str to, int phase)
-    cpdef bytes onward(self, CachedAnnotations annotations, str to, int phase)
+    cpdef bytes fresh_section(self, CachedAnnotations annotations, str to, int phase)
+    cpdef bytes onward_section(self, CachedAnnotations annotations, str to, int phase)
     @cython.locals(came=RouterAnnotations)
-    cdef bytes _compose(self, CachedAnnotations annotations, str to, int phase)
+    cdef bytes _compose_section(self, CachedAnnotations annotations, str to, int phase)
 
 
 cdef class Fanout:
@@ -103,31 +103,31 @@ cdef class Message:
     cdef public list copies
 
     cpdef begin_with(self, bytes head)
-    @cython.locals(whole=bytes)
-    cpdef cut(self, Py_ssize_t offset)
-    cpdef add(self, OutgoingDelivery copy)
+    @cython.locals(whole_message=bytes)
+    cpdef split_first_piece(self, Py_ssize_t offset)
+    cpdef add_copy(self, OutgoingDelivery copy)
     cpdef bytes head_of(self, OutgoingDelivery copy, bint plain)
     @cython.locals(size=Py_ssize_t)
-    cpdef append(self, bytes chunk)
+    cpdef append_chunk(self, bytes chunk)
     @cython.locals(last=Py_ssize_t, copy=OutgoingDelivery)
     cdef bint _last_grows(self)
     @cython.locals(grown=Py_ssize_t)
-    cpdef rewrite(self, bytes whole)
-    cpdef bytes join(self)
-    cpdef bytes begin(self)
+    cpdef replace_kept(self, bytes whole_message)
+    cpdef bytes join_pieces(self)
+    cpdef bytes first_piece(self)
     @cython.locals(index=Py_ssize_t)
-    cpdef bytes piece(self, Py_ssize_t number, bint plain)
+    cpdef bytes piece_for(self, Py_ssize_t number, bint plain)
     cpdef bytes annotated_head(self)
     cpdef bytes plain_head(self)
-    cpdef bytes whole(self, bint plain)
+    cpdef bytes whole_message(self, bint plain)
     cpdef bint ends_with(self, Py_ssize_t number)
     @cython.locals(passed=Py_ssize_t, copy=OutgoingDelivery)
-    cpdef trim(self)
-    cpdef leave(self, OutgoingDelivery copy)
+    cpdef release_passed(self)
+    cpdef remove_copy(self, OutgoingDelivery copy)
     cpdef now_routed(self)
-    cpdef forget(self)
+    cpdef discard_rest(self)
     @cython.locals(freed=Py_ssize_t, index=Py_ssize_t)
-    cdef _drop(self, Py_ssize_t count)
+    cdef _drop_pieces(self, Py_ssize_t count)
 
 
 cdef int _DEFAULT_PRIORITY
@@ -146,8 +146,8 @@ cdef class Arrival:
     cdef public Py_ssize_t cut_to
 
     @cython.locals(priority=int)
-    cdef begin(self, MessageScan scan, CachedAnnotations annotations, bint from_neighbour)
-    cdef describe(self, Message message, str to, int phase, Py_ssize_t start)
+    cdef begin_message(self, MessageScan scan, CachedAnnotations annotations, bint from_neighbour)
+    cdef copy_state_to(self, Message message, str to, int phase, Py_ssize_t start)
 
 
 cpdef join_copy(IncomingDelivery partner, OutgoingDelivery out)

@@ -34,7 +34,7 @@ class CachedAnnotations:
         #: As received: encoded, and parsed.
         self.section = section
         self.parsed = parsed
-        #: The section for routers, as ``AnnotationRewriter.onward`` writes it; None before that.
+        #: The section for routers, as ``AnnotationRewriter.onward_section`` writes it; None before that.
         self.onward: bytes | None = None
         self._plain: bytes | None = None
         #: The ``AddressEntry`` of the address that they name, if there was one at the last lookup.
@@ -43,7 +43,7 @@ class CachedAnnotations:
         self.generation = -1
         self.loops = False
 
-    def plain(self) -> bytes:
+    def plain_section(self) -> bytes:
         """Return the section for receivers: without the routers' annotations."""
         if self._plain is None:
             came = self.parsed
@@ -92,7 +92,7 @@ class AnnotationRewriter:
         #: Further sections that came, of a peer that is a router; None before the first.
         self._known: dict[bytes, CachedAnnotations] | None = None
 
-    def read(self, data: bytes, start: int, end: int) -> CachedAnnotations:
+    def read_section(self, data: bytes, start: int, end: int) -> CachedAnnotations:
         """Return the annotations in the section ``data[start:end]``; InvalidAnnotation."""
         annotations = self._recent
         if annotations is not None and octets.stands_at(annotations.section, data, start, end):
@@ -113,19 +113,19 @@ class AnnotationRewriter:
             self._recent = annotations
         return annotations
 
-    def onward(self, annotations: CachedAnnotations | None, to: str | None, phase: int) -> bytes:
+    def onward_section(self, annotations: CachedAnnotations | None, to: str | None, phase: int) -> bytes:
         """Return the section for routers; ``to`` and ``phase`` override those of the message and the link."""
         if to is not None:
-            return self._compose(annotations, to, phase)
+            return self._compose_section(annotations, to, phase)
         if annotations is None:
             if self._own is None:
-                self._own = self._compose(None, None, 0)
+                self._own = self._compose_section(None, None, 0)
             return self._own
         if annotations.onward is None:
-            annotations.onward = self._compose(annotations, None, 0)
+            annotations.onward = self._compose_section(annotations, None, 0)
         return annotations.onward
 
-    def anew(self, annotations: CachedAnnotations | None, to: str, phase: int) -> bytes:
+    def fresh_section(self, annotations: CachedAnnotations | None, to: str, phase: int) -> bytes:
         """Return the section for a message to another address, as if it had entered the network here."""
         marks = (self.here,) if self.marks else ()
         here = self.here if self.marks else None
@@ -134,7 +134,7 @@ class AnnotationRewriter:
         came = annotations.parsed
         return compose_annotations(came.user, came.user_count, phase, came.stream, to, here, marks)
 
-    def _compose(self, annotations: CachedAnnotations | None, to: str | None, phase: int) -> bytes:
+    def _compose_section(self, annotations: CachedAnnotations | None, to: str | None, phase: int) -> bytes:
         """Return the section: the user's entries, then phase, stream, to, ingress, trace (4.3)."""
         to = to or self.to_override
         phase = phase or self.phase
@@ -363,17 +363,17 @@ class Message:
             self.heads = Heads()
         if head is not None:
             if self.session is not None:
-                self.session.hold(len(head))
+                self.session.hold_bytes(len(head))
             self.held += len(head)
             self.heads.size += len(head)
         self.heads.now = head
 
-    def cut(self, offset: int) -> None:
+    def split_first_piece(self, offset: int) -> None:
         """Split the first piece at ``offset``, before any copy exists."""
         whole = self.chunks[0]
         self.chunks[:1] = [whole[:offset], whole[offset:]]
 
-    def add(self, copy: OutgoingDelivery) -> None:
+    def add_copy(self, copy: OutgoingDelivery) -> None:
         """Add a copy, which starts at the first piece."""
         copy.message = self
         self.copies.append(copy)
@@ -383,15 +383,15 @@ class Message:
     def head_of(self, copy: OutgoingDelivery, plain: bool) -> bytes | None:
         """Return the first piece for the receiver of ``copy``; None before it has come."""
         own = None if self.heads is None or plain else self.heads.of.get(copy)
-        return self.piece(0, plain) if own is None else own
+        return self.piece_for(0, plain) if own is None else own
 
-    def append(self, chunk: bytes) -> None:
+    def append_chunk(self, chunk: bytes) -> None:
         """Keep the next piece, held by the session that brought it; PeerFault beyond a limit."""
         size = len(chunk)
         if self.discard or size == 0:
             return
         if self.session is not None:
-            self.session.hold(size)
+            self.session.hold_bytes(size)
         if size < _SMALL_PIECE and self._last_grows():
             self.chunks[-1] += chunk
         else:
@@ -409,21 +409,21 @@ class Message:
                 return False
         return True
 
-    def rewrite(self, whole: bytes) -> None:
+    def replace_kept(self, whole: bytes) -> None:
         """Replace everything kept so far by ``whole``, before any copy exists."""
         grown = len(whole) - self.held
         if self.session is not None:
-            self.session.hold(grown)
+            self.session.hold_bytes(grown)
         self.chunks = [whole]
         self.held += grown
 
-    def join(self) -> bytes:
+    def join_pieces(self) -> bytes:
         """Join the pieces kept so far into one, and return it."""
         if len(self.chunks) > 1:
             self.chunks = [b"".join(self.chunks)]
         return self.chunks[0] if self.chunks else b""
 
-    def piece(self, number: int, plain: bool) -> bytes | None:
+    def piece_for(self, number: int, plain: bool) -> bytes | None:
         """Return piece ``number`` (0 is the head) for a receiver; None before it has come."""
         index = number - self.first
         if index >= len(self.chunks):
@@ -435,7 +435,7 @@ class Message:
                 return self.plain_head()
         return self.chunks[index]
 
-    def begin(self) -> bytes:
+    def first_piece(self) -> bytes:
         """Return the first piece as it came; b"" once it is released."""
         return self.chunks[0] if self.first == 0 and self.chunks else b""
 
@@ -451,9 +451,9 @@ class Message:
             self._plain_head = self.source.write_head(self, self.chunks[0], True)
         return self._plain_head
 
-    def whole(self, plain: bool) -> bytes:
+    def whole_message(self, plain: bool) -> bytes:
         """Return a complete message of which nothing was released."""
-        head = self.piece(0, plain)
+        head = self.piece_for(0, plain)
         if head is None:
             return b""
         return head if len(self.chunks) == 1 else b"".join((head, *self.chunks[1:]))
@@ -462,7 +462,7 @@ class Message:
         """Return whether piece ``number`` is the message's last."""
         return self.complete and number - self.first >= len(self.chunks) - 1
 
-    def trim(self) -> None:
+    def release_passed(self) -> None:
         """Release the pieces that every copy has passed, once all copies exist."""
         if not self.routed:
             return
@@ -472,9 +472,9 @@ class Message:
             if copy.chunk < passed:
                 passed = copy.chunk
         if passed > self.first:
-            self._drop(passed - self.first)
+            self._drop_pieces(passed - self.first)
 
-    def leave(self, copy: OutgoingDelivery) -> None:
+    def remove_copy(self, copy: OutgoingDelivery) -> None:
         """Remove a copy that has ended; release the rest if it was the last."""
         if self.heads is not None:
             self.heads.of.pop(copy, None)
@@ -483,26 +483,26 @@ class Message:
         elif copy in self.copies:
             self.copies.remove(copy)
         if self.copies:
-            self.trim()
+            self.release_passed()
         elif self.routed:
-            self.forget()
+            self.discard_rest()
         copy.message = None  # last: the copy may hold the only reference to this message
 
     def now_routed(self) -> None:
         """Note that all copies exist."""
         self.routed = True
         if self.copies:
-            self.trim()
+            self.release_passed()
         else:
-            self.forget()
+            self.discard_rest()
 
-    def forget(self) -> None:
+    def discard_rest(self) -> None:
         """Release what is kept, and discard further pieces."""
         self.discard = True
         if self.held > 0:
-            self._drop(len(self.chunks))
+            self._drop_pieces(len(self.chunks))
 
-    def _drop(self, count: int) -> None:
+    def _drop_pieces(self, count: int) -> None:
         if count == len(self.chunks):
             freed = self.held
             self.chunks = []
@@ -517,7 +517,7 @@ class Message:
         self.first += count
         self.held -= freed
         if self.session is not None:
-            self.session.release(freed)
+            self.session.release_bytes(freed)
 
 
 #: The priority of messages without one (inter-router.md 1.6).
@@ -551,7 +551,7 @@ class Arrival:
         self.cut_from = 0
         self.cut_to = 0
 
-    def begin(self, scan: MessageScan, annotations: CachedAnnotations | None, from_neighbour: bool) -> None:
+    def begin_message(self, scan: MessageScan, annotations: CachedAnnotations | None, from_neighbour: bool) -> None:
         """Set the fields for the next message; origin and trace only if it is from another router."""
         self.to = None
         self.phase = 0
@@ -566,7 +566,7 @@ class Arrival:
             self.origin = "" if came_by is None else came_by
             self.trace = () if annotations is None else annotations.parsed.trace
 
-    def describe(self, message: Message, to: str | None, phase: int, start: int) -> None:
+    def copy_state_to(self, message: Message, to: str | None, phase: int, start: int) -> None:
         """Copy the message's state to ``message``; ``start`` is its offset, ``to`` its address elsewhere."""
         message.annotations = self.annotations
         message.rewrites = self.rewrites

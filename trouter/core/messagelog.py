@@ -53,19 +53,19 @@ class MessageLog:
         self._names = [name for name in COMPONENTS if name in wanted or "all" in wanted]
         self._emit = emit
 
-    def received(self, link: Link, message: bytes) -> None:
+    def note_received(self, link: Link, message: bytes) -> None:
         """Log a message that was received."""
-        self._say(link, f"Received {self.describe(message)}")
+        self._log_line(link, f"Received {self.describe_message(message)}")
 
-    def aborted(self, link: Link) -> None:
+    def note_aborted(self, link: Link) -> None:
         """Log a message that its sender aborted."""
-        self._say(link, "Received aborted message")
+        self._log_line(link, "Received aborted message")
 
-    def sent(self, link: Link, text: str) -> None:
+    def log_sent(self, link: Link, text: str) -> None:
         """Log a message that was sent in full, by its description."""
-        self._say(link, f"Sent {text}")
+        self._log_line(link, f"Sent {text}")
 
-    def describe(self, message: bytes) -> str:
+    def describe_message(self, message: bytes) -> str:
         """Return ``Message{...}`` with the chosen components that the message has."""
         properties, application = _read(message)
         shown: list[str] = []
@@ -76,7 +76,7 @@ class MessageLog:
                 shown.append(f"{name}={property_text(value)}")
         return f"Message{{{', '.join(shown)}}}"
 
-    def _say(self, link: Link, text: str) -> None:
+    def _log_line(self, link: Link, text: str) -> None:
         attach = link.remote_attach
         source = getattr(attach.source, "address", None) if attach is not None else None
         target = getattr(attach.target, "address", None) if attach is not None else None
@@ -108,18 +108,18 @@ class SentLog:
         self._egress = egress
         self._texts: dict[OutgoingDelivery, str] = {}
 
-    def offered(self, out: OutgoingDelivery, message: bytes) -> None:
+    def note_offered(self, out: OutgoingDelivery, message: bytes) -> None:
         """Describe ``out``, which is about to be sent or to wait."""
         if len(self._texts) > 2 * self._egress.backlog + _SPARE_TEXTS:
             waiting = set(self._egress.queue)
             self._texts = {each: text for each, text in self._texts.items() if each in waiting}
-        self._texts[out] = self._log.describe(message)
+        self._texts[out] = self._log.describe_message(message)
 
-    def sent(self, out: OutgoingDelivery) -> None:
+    def log_sent(self, out: OutgoingDelivery) -> None:
         """Log ``out``, which was sent in full."""
         text = self._texts.pop(out, None)
         if text is not None:
-            self._log.sent(self._egress.link, text)
+            self._log.log_sent(self._egress.link, text)
 
 
 def _read(message: bytes) -> tuple[list[object], object]:

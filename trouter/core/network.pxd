@@ -24,7 +24,7 @@ cdef class Trunk:
     cdef list _ladder
     cdef public dict outstanding
 
-    cpdef Egress way(self, Py_ssize_t priority)
+    cpdef Egress link_for(self, Py_ssize_t priority)
     cpdef Outstanding outstanding_of(self, object forwarder)
 
 
@@ -50,4 +50,4 @@ cdef class Network:
     cdef list _route_listeners
     cdef list _trunk_listeners
 
-    cpdef frozenset beyond(self, str origin)
+    cpdef frozenset routers_beyond(self, str origin)

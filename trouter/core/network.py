@@ -167,7 +167,7 @@ class Trunk:
         both = self.control_in is not None and self.control_out is not None
         return both and self.data_in > 0 and self._ladder[_LAST] is not None
 
-    def meet(self, neighbour: str) -> None:
+    def set_neighbour(self, neighbour: str) -> None:
         """Set the id of the router at the other end; "" if it is unknown again."""
         self.neighbour = neighbour
         self.name = _ROUTER_PREFIX + neighbour
@@ -201,7 +201,7 @@ class Trunk:
         """Number of data links to send on that were ever attached, without those of streams."""
         return len(self._senders)
 
-    def remove(self, endpoint: LinkSink) -> None:
+    def remove_link(self, endpoint: LinkSink) -> None:
         """Remove a link that has ended; its priority falls to the next lower one."""
         self._places.pop(endpoint, None)
         if endpoint is self.control_in:
@@ -221,7 +221,7 @@ class Trunk:
                 last = self._senders[priority]
             self._ladder[priority] = last
 
-    def way(self, priority: int) -> Egress | None:
+    def link_for(self, priority: int) -> Egress | None:
         """Return the link for messages of ``priority``, 0 to 9; None if there is none."""
         return self._ladder[priority]
 
@@ -313,7 +313,7 @@ class Network:
         """Connections to neighbours, and to routers that may become neighbours."""
         return self._trunks.values()
 
-    def trunk(self, number: int) -> Trunk | None:
+    def trunk_on(self, number: int) -> Trunk | None:
         """Return the trunk on the connection with this number; None if there is none."""
         return self._trunks.get(number)
 
@@ -326,10 +326,10 @@ class Network:
         if self._trunks.pop(trunk.number, None) is not None:
             for router in self.routers.values():
                 if router.trunk is trunk:
-                    self._lead(router, None)
-            self._reshaped()
+                    self._route_over(router, None)
+            self._note_change()
 
-    def scrub(self) -> None:
+    def close_idle_streams(self) -> None:
         """Close idle links for streams if there are many; to be called every ``streams.SCRUB_EVERY_S``."""
         for trunk in self._trunks.values():
             if trunk.streams is not None:
@@ -344,24 +344,24 @@ class Network:
         self._ways = ways
         self.radius = ways.radius
         for trunk in self._trunks.values():
-            trunk.meet("")
+            trunk.set_neighbour("")
         for name, number in neighbours.items():
             if number in self._trunks:
-                self._trunks[number].meet(name)
+                self._trunks[number].set_neighbour(name)
         for router_id, hop in ways.next_hop.items():
-            router = self.obtain(router_id)
+            router = self.obtain_router(router_id)
             router.cost = ways.cost[router_id]
-            self._lead(router, self._trunks.get(neighbours.get(hop, -1)))
+            self._route_over(router, self._trunks.get(neighbours.get(hop, -1)))
         for router in self.routers.values():
             if router.id not in ways.next_hop:
-                self._lead(router, None)
-        self._reshaped()
+                self._route_over(router, None)
+        self._note_change()
 
-    def _reshaped(self) -> None:
+    def _note_change(self) -> None:
         self.generation += 1
         self._beyond.clear()
 
-    def _lead(self, router: RemoteRouter, trunk: Trunk | None) -> None:
+    def _route_over(self, router: RemoteRouter, trunk: Trunk | None) -> None:
         """Route to ``router`` over ``trunk`` from now on; its addresses come and go with the way to it."""
         former, router.trunk = router.trunk, trunk
         if (former is None) != (trunk is None):
@@ -371,7 +371,7 @@ class Network:
                 else:
                     entry.add_remote(router)
 
-    def beyond(self, origin: str) -> frozenset[str]:
+    def routers_beyond(self, origin: str) -> frozenset[str]:
         """Return the routers to which this one sends on messages that entered at ``origin``, a name in annotations.
 
         "" and this router's own name give all routers, an unknown origin none.
@@ -392,14 +392,14 @@ class Network:
             self._beyond.clear()  # a peer can make up names
         return self._ways.routers_beyond(name)
 
-    def knows(self, origin: str) -> bool:
+    def is_known(self, origin: str) -> bool:
         """Return whether ``origin`` in annotations names a known router or this one."""
         name = origin.removeprefix(_ROUTER_PREFIX)
         return name != origin and (name in self.routers or name == self.table.router_id)
 
     # --- addresses
 
-    def obtain(self, router_id: str) -> RemoteRouter:
+    def obtain_router(self, router_id: str) -> RemoteRouter:
         """Return the router with this id, added if unknown; messages may be sent to it by name."""
         router = self.routers.get(router_id)
         if router is None:
@@ -424,27 +424,27 @@ class Network:
             return router.index
         return 0 if name in ("", self.table.router_id) else -1
 
-    def forget(self, router_id: str) -> None:
+    def forget_router(self, router_id: str) -> None:
         """Forget a router and its addresses; ignore an unknown one."""
         router = self.routers.pop(router_id, None)
         if router is None:
             return
         heappush(self._freed, router.index)
-        self._lead(router, None)
+        self._route_over(router, None)
         for listener in self._route_listeners:
             listener.forget_remote(router_id)
         for entry in list(router.addresses.values()):
             entry.pinned = entry.pinned and entry.key != ROUTER + router_id
-            self._unmap(router, entry.key)
+            self._remove_address(router, entry.key)
 
-    def map(self, router_id: str, added: Mapping[str, int], deleted: Iterable[str]) -> None:
+    def change_addresses(self, router_id: str, added: Mapping[str, int], deleted: Iterable[str]) -> None:
         """Note that a router listens on the keys ``added``, with their hints, and no longer on those ``deleted``."""
-        router = self.obtain(router_id)
+        router = self.obtain_router(router_id)
         for key in deleted:
             if key[:1] in LINK_ROUTE_LETTERS:
                 self._update_route(key, router_id, present=False)
             else:
-                self._unmap(router, key)
+                self._remove_address(router, key)
         for key, hint in added.items():
             if key[:1] in LINK_ROUTE_LETTERS:
                 self._update_route(key, router_id, present=True)
@@ -459,7 +459,7 @@ class Network:
         for listener in self._route_listeners:
             listener.update_remote(key, router_id, present)
 
-    def _unmap(self, router: RemoteRouter, key: str) -> None:
+    def _remove_address(self, router: RemoteRouter, key: str) -> None:
         entry = router.addresses.pop(key, None)
         if entry is not None:
             if router.trunk is not None:
@@ -467,7 +467,7 @@ class Network:
             entry.remote_listeners -= 1
             self.table.release_remote(key)
 
-    def drop(self, forwarder: object) -> None:
+    def drop_forwarder(self, forwarder: object) -> None:
         """Forget the counts for the address with this forwarder, which is removed."""
         for trunk in self._trunks.values():
             trunk.outstanding.pop(forwarder, None)

@@ -26,7 +26,7 @@ class Pace:
         self._earlier_at_s = self._noted_at_s = now_s
         self._earlier_count = self._count = 0
 
-    def note(self, settled: int, now_s: float) -> None:
+    def note_count(self, settled: int, now_s: float) -> None:
         """Set the current count; the last one becomes the earlier."""
         self._earlier_at_s, self._earlier_count = self._noted_at_s, self._count
         self._noted_at_s, self._count = now_s, settled
@@ -72,7 +72,7 @@ class Paces:
             self._round = list(endpoints)
             self._portion = max(PORTION, len(endpoints) // 5)
         for endpoint in self._round[-self._portion :]:
-            endpoint.pace.note(settled_count(endpoint), now_s)
+            endpoint.pace.note_count(settled_count(endpoint), now_s)
         del self._round[-self._portion :]
 
 

@@ -37,12 +37,12 @@ cdef class InEndpoint(LinkSink):
     cdef public bint by_name
     cdef public Arrival arrival
 
-    cpdef bytes write(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
+    cpdef bytes write_whole(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
     cpdef Message build_message(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     cpdef bytes write_head(self, Message message, bytes head, bint plain)
     cpdef bytes write_onward(self, Message message, str to, int phase)
-    cpdef accept(self, IncomingDelivery delivery)
-    cpdef answer(self, IncomingDelivery delivery, int code, bytes state, bint settled)
+    cpdef accept_delivery(self, IncomingDelivery delivery)
+    cpdef answer_delivery(self, IncomingDelivery delivery, int code, bytes state, bint settled)
 
 
 @cython.locals(source=InEndpoint, fanout=Fanout, counted=bint)

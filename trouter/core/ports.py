@@ -37,24 +37,24 @@ class Grantee(Protocol):
     def counters(self) -> Counters:
         """Return the counters of its deliveries."""
 
-    def top_up(self) -> None:
+    def top_up_credit(self) -> None:
         """Grant the credit owed, because more is available."""
 
 
 class Gate(Protocol):
     """Limits the credit of senders."""
 
-    def take(self, link: Grantee, count: int) -> int:
+    def take_credit(self, link: Grantee, count: int) -> int:
         """Return how much of ``count`` to grant the sender on ``link``; ``link.top_up`` asks for the rest later."""
 
 
 class MessageTap(Protocol):
     """The receiver of events about incoming messages; see ``MessageLog``."""
 
-    def received(self, link: Link, message: bytes) -> None:
+    def note_received(self, link: Link, message: bytes) -> None:
         """Note that a message came, or the beginning of one in several frames."""
 
-    def aborted(self, link: Link) -> None:
+    def note_aborted(self, link: Link) -> None:
         """Note that the sender aborted a message."""
 
 
@@ -105,7 +105,7 @@ class TrunkPort(Protocol):
     def priority_of(self, endpoint: LinkSink) -> int:
         """Return the priority of a data link, -1 for one that has none."""
 
-    def remove(self, endpoint: LinkSink) -> None:
+    def remove_link(self, endpoint: LinkSink) -> None:
         """Remove a link that has ended."""
 
 
@@ -201,7 +201,7 @@ class InEndpoint(LinkSink):
         #: The message under way.
         self.arrival = Arrival()
 
-    def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
+    def write_whole(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
         """Return the message under way, ``data[start:end]``, with routers' annotations or (``plain``) without."""
         raise LookupError
 
@@ -217,11 +217,11 @@ class InEndpoint(LinkSink):
         """Return the first piece of ``message`` for the address ``to``, as if it had entered the network here."""
         raise LookupError
 
-    def accept(self, delivery: IncomingDelivery) -> None:
+    def accept_delivery(self, delivery: IncomingDelivery) -> None:
         """Accept an unsettled delivery for all its receivers; settle it once it is complete."""
         raise LookupError
 
-    def answer(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+    def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Send the sender the state of its delivery; ``code`` 0 without a state only settles."""
         raise LookupError
 
@@ -239,7 +239,7 @@ def notify_sender(
     if fanout is None:
         if settled:
             partner.partner = None
-        source.answer(partner, code, state, settled)
+        source.answer_delivery(partner, code, state, settled)
         return
     counted = not out.counted and (settled or code >= _FIRST_OUTCOME)
     if counted:
@@ -250,4 +250,4 @@ def notify_sender(
         if out in fanout.copies:
             fanout.copies.remove(out)
     if fanout.outcomes_open == 0 and (counted or fanout.copies_open == 0):
-        source.answer(partner, fanout.code, BARE[fanout.code], fanout.copies_open == 0)
+        source.answer_delivery(partner, fanout.code, BARE[fanout.code], fanout.copies_open == 0)

@@ -36,8 +36,8 @@ cdef class RoutedIngress(InEndpoint):
     cdef public RoutedEgress egress
     cdef bint _drained
 
-    cpdef join(self, RoutedEgress egress)
-    cpdef part(self)
+    cpdef join_ends(self, RoutedEgress egress)
+    cpdef part_ends(self)
     @cython.locals(link=IncomingLink, egress=RoutedEgress, out=OutgoingLink, owed=Py_ssize_t)
     cpdef follow_receiver(self)
     cpdef on_drained(self, LinkPort link)
@@ -47,9 +47,9 @@ cdef class RoutedIngress(InEndpoint):
     @cython.locals(delivery=IncomingDelivery, message=Message, was_settled=bint, ready=bint, whole=bytes)
     cpdef on_transfer(self, LinkPort link, Delivery arrived, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(check=MessageCheck, scan=MessageScan, depth=int, inspected=bytes, egress=RoutedEgress)
-    cdef _pass_on(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef _pass_message_on(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(counters=AddressCounters)
-    cdef _count(self, RoutedEgress egress)
+    cdef _count_message(self, RoutedEgress egress)
     @cython.locals(message=Message)
     cpdef Message build_message(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(delivery=IncomingDelivery)
@@ -58,9 +58,9 @@ cdef class RoutedIngress(InEndpoint):
     cpdef on_disposition(self, Delivery arrived)
     @cython.locals(delivery=IncomingDelivery)
     cpdef on_refused(self, LinkPort link, Delivery arrived)
-    cpdef accept(self, IncomingDelivery delivery)
-    cpdef answer(self, IncomingDelivery delivery, int code, bytes state, bint settled)
-    cpdef lose(self, list own=*)
+    cpdef accept_delivery(self, IncomingDelivery delivery)
+    cpdef answer_delivery(self, IncomingDelivery delivery, int code, bytes state, bint settled)
+    cpdef lose_link(self, list own=*)
 
 
 cdef class RoutedEgress(Egress):

@@ -85,13 +85,13 @@ class RoutedIngress(InEndpoint):
         """Number of its open deliveries."""
         return self.account.unsettled
 
-    def join(self, egress: RoutedEgress) -> None:
+    def join_ends(self, egress: RoutedEgress) -> None:
         """Join the two ends, which are attached or will be."""
         self.egress = egress
         self._drained = False
         egress.ingress = self
 
-    def part(self) -> None:
+    def part_ends(self) -> None:
         """Separate the two ends: the link has ended."""
         if self.egress is not None:
             self.egress.ingress = None
@@ -109,14 +109,14 @@ class RoutedIngress(InEndpoint):
         if out.drain and self._drained:
             if egress.waiting.count == 0 and not is_gathering(self.link):
                 self._drained = False
-                out.drained()
+                out.return_credit()
             return
         self._drained = False
         owed = out.credit - egress.count_without_credit() - link.credit
         if is_gathering(self.link):
             owed -= 1
         if owed > 0 or (link.draining and not out.drain):
-            self.account.grant(owed if owed > 0 else 0)
+            self.account.grant_credit(owed if owed > 0 else 0)
         if out.drain and out.credit > 0:
             if link.credit > 0:
                 link.drain()
@@ -149,33 +149,35 @@ class RoutedIngress(InEndpoint):
         delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         message = delivery.message
         if message is None:
-            self.account.begin(delivery)
+            self.account.begin_delivery(delivery)
             if delivery.complete:
                 if self.tap is not None:
-                    self.tap.received(self.link, data[start:end])
-                self._pass_on(delivery, data, start, end, None)
+                    self.tap.note_received(self.link, data[start:end])
+                self._pass_message_on(delivery, data, start, end, None)
                 if delivery.settled or self.link.credit <= 0 or self.account.between_routers:
                     self.follow_receiver()
                 return
-            message = self.frames.begin(delivery, self, self.check is not None)
+            message = self.frames.begin_message(delivery, self, self.check is not None)
         was_settled = delivery.settled
         ready = False
         try:
-            ready = self.frames.add(delivery, message, data, start, end)
+            ready = self.frames.add_frame(delivery, message, data, start, end)
         except InvalidMessage:
-            self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+            self.settlement.refuse_delivery(delivery, message, REJECTED, INVALID_MESSAGE)
         if ready:
-            whole = message.join()
+            whole = message.join_pieces()
             if self.tap is not None and not message.logged:
                 message.logged = True
-                self.tap.received(self.link, whole)
-            self._pass_on(delivery, whole, 0, len(whole), message)
+                self.tap.note_received(self.link, whole)
+            self._pass_message_on(delivery, whole, 0, len(whole), message)
         if self.settlement.end_frame(delivery, was_settled):
             self.follow_receiver()
         elif message.copies:
             self.frames.relieve_window(message)
 
-    def _pass_on(self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None) -> None:
+    def _pass_message_on(
+        self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> None:
         """Read only what is necessary, and pass the message on unchanged."""
         check = self.check
         scan = self.pulse.scan
@@ -183,31 +185,31 @@ class RoutedIngress(InEndpoint):
             depth = _THROUGH_HEADER if check is None else _THROUGH_PROPERTIES
             if not scan.scan_sections(data, start, end, depth, delivery.complete):
                 if message is None or not self.frames.wait_for_more(message, _MAX_HEAD_BYTES):
-                    self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+                    self.settlement.refuse_delivery(delivery, message, REJECTED, INVALID_MESSAGE)
                 return
             if check is not None:
-                inspected = check.inspect(scan, data, start, end, depth, delivery.complete, message)
+                inspected = check.inspect_message(scan, data, start, end, depth, delivery.complete, message)
                 if inspected is None:
-                    self.settlement.refuse(delivery, message, REJECTED, USER_ID_DENIED)
+                    self.settlement.refuse_delivery(delivery, message, REJECTED, USER_ID_DENIED)
                     return
                 if inspected is not data:
                     data = inspected
                     start = 0
                     end = len(data)
         except InvalidMessage:
-            self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+            self.settlement.refuse_delivery(delivery, message, REJECTED, INVALID_MESSAGE)
             return
         egress = self.egress
         if egress is None:
             return  # credit is granted only while both ends are attached
-        self._count(egress)
-        egress.offer(self, delivery, data, start, end, message)
+        self._count_message(egress)
+        egress.offer_delivery(self, delivery, data, start, end, message)
         if message is not None:
             message.now_routed()
         if delivery.remote_settled:
             self.settlement.count_presettled()
 
-    def _count(self, egress: RoutedEgress) -> None:
+    def _count_message(self, egress: RoutedEgress) -> None:
         """Count a message that enters the network here, and leaves it or goes to another router."""
         counters = self.entry.counters
         counters.ingress += 1
@@ -225,7 +227,7 @@ class RoutedIngress(InEndpoint):
     def build_message(self, delivery: IncomingDelivery, data: bytes, start: int, end: int) -> Message:
         """Return the message in ``data[start:end]`` as a kept one; nothing of it is rewritten."""
         message = Message(self.link.session, self)
-        message.append(octets.cut(data, start, end))
+        message.append_chunk(octets.cut(data, start, end))
         message.complete = delivery.complete
         message.routed = True
         return message
@@ -233,8 +235,8 @@ class RoutedIngress(InEndpoint):
     def on_aborted(self, link: LinkPort, arrived: Delivery) -> None:
         """Drop a delivery that the sender aborted."""
         delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
-        if self.settlement.abort(delivery) and self.tap is not None:
-            self.tap.aborted(self.link)
+        if self.settlement.abort_delivery(delivery) and self.tap is not None:
+            self.tap.note_aborted(self.link)
         self.follow_receiver()
 
     def on_disposition(self, arrived: Delivery) -> None:
@@ -248,19 +250,19 @@ class RoutedIngress(InEndpoint):
         delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         self.settlement.count_refused(delivery)
 
-    def accept(self, delivery: IncomingDelivery) -> None:
-        """See ``InEndpoint.accept``."""
-        if self.settlement.accept(delivery):
+    def accept_delivery(self, delivery: IncomingDelivery) -> None:
+        """See ``InEndpoint.accept_delivery``."""
+        if self.settlement.accept_delivery(delivery):
             self.follow_receiver()
 
-    def answer(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
-        """See ``InEndpoint.answer``."""
-        if self.settlement.answer(delivery, code, state, settled):
+    def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+        """See ``InEndpoint.answer_delivery``."""
+        if self.settlement.answer_delivery(delivery, code, state, settled):
             self.follow_receiver()
 
-    def lose(self, own: list[Delivery] | None = None) -> None:
+    def lose_link(self, own: list[Delivery] | None = None) -> None:
         """Abort unfinished input, and ignore outcomes still to come; ``own`` is its deliveries, if they are known."""
-        self.settlement.lose(own)
+        self.settlement.lose_deliveries(own)
 
 
 class RoutedEgress(Egress):

@@ -80,22 +80,22 @@ class RoutedLink:
 
     # --- the attach
 
-    def begin(self) -> None:
+    def begin_link(self) -> None:
         """Accept the peer's link, and attach ours as soon as possible; AttachRefused."""
         near, wanted = self.near, _attach_of(self.near)
         self._make_endpoint(near, self._terms, presettles=wanted.snd_settle_mode == _SETTLED_ONLY)
         near.context = self
         try:
-            self._own.join(self)
+            self._own.attach_or_wait(self)
         except AttachRefused:
             near.sink, near.context = _NO_OWNER, None
             raise
 
-    def attach_on(self, session: Session) -> None:
+    def attach_on_session(self, session: Session) -> None:
         """Attach the link at the container, whose session is mapped; AttachRefused."""
         near, wanted = self.near, _attach_of(self.near)
-        name = free_name(session, self._name(wanted.name), not near.incoming, self._router.next_identity)
-        source, target = self._outward(wanted)
+        name = free_name(session, self._own_name(wanted.name), not near.incoming, self._router.next_identity)
+        source, target = self._outward_termini(wanted)
         attach = Attach(name=name, handle=_ANY_HANDLE, role=not near.incoming, source=source, target=target)
         if not takes(self._hop.container.connection, attach):
             raise AttachRefused(FRAME_TOO_SMALL)
@@ -105,8 +105,8 @@ class RoutedLink:
         ingress, egress = (near.sink, endpoint) if near.incoming else (endpoint, near.sink)
         assert isinstance(ingress, RoutedIngress)  # noqa: S101 - by its direction
         assert isinstance(egress, RoutedEgress)  # noqa: S101 - by its direction
-        ingress.join(egress)
-        self._router.enter(endpoint, self._hop.container.number)
+        ingress.join_ends(egress)
+        self._router.add_endpoint(endpoint, self._hop.container.number)
         attach_link(far, source, target)
         near.keep_essentials()
 
@@ -117,7 +117,7 @@ class RoutedLink:
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
         return make_routed_egress(self._router, link, options, self._pass_detach_on)
 
-    def _name(self, name: str) -> str:
+    def _own_name(self, name: str) -> str:
         """Return the name of our link: unique for a client's link, unchanged for another router's (1.7)."""
         remote = _connection_of(self.near).remote_open
         from_router = self._terms.role == "inter-router"
@@ -128,7 +128,9 @@ class RoutedLink:
 
     # --- the address on both sides
 
-    def _outward(self, wanted: Attach) -> tuple[Source | Described | None, Target | Coordinator | Described | None]:
+    def _outward_termini(
+        self, wanted: Attach
+    ) -> tuple[Source | Described | None, Target | Coordinator | Described | None]:
         """Return the termini for the container, with its name for the address."""
         if self.near.incoming:
             return wanted.source, self._addressed(wanted.target, self._out)
@@ -159,11 +161,11 @@ class RoutedLink:
 
     # --- the answer
 
-    def made(self, link: Link) -> bool:
+    def is_own_link(self, link: Link) -> bool:
         """See ``LinkOwner``."""
         return link is self.far
 
-    def answered(self, link: Link) -> None:
+    def handle_answer(self, link: Link) -> None:
         """Answer the peer as the container answered."""
         near, attach = self.near, _attach_of(link)
         source, target = attach.source, attach.target
@@ -173,38 +175,38 @@ class RoutedLink:
             source = self._addressed(source, self._home)
         answer = Attach(name=near.name, handle=near.handle, role=near.incoming, source=source, target=target)
         if not takes(_connection_of(near), answer):
-            self._router.end(near, DetachReason(True, FRAME_TOO_SMALL))
+            self._router.end_link(near, DetachReason(True, FRAME_TOO_SMALL))
             return
         attach_link(near, source, target)
         ingress = near.sink if near.incoming else link.sink
         assert isinstance(ingress, RoutedIngress)  # noqa: S101 - by its direction
         ingress.follow_receiver()
 
-    def refused(self, error: Error) -> None:
+    def handle_refusal(self, error: Error) -> None:
         """Refuse the peer's link: there is no session, or it cannot have our link."""
-        self._own.leave(self)
+        self._own.drop_link(self)
         self.near.context = None
-        self._router.end(self.near, DetachReason(True, error))
+        self._router.end_link(self.near, DetachReason(True, error))
 
     # --- the end
 
-    def gone(self, link: Link, reason: DetachReason | None) -> None:
+    def handle_end(self, link: Link, reason: DetachReason | None) -> None:
         """End the other end too, with the same reason or that of the loss; pass its answer back."""
         if self._asker is not None:
-            self._answer(link, reason)
+            self._answer_detach(link, reason)
             return
         near, far = self.near, self.far
-        self._own.leave(self)
+        self._own.drop_link(self)
         other = far if link is near else near
         for each in (near.sink, far.sink if far is not None else None):
             if isinstance(each, RoutedIngress):
-                each.part()
+                each.part_ends()
         if other is None:
             return
         if reason is None:
             outlives = other is far and _outlives(near.remote_attach)
             other.context = None
-            self._router.end(other, DetachReason(not outlives, self._why_lost(link)))
+            self._router.end_link(other, DetachReason(not outlives, self._why_lost(link)))
             return
         self._asker, self._word = link, DetachReason(reason.closed, passed_on(reason.error))
         link.context = self
@@ -216,13 +218,13 @@ class RoutedLink:
 
     def _pass_detach_on(self) -> None:
         """Detach the other end, after its deliveries, and wait for its peer's answer."""
-        _, other = self._ends()
+        _, other = self._detached_ends()
         other.context = None
         other.awaited = True
-        self._router.end(other, self._word)
+        self._router.end_link(other, self._word)
         other.context = self
 
-    def _answer(self, link: Link, reason: DetachReason | None) -> None:
+    def _answer_detach(self, link: Link, reason: DetachReason | None) -> None:
         """Answer the first detach, because the other peer answered or an end was lost.
 
         A close is answered with a close, whatever the answer was: RabbitMQ never closes, and clients wait for it.
@@ -236,7 +238,7 @@ class RoutedLink:
 
     def _why_lost(self, link: Link) -> Error:
         """Return what one end hears if ``link``, the other one, was lost: the container's reason if it gave one."""
-        return self._own.why() if link is self.far else LINK_LOST
+        return self._own.reason_of_end() if link is self.far else LINK_LOST
 
     def wait_no_longer(self) -> None:
         """See ``Farewell``."""
@@ -244,7 +246,7 @@ class RoutedLink:
         self._cut_short()
         asker.detach(self._word.closed)
 
-    def _ends(self) -> tuple[Link, Link]:
+    def _detached_ends(self) -> tuple[Link, Link]:
         """Return the end whose peer detached it, and the other one, while one waits for the other."""
         asker, other = (self.near, self.far) if self._asker is self.near else (self.far, self.near)
         assert asker is not None  # noqa: S101 - both exist while one waits
@@ -253,22 +255,22 @@ class RoutedLink:
 
     def _forget_farewell(self) -> Link:
         """Stop reports of both ends; return the end that waited."""
-        asker, other = self._ends()
+        asker, other = self._detached_ends()
         self._router.farewells.discard(self)
         asker.context = None
         other.context = None
         other.awaited = False
-        other.bury()
+        other.release_if_refused()
         return asker
 
     def _cut_short(self) -> None:
         """Stop waiting for the other end; detach it now if its deliveries held that back."""
-        _, other = self._ends()
+        _, other = self._detached_ends()
         if isinstance(other.sink, RoutedEgress) and other.sink.closing:
             other.sink.closing = False
-            self._router.end(other, self._word)
+            self._router.end_link(other, self._word)
 
-    def other(self, link: Link) -> Link | None:
+    def other_end(self, link: Link) -> Link | None:
         """Return the link at the other end; None before it is attached."""
         return self.far if link is self.near else self.near
 
@@ -311,7 +313,7 @@ def carry_up(router: RouterPort, link: Link, terms: PeerTerms, terminus: object)
 def _set_out(router: RouterPort, link: Link, terms: PeerTerms, pattern: RoutePattern, hop: Hop, text: str) -> None:
     client = (terms.connection_number, link.session.channel if terms.is_router else 0)
     own = hop.container.for_routed_links(client)
-    RoutedLink(router, link, terms, pattern, hop, own, text).begin()
+    RoutedLink(router, link, terms, pattern, hop, own, text).begin_link()
 
 
 def to_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:

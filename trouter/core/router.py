@@ -69,7 +69,7 @@ class Router:
         self._paces = Paces()
         self.observer = observer or RouterObserver()
         self.containers = Containers()
-        self.routes = Routes(self.table, self._reach, on_route)
+        self.routes = Routes(self.table, self._connection_to, on_route)
         self.auto_links = AutoLinks(self)
         self.exchanges = Exchanges(self.table, self.pulse, self.totals)
         #: Routed links with one end detached and the other not yet.
@@ -101,12 +101,12 @@ class Router:
         error = attach(self, link, terms, goes_up=goes_up)
         endpoint = link.sink
         if isinstance(endpoint, Endpoint) and endpoint.identity == 0:
-            self.enter(endpoint, terms.connection_number)
+            self.add_endpoint(endpoint, terms.connection_number)
         if link.attached:
             link.keep_essentials()
         return error
 
-    def enter(self, endpoint: LinkSink, connection_number: int) -> None:
+    def add_endpoint(self, endpoint: LinkSink, connection_number: int) -> None:
         """Add a link to the routing, by the endpoint that ``links`` made."""
         assert isinstance(endpoint, Endpoint)  # noqa: S101 - the port does not name the classes
         endpoint.identity = self.next_identity()
@@ -118,56 +118,58 @@ class Router:
         """The other routers."""
         return self.table.network
 
-    def answered(self, link: Link) -> bool:
+    def handle_own_attach(self, link: Link) -> bool:
         """Return whether the peer's attach answers one of ours, and handle it then; call it before ``attach``."""
         owner: LinkOwner | None = link.context
         if owner is None:
             return False
-        owner.answered(link)
+        owner.handle_answer(link)
         if link.attached:
             link.keep_essentials()
         return True
 
-    def give_up(self, trunk: Trunk) -> None:
+    def give_up_sent(self, trunk: Trunk) -> None:
         """Give up what was sent to a neighbour: it is silent although the connection is open."""
         for egress in list(self.egresses()):
             if egress.trunk is trunk and egress is not trunk.control_out:
-                egress.give_up()
+                egress.give_up_sent()
 
     def is_own(self, link: Link) -> bool:
         """Return whether this router attached the link by itself."""
         owner: LinkOwner | None = link.context
-        return getattr(link.sink, "pool", None) is not None or (owner is not None and owner.made(link))
+        return getattr(link.sink, "pool", None) is not None or (owner is not None and owner.is_own_link(link))
 
-    def detach(self, link: Link, closed: bool, error: Error | None = None, remote_error: Error | None = None) -> None:
+    def detach_link(
+        self, link: Link, closed: bool, error: Error | None = None, remote_error: Error | None = None
+    ) -> None:
         """Settle the deliveries of a link whose peer detached it or that the router ends, and answer the detach.
 
         ``error`` is ours to the peer, ``remote_error`` the peer's to us. A link that still has an owner afterwards is
         routed; its owner answers the detach when the other end does.
         """
         self._let_go([link])
-        self._lose(link, DetachReason(closed, remote_error or error))
+        self._lose_endpoint(link, DetachReason(closed, remote_error or error))
         if error is not None or link.context is None:
             link.detach(closed, error)
 
-    def end(self, link: Link, reason: DetachReason) -> None:
+    def end_link(self, link: Link, reason: DetachReason) -> None:
         """End a link because another one ended, or because it is no longer needed."""
         self._lost.append(link)
-        self._lose(link, None)
+        self._lose_endpoint(link, None)
         self.observer.ended(link, reason)
         wanted = link.remote_attach
         link.refuse(reason.error, None if link.incoming or wanted is None else wanted.target)
         link.detach(reason.closed, reason.error)
 
-    def lose(self, link: Link) -> None:
+    def lose_link(self, link: Link) -> None:
         """Handle the loss of a link and its deliveries (routing.md 2.7). A second call does nothing.
 
         Its sink is kept until the next link is lost or the next scan.
         """
         self._let_go([link])
-        self._lose(link, None)
+        self._lose_endpoint(link, None)
 
-    def _lose(self, link: Link, reason: DetachReason | None) -> None:
+    def _lose_endpoint(self, link: Link, reason: DetachReason | None) -> None:
         sink = link.sink
         if isinstance(sink, Egress):
             self._lose_egress(sink)
@@ -177,7 +179,7 @@ class Router:
 
     def lose_session(self, session: Session, error: Error | None = None) -> None:
         """Handle the loss of every link of a session in one pass over its deliveries; ``error`` is the peer's."""
-        session.silence()  # else a message that the loss of one link frees would begin on another one of them
+        session.stop_writing()  # else a message that the loss of one link frees would begin on another one of them
         own: dict[LinkPort, list[Delivery]] = {}
         for delivery in (*session.incoming.all(), *session.outgoing.all()):
             own.setdefault(delivery.link, []).append(delivery)
@@ -226,7 +228,7 @@ class Router:
             self.auto_links.container_gone(container)
             container.refuse_waiting(error)
 
-    def _reach(self, router_id: str) -> Container | None:
+    def _connection_to(self, router_id: str) -> Container | None:
         """Return the connection to the neighbour that leads to another router; None if there is none."""
         router = self.network.routers.get(router_id)
         return None if router is None or router.trunk is None else self.containers.get(router.trunk.number)
@@ -236,7 +238,7 @@ class Router:
         own = session.context
         if not isinstance(own, OwnSession):
             return False
-        own.begun()
+        own.attach_waiting()
         return True
 
     def _let_go(self, links: list[Link]) -> None:
@@ -248,9 +250,9 @@ class Router:
     def _lose_ingress(self, ingress: IncomingEndpoint, own: list[Delivery] | None = None) -> None:
         if self.links.pop(ingress.identity, None) is None:
             return
-        self._watch.forget(ingress)
+        self._watch.forget_link(ingress)
         self.pulse.owing.pop(ingress.account, None)
-        ingress.lose(own)
+        ingress.lose_link(own)
         if ingress.tenant is not None:
             ingress.tenant.past.update(ingress.counters.as_dict())
         self.edges.forget_endpoint(ingress)
@@ -258,13 +260,13 @@ class Router:
         if entry is not None:
             if isinstance(ingress, Ingress):
                 entry.remove_sender(ingress)
-            self.table.release(entry)
+            self.table.release_entry(entry)
         self._lose_trunk_link(ingress)
 
     def _lose_egress(self, egress: Egress, own: list[Delivery] | None = None) -> None:
         if self.links.pop(egress.identity, None) is None:
             return
-        self._watch.forget(egress)
+        self._watch.forget_link(egress)
         self.edges.forget_endpoint(egress)
         entry, egress.entry = egress.entry, None
         self._lose_trunk_link(egress)
@@ -272,14 +274,14 @@ class Router:
             egress.pool.forget_link(egress)
         if isinstance(entry, AddressEntry) and egress in entry.forwarder.consumers:  # else routed, or never answered
             entry.remove_consumer(egress)
-        egress.lose(own)
+        egress.lose_link(own)
         if isinstance(entry, AddressEntry):
-            self.table.release(entry)
+            self.table.release_entry(entry)
 
     def _lose_trunk_link(self, endpoint: Endpoint) -> None:
         trunk = endpoint.trunk
         if isinstance(trunk, Trunk):
-            trunk.remove(endpoint)
+            trunk.remove_link(endpoint)
             self.network.update_trunk(trunk)
 
     def _move_senders(self, whole: AddressEntry) -> None:
@@ -295,7 +297,7 @@ class Router:
                     former.remove_sender(sender)
                     sender.move_to(whole)
                     whole.add_sender(sender)
-            table.release(former)
+            table.release_entry(former)
 
     def ingresses(self) -> Iterator[IncomingEndpoint]:
         """Return an iterator over the links on which peers send."""
@@ -313,7 +315,7 @@ class Router:
         for ingress in self.ingresses():
             ingress.link.drain()
 
-    def unsettled(self) -> int:
+    def count_unsettled(self) -> int:
         """Return the number of deliveries without an outcome, or not sent on yet."""
         incoming = sum(ingress.unsettled for ingress in self.ingresses())
         return incoming + sum(egress.waiting.count for egress in self.egresses())
@@ -349,12 +351,12 @@ class Router:
     def deliveries_stuck(self, link: Link | None = None) -> int:
         """Return the number of deliveries older than 10 s, on ``link`` or all; a waiting one counts on both ends."""
         if link is None:
-            return self._watch.stuck()
-        return self._watch.stuck(link.sink) if isinstance(link.sink, Endpoint) else 0
+            return self._watch.count_stuck()
+        return self._watch.count_stuck(link.sink) if isinstance(link.sink, Endpoint) else 0
 
     def links_blocked(self) -> int:
         """Return the number of links without credit for more than 10 s."""
-        return self._watch.blocked(self.pulse.now_s)
+        return self._watch.count_blocked(self.pulse.now_s)
 
     def zero_credit_s(self, link: Link) -> float:
         """Return the seconds that ``link`` has been without credit; 0 with credit."""
@@ -365,7 +367,7 @@ class Router:
 
     def subscribe(self, address: str, consumer: InsideConsumer, treatment: str = "closest") -> Subscription:
         """Deliver messages for ``address`` to ``consumer`` from now on."""
-        entry = self.table.obtain(address, outgoing=True, treatment=treatment)
+        entry = self.table.obtain_entry(address, outgoing=True, treatment=treatment)
         assert entry is not None  # noqa: S101 - only the treatment unavailable gives none
         subscription = Subscription(consumer, entry.key)
         entry.add_subscription(subscription)
@@ -376,16 +378,16 @@ class Router:
         entry = self.table.entries.get(subscription.key)
         if entry is not None and subscription in entry.forwarder.subscriptions:
             entry.forwarder.subscriptions.remove(subscription)
-            self.table.release(entry)
+            self.table.release_entry(entry)
 
     def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
         """Send a (pre-settled) message from inside the router for ``tenant``; return the number of receivers."""
-        entry = self.table.find(address.encode(), tenant=tenant)
-        if entry is None or not entry.reachable():
+        entry = self.table.find_entry(address.encode(), tenant=tenant)
+        if entry is None or not entry.is_reachable():
             entry = _find_way_up(self, address, tenant) or entry
         if entry is None:
             return 0
-        copies = self._inside.send(entry.forwarder, message)
+        copies = self._inside.send_message(entry.forwarder, message)
         for counters in (entry.counters, self.totals):
             counters.from_container += 1
             counters.add_copies(copies)
@@ -409,7 +411,7 @@ def _notify_owner(link: Link, reason: DetachReason | None) -> None:
     owner: LinkOwner | None = link.context
     if owner is not None:
         link.context = None
-        owner.gone(link, reason)
+        owner.handle_end(link, reason)
 
 
 def _find_way_up(router: Router, address: str, tenant: Tenant | None) -> AddressEntry | None:

@@ -64,13 +64,13 @@ class RouterPort(Protocol):
     def next_identity(self) -> int:
         """Return a number that no link, address or route of the router had before."""
 
-    def enter(self, endpoint: LinkSink, connection_number: int) -> None:
+    def add_endpoint(self, endpoint: LinkSink, connection_number: int) -> None:
         """Add a link to the routing."""
 
-    def end(self, link: Link, reason: DetachReason) -> None:
+    def end_link(self, link: Link, reason: DetachReason) -> None:
         """End a link because another one ended, or because it is no longer needed."""
 
-    def detach(self, link: Link, closed: bool) -> None:
+    def detach_link(self, link: Link, closed: bool) -> None:
         """End a link in order: settle its deliveries, detach it."""
 
     def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:

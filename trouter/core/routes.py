@@ -171,18 +171,18 @@ class Routes:
 
     def add(self, route: LinkRoute, containers: Iterator[Container]) -> None:
         """Configure a route; PatternError if it has no token."""
-        pattern = self._obtain(route.key)
+        pattern = self._obtain_pattern(route.key)
         pattern.routes.append(route)
         for container in containers:
-            self._begin(pattern, Hop(container, route))
+            self._add_hop(pattern, Hop(container, route))
 
     def remove(self, route: LinkRoute) -> None:
         """Remove a configured route; the links that it carries stay."""
         pattern = self._patterns[identify(route.key)]
         pattern.routes.remove(route)
         for hop in [each for each in pattern.hops if each.route is route]:
-            self._end(pattern, hop)
-        self._release(pattern)
+            self._remove_hop(pattern, hop)
+        self._release_pattern(pattern)
 
     def is_active(self, route: LinkRoute) -> bool:
         """Return whether a container of the route is connected."""
@@ -196,7 +196,7 @@ class Routes:
         for pattern in list(self._patterns.values()):
             for route in pattern.routes:
                 if container.matches(route.container_id, route.connection):
-                    self._begin(pattern, Hop(container, route))
+                    self._add_hop(pattern, Hop(container, route))
 
     def container_gone(self, container: Container) -> None:
         """End the routes to a container whose connection has ended, and delete those that it requested."""
@@ -204,15 +204,15 @@ class Routes:
             del self._scoped[number]
         for pattern in list(self._patterns.values()):
             for hop in [each for each in pattern.hops if each.container is container]:
-                self._end(pattern, hop)
-            self._release(pattern)
+                self._remove_hop(pattern, hop)
+            self._release_pattern(pattern)
 
     def container_count(self, key: str) -> int:
         """Return the number of containers here for the pattern with this key."""
         pattern = self._patterns.get(identify(key)) if key[0] in _MEANING else None
         return 0 if pattern is None else len({hop.container.number for hop in pattern.hops})
 
-    def routers(self, key: str) -> list[str]:
+    def routers_of(self, key: str) -> list[str]:
         """Return the ids of the other routers with containers for the pattern with this key, sorted."""
         pattern = self._patterns.get(identify(key)) if key[0] in _MEANING else None
         return [] if pattern is None else sorted(pattern.routers)
@@ -228,17 +228,17 @@ class Routes:
         if sum(scoped.container is container for scoped in self._scoped.values()) >= MAX_SCOPED:
             return False
         self._scoped[number] = Scoped(container, route)
-        self._begin(self._obtain(key), Hop(container, route))
+        self._add_hop(self._obtain_pattern(key), Hop(container, route))
         return True
 
     def remove_scoped(self, number: int) -> None:
         """Remove a route that a connection requested; KeyError."""
         scoped = self._scoped.pop(number)
         pattern = self._patterns[identify(scoped.route.key)]
-        self._end(pattern, next(hop for hop in pattern.hops if hop.route is scoped.route))
-        self._release(pattern)
+        self._remove_hop(pattern, next(hop for hop in pattern.hops if hop.route is scoped.route))
+        self._release_pattern(pattern)
 
-    def scoped(self) -> dict[int, Scoped]:
+    def scoped_routes(self) -> dict[int, Scoped]:
         """Return the routes that connections requested, by identity."""
         return dict(self._scoped)
 
@@ -254,21 +254,21 @@ class Routes:
     def add_remote(self, key: str, router: str) -> None:
         """Add a route of another router; ignore keys of other kinds."""
         if is_key(key) and len(key) <= MAX_KEY:
-            self._obtain(key).routers.setdefault(router)
+            self._obtain_pattern(key).routers.setdefault(router)
 
     def forget_remote(self, router: str) -> None:
         """Remove all routes of another router that is forgotten."""
         for pattern in list(self._patterns.values()):
             if router in pattern.routers:
                 del pattern.routers[router]
-                self._release(pattern)
+                self._release_pattern(pattern)
 
     def delete_remote(self, key: str, router: str) -> None:
         """Remove a route of another router, which has no container for it any more."""
         pattern = self._patterns.get(identify(key)) if is_key(key) else None
         if pattern is not None:
             pattern.routers.pop(router, None)
-            self._release(pattern)
+            self._release_pattern(pattern)
 
     def local_keys(self) -> list[str]:
         """Return the keys of all patterns with containers here."""
@@ -276,7 +276,7 @@ class Routes:
 
     # --- patterns
 
-    def _obtain(self, key: str) -> RoutePattern:
+    def _obtain_pattern(self, key: str) -> RoutePattern:
         identity = identify(key)
         pattern = self._patterns.get(identity)
         if pattern is None:
@@ -288,21 +288,21 @@ class Routes:
             self._table.forget_spellings()
         return pattern
 
-    def _release(self, pattern: RoutePattern) -> None:
+    def _release_pattern(self, pattern: RoutePattern) -> None:
         identity = identify(pattern.key)
         if pattern.unused and self._patterns.pop(identity, None) is not None:
             self._trees[identity[0]].remove("/".join(identity[1]))
             del self._table.entries[pattern.key]
             self._table.forget_spellings()
 
-    def _begin(self, pattern: RoutePattern, hop: Hop) -> None:
+    def _add_hop(self, pattern: RoutePattern, hop: Hop) -> None:
         pattern.hops.insert(0, hop)
         if len(pattern.hops) == 1:
             self._network.advertise(pattern.key, LINK_BALANCED_HINT)
         if self._changed is not None:
             self._changed(hop.route, hop.container, True)
 
-    def _end(self, pattern: RoutePattern, hop: Hop) -> None:
+    def _remove_hop(self, pattern: RoutePattern, hop: Hop) -> None:
         pattern.hops.remove(hop)
         if not pattern.hops:
             self._network.withdraw(pattern.key)

@@ -30,7 +30,7 @@ class Stalls:
         #: By message and copy: piece, offset in it, and the time when they last changed.
         self._under_way: dict[Message, dict[OutgoingDelivery, tuple[int, int, float]]] = {}
 
-    def watch(self, message: Message) -> None:
+    def watch_message(self, message: Message) -> None:
         """Watch a message until its copies are gone."""
         self._under_way[message] = {}
 

@@ -194,7 +194,7 @@ class AddressTable:
         entry = self.entries.get(address.key)
         return entry is not None and entry.space == tenant.space
 
-    def obtain(
+    def obtain_entry(
         self,
         text: str,
         outgoing: bool,
@@ -216,7 +216,7 @@ class AddressTable:
             if self._is_refused(address, rule, phase):
                 return None
             distribution = "balanced"
-        entry = self._obtain(address, address.key_in_phase(phase), distribution, rule.priority)
+        entry = self._obtain_named(address, address.key_in_phase(phase), distribution, rule.priority)
         if rule.enable_fallback and address.letter == MOBILE and phase != FALLBACK_PHASE:
             self._pair_fallback(address, entry)
         return entry
@@ -224,9 +224,9 @@ class AddressTable:
     def obtain_edge(self, edge_id: str) -> AddressEntry:
         """Return the entry of all addresses at an edge router."""
         address = Address(EDGE, EDGE + edge_id, f"_edge/{edge_id}", edge_id)
-        return self._obtain(address, address.key, "balanced", -1)
+        return self._obtain_named(address, address.key, "balanced", -1)
 
-    def give(self, entry: AddressEntry, tenant: Tenant | None) -> None:
+    def give_to_tenant(self, entry: AddressEntry, tenant: Tenant | None) -> None:
         """Give a dynamic address to ``tenant``; None for a client without a tenant."""
         self.spaces.remove(entry)
         entry.space = "" if tenant is None else tenant.space
@@ -234,9 +234,9 @@ class AddressTable:
 
     def obtain_uplink(self) -> AddressEntry:
         """Return the entry of everything for routers elsewhere, on an edge router."""
-        return self._obtain(Address(LOCAL, UPLINK_KEY, UPLINK_KEY, UPLINK_KEY), UPLINK_KEY, "closest", -1)
+        return self._obtain_named(Address(LOCAL, UPLINK_KEY, UPLINK_KEY, UPLINK_KEY), UPLINK_KEY, "closest", -1)
 
-    def _obtain(self, address: Address, key: str, distribution: str, priority: int) -> AddressEntry:
+    def _obtain_named(self, address: Address, key: str, distribution: str, priority: int) -> AddressEntry:
         entry = self.entries.get(key)
         if entry is None:
             entry = self.entries[key] = AddressEntry(key, address.text, distribution, priority, self)
@@ -260,7 +260,7 @@ class AddressTable:
         elif treatment is None:
             default = self.default_rule.distribution
             treatment = "balanced" if default == UNAVAILABLE else default
-        entry = self._obtain(address, key, treatment, -1 if rule is None else rule.priority)
+        entry = self._obtain_named(address, key, treatment, -1 if rule is None else rule.priority)
         if rule is not None and rule.enable_fallback and key[1] != FALLBACK_PHASE:
             self._pair_fallback(address, entry)
         return entry
@@ -269,7 +269,7 @@ class AddressTable:
         """Remove the address with this key if it has no user left."""
         entry = self.entries.get(key)
         if entry is not None:
-            self.release(entry)
+            self.release_entry(entry)
 
     def advertise(self, key: str, hint: int) -> None:
         """See ``AddressListener``."""
@@ -285,11 +285,11 @@ class AddressTable:
 
     def _pair_fallback(self, address: Address, entry: AddressEntry) -> None:
         if entry.fallback is None:
-            fallback = self._obtain(address, address.key_in_phase(FALLBACK_PHASE), "balanced", -1)
+            fallback = self._obtain_named(address, address.key_in_phase(FALLBACK_PHASE), "balanced", -1)
             entry.fallback = fallback
             fallback.fallback_of = entry
 
-    def find(self, text: bytes, phase: int = -1, tenant: Tenant | None = None) -> AddressEntry | None:
+    def find_entry(self, text: bytes, phase: int = -1, tenant: Tenant | None = None) -> AddressEntry | None:
         """Return the entry for messages of ``tenant`` with the address ``text`` (its bytes); None if there is none.
 
         ``phase`` is its number in annotations, -1 for a client's message, which enters in the configured phase. The
@@ -306,7 +306,7 @@ class AddressTable:
         letter = str(rule.ingress_phase) if phase < 0 else phase_named(phase)
         entry = self.entries.get(address.key_in_phase(letter))
         if entry is None and address.letter == LOCAL and tenant is None:
-            entry = self._answer(address.rest)
+            entry = self._answer_entry(address.rest)
         if entry is None and rule.enable_fallback:
             return self.entries.get(address.key_in_phase(FALLBACK_PHASE))  # only the fallback has users
         if (
@@ -324,7 +324,7 @@ class AddressTable:
     def _is_claimed(self, text: str, space: str) -> bool:
         return any(claim(text, space) for claim in self._claims)
 
-    def _answer(self, rest: str) -> AddressEntry | None:
+    def _answer_entry(self, rest: str) -> AddressEntry | None:
         """Return the entry of a tenant's dynamic address, as ``answer_of`` names it on other routers."""
         space, _, name = rest.partition("/")
         entry = self.entries.get(LOCAL + name) if name.startswith(TEMPORARY_NAMES) else None
@@ -351,13 +351,13 @@ class AddressTable:
             return True
         return address.key_in_phase(phase) not in self.entries and address.text not in self.named
 
-    def name(self, text: str) -> None:
+    def add_name(self, text: str) -> None:
         """Note that an auto link names the address ``text``."""
         named = self.parse(text).text
         self.named[named] = self.named.get(named, 0) + 1
 
-    def unname(self, text: str) -> None:
-        """Undo one call of ``name``; KeyError without one."""
+    def remove_name(self, text: str) -> None:
+        """Undo one call of ``add_name``; KeyError without one."""
         named = self.parse(text).text
         self.named[named] -= 1
         if not self.named[named]:
@@ -371,20 +371,20 @@ class AddressTable:
     def _address_of(self, text: bytes, tenant: Tenant | None) -> Address:
         return self.parse(text.decode("utf-8", "replace"), tenant=tenant)
 
-    def release(self, entry: AddressEntry) -> None:
+    def release_entry(self, entry: AddressEntry) -> None:
         """Remove ``entry`` if it has no user left, and its fallback with it."""
-        if not entry.unused() or self.entries.get(entry.key) is not entry:
+        if not entry.is_unused() or self.entries.get(entry.key) is not entry:
             return
         del self.entries[entry.key]
         self.spaces.remove(entry)
         entry.gone = True
-        self.network.drop(entry.forwarder)
+        self.network.drop_forwarder(entry.forwarder)
         for known, text in entry.known_as:
             known.pop(text, None)
         fallback = entry.fallback
         if fallback is not None:
             entry.fallback = None
-            self.release(fallback)
+            self.release_entry(fallback)
 
 
 def _forget_spellings(known: dict[bytes, AddressEntry]) -> None:

@@ -65,14 +65,14 @@ class Tenants:
         self._idle: dict[str, Tenant] = {}
         self._on_idle = on_idle
 
-    def enter(self, name: str, number: int) -> Tenant:
+    def enter_connection(self, name: str, number: int) -> Tenant:
         """Return the tenant ``name`` for a new connection with this number; the name must be valid."""
         tenant = self._idle.pop(name, None) or self._by_name.get(name) or Tenant(name)
         self._by_name[name] = tenant
         tenant.connections.add(number)
         return tenant
 
-    def leave(self, tenant: Tenant, number: int) -> None:
+    def leave_connection(self, tenant: Tenant, number: int) -> None:
         """Remove a connection that has ended."""
         tenant.connections.discard(number)
         if not tenant.connections:

@@ -9,7 +9,7 @@ cdef class Times:
     cdef public long long largest
 
     @cython.locals(bucket=Py_ssize_t, counts=list)
-    cpdef add(self, long long microseconds)
+    cpdef add_latency(self, long long microseconds)
 
 
 cdef class TimesByAddress:
@@ -17,4 +17,4 @@ cdef class TimesByAddress:
     cdef list _entries
 
     @cython.locals(times=Times)
-    cpdef count(self, entry, double age_s)
+    cpdef count_delivery(self, entry, double age_s)

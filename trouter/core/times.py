@@ -21,7 +21,7 @@ class Times:
         self.smallest = 0
         self.largest = 0
 
-    def add(self, microseconds: int) -> None:
+    def add_latency(self, microseconds: int) -> None:
         """Count one latency, in microseconds."""
         bucket = bucket_of(microseconds)
         counts = self.counts
@@ -53,7 +53,7 @@ class TimesByAddress:
         self.max_addresses = max_addresses
         self._entries: list[Timed] = []
 
-    def count(self, entry: Timed, age_s: float) -> None:
+    def count_delivery(self, entry: Timed, age_s: float) -> None:
         """Count a delivery to the address of ``entry`` that ended at this age."""
         times = entry.times
         if times is None:
@@ -62,9 +62,9 @@ class TimesByAddress:
             times = Times()
             entry.times = times
             self._entries.append(entry)
-        times.add(int(age_s * 1_000_000) if age_s > 0 else 0)
+        times.add_latency(int(age_s * 1_000_000) if age_s > 0 else 0)
 
-    def take(self) -> list[tuple[str, Times]]:
+    def collect_times(self) -> list[tuple[str, Times]]:
         """Return the addresses with their latencies since the last call, and start anew."""
         entries, self._entries = self._entries, []
         taken = []

@@ -96,7 +96,7 @@ def open_streams(
         return sink
 
     def detach(egress: Egress) -> None:
-        router.detach(egress.link, True)
+        router.detach_link(egress.link, True)
 
     trunk.streams = Streams(begin, end, attach, detach)
 
@@ -135,9 +135,9 @@ def _make_endpoint(router: RouterPort, link: Link, trunk: Trunk, kind: str, capa
 def _begin(router: RouterPort, link: Link, trunk: Trunk) -> None:
     sink = link.sink
     assert isinstance(sink, Ingress | Gatherer | Egress)  # noqa: S101 - `_make_endpoint` has just put it there
-    router.enter(sink, trunk.number)
+    router.add_endpoint(sink, trunk.number)
     if not isinstance(sink, Egress):
-        sink.account.open()
+        sink.account.grant_first_credit()
     elif sink.link.credit > 0:
         sink.on_credit(link)
     router.network.update_trunk(trunk)

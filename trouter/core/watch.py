@@ -76,25 +76,25 @@ class Watch:
         notices: list[Notice] = []
         left = PORTION
         while self._round and left > 0:
-            left -= self._look(self._round.pop(), now_s, notices)
+            left -= self._check_session(self._round.pop(), now_s, notices)
         return notices
 
-    def forget(self, endpoint: Endpoint) -> None:
+    def forget_link(self, endpoint: Endpoint) -> None:
         """Forget a link that has ended."""
         self._stalled.pop(endpoint, None)
 
-    def stuck(self, endpoint: Endpoint | None = None) -> int:
+    def count_stuck(self, endpoint: Endpoint | None = None) -> int:
         """Return the number of deliveries that were found stuck and still are: on one link, or on all."""
         if endpoint is None:
             return sum(_still_stuck(stalled) for stalled in self._stalled.values())
         stalled = self._stalled.get(endpoint)
         return 0 if stalled is None else _still_stuck(stalled)
 
-    def blocked(self, now_s: float) -> int:
+    def count_blocked(self, now_s: float) -> int:
         """Return the number of links that were found without credit for too long, and still are."""
         return sum(zero_credit_s(each, now_s) > BLOCKED_AFTER_S for each in self._stalled)
 
-    def _look(self, session: Session, now_s: float, notices: list[Notice]) -> int:
+    def _check_session(self, session: Session, now_s: float, notices: list[Notice]) -> int:
         """Check one session; return the number of its links and deliveries."""
         stuck: dict[Endpoint, list[OwnDelivery]] = {}
         seen = 1
@@ -115,10 +115,10 @@ class Watch:
                 late = stuck.get(sink, [])
                 if isinstance(sink, Egress):
                     _add_waiting(sink, late, now_s)
-                self._note(sink, late, now_s, notices)
+                self._note_stuck(sink, late, now_s, notices)
         return seen
 
-    def _note(self, endpoint: Endpoint, stuck: list[OwnDelivery], now_s: float, notices: list[Notice]) -> None:
+    def _note_stuck(self, endpoint: Endpoint, stuck: list[OwnDelivery], now_s: float, notices: list[Notice]) -> None:
         link = endpoint.link
         stalled = self._stalled.get(endpoint)
         if stalled is None:

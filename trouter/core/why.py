@@ -182,7 +182,7 @@ def _why_no_entry(router: Router, address: Address, rule: AddressRule) -> str:
         return "unavailable by configuration"
     if rule.ingress_phase != rule.egress_phase:
         waiting = router.table.entries.get(address.key_in_phase(str(rule.egress_phase)))
-        if waiting is not None and waiting.destinations() > 0:
+        if waiting is not None and waiting.count_destinations() > 0:
             return _no_waypoint(rule, waiting)
     return "unknown address: no client sends to it or receives from it"
 
@@ -190,7 +190,7 @@ def _why_no_entry(router: Router, address: Address, rule: AddressRule) -> str:
 def _no_waypoint(rule: AddressRule, waiting: AddressEntry) -> str:
     return (
         f"no consumer in phase {rule.ingress_phase}, where messages enter: nothing takes them on to phase "
-        f"{rule.egress_phase}, which has {_count(waiting.destinations(), 'consumer')}"
+        f"{rule.egress_phase}, which has {_count(waiting.count_destinations(), 'consumer')}"
     )
 
 
@@ -200,11 +200,11 @@ def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEn
         return _judge_exchange(entry.forwarder)
     taken = _fallback(entry)
     served = entry if taken is None else taken
-    if served.destinations() == 0:
+    if served.count_destinations() == 0:
         return _judge_unserved(router, address, rule, entry)
     where = "" if taken is None else "on fallback: "
     consumers: list[Egress] = served.forwarder.consumers
-    busy = [each for each in consumers if each.load() > 0]
+    busy = [each for each in consumers if each.count_load() > 0]
     stuck = [each for each in consumers if router.deliveries_stuck(each.link) > 0]
     unpaid = [each for each in consumers if each.link.credit <= 0]
     if consumers and not served.forwarder.subscriptions and len(unpaid) == len(consumers):
@@ -214,13 +214,13 @@ def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEn
         if blocked:
             return f"{where}held by {_name(blocked)}: {text}"
     if stuck:
-        holder = max(stuck, key=Egress.load)
+        holder = max(stuck, key=Egress.count_load)
         count = router.deliveries_stuck(holder.link)
         return f"{where}held by {_name([holder])}: {count} waiting or unsettled for more than {STUCK_AFTER_S:.0f} s"
     thirsty = [each for each in _senders(entry) if each.link.credit <= 0]
     if thirsty and len(thirsty) == len(entry.senders) and busy:
-        holder = max(busy, key=Egress.load)
-        return f"{where}senders without credit: {_name([holder])} has {holder.load()} waiting or unsettled"
+        holder = max(busy, key=Egress.count_load)
+        return f"{where}senders without credit: {_name([holder])} has {holder.count_load()} waiting or unsettled"
     if thirsty and len(thirsty) == len(entry.senders) and not consumers:
         waiting = sum(each.unsettled for each in thirsty)
         return f"{where}senders without credit: other routers have {waiting} of their deliveries waiting or unsettled"
@@ -238,7 +238,7 @@ def _senders(entry: AddressEntry) -> list[Ingress]:
 
 def _judge_exchange(exchange: Exchange) -> str:
     where = _count(exchange.bindings, "binding")
-    unserved = [hop.to for hop in exchange.places() if hop.entry.destinations() == 0]
+    unserved = [hop.to for hop in exchange.list_hops() if hop.entry.count_destinations() == 0]
     missing = f"; no client receives from {', '.join(unserved[:_NAMED])}" if unserved else ""
     more = f" and {len(unserved) - _NAMED} more" if len(unserved) > _NAMED else ""
     return f"taken by exchange {exchange.rule.name}, which has {where}{missing}{more}"
@@ -248,7 +248,7 @@ def _judge_unserved(router: Router, address: Address, rule: AddressRule, entry: 
     waiting = None
     if rule.ingress_phase != rule.egress_phase:
         waiting = router.table.entries.get(address.key_in_phase(str(rule.egress_phase)))
-    if waiting is not None and waiting is not entry and waiting.destinations() > 0:
+    if waiting is not None and waiting is not entry and waiting.count_destinations() > 0:
         return _no_waypoint(rule, waiting)
     if entry.senders:
         return f"no consumer: {_count(len(entry.senders), 'sender')} without new credit until one comes"
@@ -276,7 +276,11 @@ def _moves(router: Router, entry: AddressEntry) -> bool:
 def _fallback(entry: AddressEntry) -> AddressEntry | None:
     """Return the fallback that gets the messages now, or None."""
     fallback = entry.fallback
-    return fallback if fallback is not None and entry.destinations() == 0 and fallback.destinations() > 0 else None
+    return (
+        fallback
+        if fallback is not None and entry.count_destinations() == 0 and fallback.count_destinations() > 0
+        else None
+    )
 
 
 def _facts(router: Router, endpoints: Sequence[Egress | Ingress]) -> tuple[LinkFacts, ...]:
@@ -286,7 +290,7 @@ def _facts(router: Router, endpoints: Sequence[Egress | Ingress]) -> tuple[LinkF
 
 
 def _load(endpoint: Egress | Ingress) -> int:
-    return endpoint.load() if isinstance(endpoint, Egress) else endpoint.unsettled
+    return endpoint.count_load() if isinstance(endpoint, Egress) else endpoint.unsettled
 
 
 def _fact(router: Router, endpoint: Egress | Ingress) -> LinkFacts:

@@ -132,12 +132,12 @@ class Connection(ConnectionPort):
         self._transfer.undecodable = self._disposition.undecodable = self.limits.undecodable_states
         self._flow = FlowReader()
         if sasl is not None:
-            sasl.attach_to(self, self._reader)
+            sasl.read_from(self, self._reader)
         if not server:
             if sasl is None:
                 self._send_header()
             else:
-                sasl.start()
+                sasl.send_first_frame()
 
     # --- commands
 
@@ -145,10 +145,10 @@ class Connection(ConnectionPort):
         """Send our open, and our header if that is still due; do nothing if the open was sent or is too late."""
         self._send_header()
         if (self.state, ConnectionStep.SEND_OPEN) in CONNECTION_NEXT:
-            self._step(ConnectionStep.SEND_OPEN)
-            self._put(0, self.local_open)
+            self._advance_state(ConnectionStep.SEND_OPEN)
+            self._append_frame(0, self.local_open)
 
-    def adopt(self, limits: EngineLimits, local_open: Open) -> None:
+    def replace_limits(self, limits: EngineLimits, local_open: Open) -> None:
         """Replace limits and open before the open is sent, also for sessions that the peer has begun; Misuse."""
         if (self.state, ConnectionStep.SEND_OPEN) not in CONNECTION_NEXT:
             raise Misuse("our open has been sent")
@@ -157,7 +157,7 @@ class Connection(ConnectionPort):
         self.high_water = limits.high_water_bytes
         self._reader.max_frame_bytes = limits.max_frame_bytes
         for session in self._sessions.values():
-            session.adopt(limits)
+            session.replace_limits(limits)
 
     def close(self, error: Error | None = None) -> None:
         """Send our close after everything gathered; do nothing if it was sent before or cannot be sent."""
@@ -166,9 +166,9 @@ class Connection(ConnectionPort):
         step = ConnectionStep.SEND_CLOSE if error is None else ConnectionStep.SEND_CLOSE_ERROR
         if (self.state, step) in CONNECTION_NEXT:
             self.flush()
-            self._step(step)
-            self._put(0, Close(error))
-            self._silence()
+            self._advance_state(step)
+            self._append_frame(0, Close(error))
+            self._silence_sessions()
 
     def add_session(self) -> Session:
         """Return a new session of ours on a free channel, before its begin; Misuse if the peer allows no more."""
@@ -197,14 +197,14 @@ class Connection(ConnectionPort):
             self._spare_channels.append(session.channel)
             self.link_count -= len(session.links_by_handle)
             self.promised_bytes -= session.promised_bytes
-            session.forget()
+            session.drop_references()
 
-    def forget(self) -> None:
+    def drop_references(self) -> None:
         """Drop every reference to the holder, which is done with the connection and its links.
 
         The connection is then freed at once, without the garbage collector. Nothing is written or reported any more.
         """
-        self._silence()
+        self._silence_sessions()
         self.failed = True
         self.touched = True  # so that no caller asks for a flush
         while self.forget_sessions(1024):
@@ -213,7 +213,7 @@ class Connection(ConnectionPort):
         self.events.clear()
         self.sasl = None
         self.owner = None
-        self._keep(-self.kept_bytes)
+        self._count_kept_bytes(-self.kept_bytes)
 
     def forget_sessions(self, count: int) -> bool:
         """Forget up to ``count`` sessions, whose links the holder is done with; return whether more are left."""
@@ -221,11 +221,11 @@ class Connection(ConnectionPort):
         while sessions and count > 0:
             session = sessions.popitem()[1]
             self.sessions_by_remote_channel.pop(session.remote_channel, None)  # it would keep the session
-            session.forget()
+            session.drop_references()
             count -= 1
         return bool(sessions)
 
-    def _keep(self, count: int) -> None:
+    def _count_kept_bytes(self, count: int) -> None:
         """Count ``count`` bytes more of the peer's open as kept."""
         self.kept_bytes += count
         self.buffered_bytes += count
@@ -242,14 +242,14 @@ class Connection(ConnectionPort):
     def write(self, channel: int, performative: Performative) -> None:
         """Write a frame with ``performative`` and no payload, unless a close was sent or received."""
         if not self.silent:
-            self._put(channel, performative)
+            self._append_frame(channel, performative)
 
-    def _put(self, channel: int, performative: Performative) -> None:
+    def _append_frame(self, channel: int, performative: Performative) -> None:
         encoded = frame(channel, encode_performative(performative))
         remote = self.remote_open
         if remote is not None and len(encoded) > remote.max_frame_size and performative is not self.local_open:
             name = NAMES[performative.descriptor]
-            self.fail(PeerFault(Fault.FRAME_SIZE_TOO_SMALL, performative=name, size=remote.max_frame_size))
+            self.end_for_fault(PeerFault(Fault.FRAME_SIZE_TOO_SMALL, performative=name, size=remote.max_frame_size))
             return
         self.out += encoded
         self.touch()
@@ -284,7 +284,7 @@ class Connection(ConnectionPort):
             waiting = waiting[self._turn :] + waiting[: self._turn]
             waiting.sort(key=_URGENCY, reverse=True)
         for session in waiting:
-            session.resume()
+            session.resume_links()
 
     @property
     def finished(self) -> bool:
@@ -293,32 +293,32 @@ class Connection(ConnectionPort):
 
     # --- faults
 
-    def fail(self, fault: PeerFault) -> None:
+    def end_for_fault(self, fault: PeerFault) -> None:
         """End the connection for ``fault``; send the reason in a close even before the opens were exchanged."""
         if self.sasl is not None and not self.sasl.done:
-            self.sasl.fail()
+            self.sasl.end_broken()
         elif self.state not in CLOSING and fault.fault is not Fault.TLS_NOT_CONFIGURED:
-            self._introduce()
+            self._send_header_and_open()
             self.close(Error(fault.condition, fault.text))
         self.failed = True
         self._report_closed(ConnectionClosed(None, fault))
-        self._silence()
+        self._silence_sessions()
 
-    def _introduce(self) -> None:
+    def _send_header_and_open(self) -> None:
         """Send the header and the open that must precede a close."""
         if self.state is ConnectionState.START:
-            self._step(ConnectionStep.RECEIVE_HEADER)
+            self._advance_state(ConnectionStep.RECEIVE_HEADER)
         self._send_header()
         if (self.state, ConnectionStep.SEND_OPEN) in CONNECTION_NEXT:
             self.open()
 
-    def _silence(self) -> None:
+    def _silence_sessions(self) -> None:
         """Stop all sessions; the holder still clears away their links."""
         self.silent = True
         self.sessions_by_remote_channel.clear()
         self._last_session = None
         for session in self._sessions.values():
-            session.silence()
+            session.stop_writing()
 
     def _fail_below(self, session: Session, link: Link | None, fault: PeerFault) -> None:
         """End a link or a session for ``fault``, after the frames of ours that must precede that.
@@ -326,7 +326,7 @@ class Connection(ConnectionPort):
         A message that is too large may end the connection: then only the close carries the error, because clients
         report the first error that they read.
         """
-        self._introduce()
+        self._send_header_and_open()
         session.begin()
         error = Error(fault.condition, fault.text)
         if link is not None:
@@ -367,16 +367,16 @@ class Connection(ConnectionPort):
             self._received = False
             self._received_at_s = now_s
         elif 0 < self.limits.idle_timeout_s <= now_s - self._received_at_s:
-            self.fail(PeerFault(Fault.IDLE_TIMEOUT))
+            self.end_for_fault(PeerFault(Fault.IDLE_TIMEOUT))
 
     # --- small steps
 
-    def _step(self, step: ConnectionStep) -> None:
+    def _advance_state(self, step: ConnectionStep) -> None:
         self.state = advance(CONNECTION_NEXT, self.state, step)
 
     def _send_header(self) -> None:
         if (self.state, ConnectionStep.SEND_HEADER) in CONNECTION_NEXT:
-            self._step(ConnectionStep.SEND_HEADER)
+            self._advance_state(ConnectionStep.SEND_HEADER)
             self.out += AMQP_HEADER
             self.touch()
 
@@ -407,18 +407,18 @@ class Connection(ConnectionPort):
                         self.has_more = not self.finished
                         return
         except PeerFault as fault:
-            self.fail(fault)
+            self.end_for_fault(fault)
         except FramingError as error:
-            self.fail(PeerFault(Fault.FRAMING, detail=str(error)))
+            self.end_for_fault(PeerFault(Fault.FRAMING, detail=str(error)))
         except DecodeError as error:
-            self.fail(PeerFault(Fault.DECODE, detail=str(error)))
+            self.end_for_fault(PeerFault(Fault.DECODE, detail=str(error)))
         except IllegalStep as error:
-            self.fail(PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail=f"peer: {error}"))
+            self.end_for_fault(PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail=f"peer: {error}"))
 
     def _is_ready(self) -> bool:
         """Return whether frames of AMQP may be read: SASL is done and the header has come."""
         sasl = self.sasl
-        if sasl is not None and not sasl.done and not sasl.work():
+        if sasl is not None and not sasl.done and not sasl.process_frames():
             return False
         return self.remote_open is not None or self._header_received() or self._receive_header()
 
@@ -431,7 +431,7 @@ class Connection(ConnectionPort):
         if seen == AMQP_HEADER:
             self._reader.take_bytes(8)
             self._reader.max_frame_bytes = min(self.limits.max_frame_bytes, self.limits.max_open_frame_bytes)
-            self._step(ConnectionStep.RECEIVE_HEADER)
+            self._advance_state(ConnectionStep.RECEIVE_HEADER)
             self._send_header()
             return True
         if AMQP_HEADER.startswith(seen) or (TLS_HEADER.startswith(seen) and seen != TLS_HEADER):
@@ -516,8 +516,8 @@ class Connection(ConnectionPort):
         kept_bytes = charged_bytes(remote)
         if kept_bytes > self.buffer_limit - self.buffered_bytes:
             raise PeerFault(Fault.BUFFERED, limit=self.buffer_limit)
-        self._step(ConnectionStep.RECEIVE_OPEN)
-        self._keep(kept_bytes)
+        self._advance_state(ConnectionStep.RECEIVE_OPEN)
+        self._count_kept_bytes(kept_bytes)
         self.open_bytes = kept_bytes
         self._reader.max_frame_bytes = self.limits.max_frame_bytes
         self.remote_open = remote
@@ -526,9 +526,9 @@ class Connection(ConnectionPort):
             self.report(ConnectionOpened(remote))
 
     def _receive_close(self, close: Close) -> None:
-        self._step(ConnectionStep.RECEIVE_CLOSE)
+        self._advance_state(ConnectionStep.RECEIVE_CLOSE)
         self._report_closed(ConnectionClosed(close.error))
-        self._silence()
+        self._silence_sessions()
 
     def _receive_begin(self, channel: int, begin: Begin) -> None:
         if channel in self.sessions_by_remote_channel:

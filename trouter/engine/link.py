@@ -69,8 +69,8 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
             raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=session.remote_handle_max) from None
     elif (link.state, LinkStep.RECEIVE_ATTACH) not in LINK_NEXT:
         raise PeerFault(Fault.LINK_NAME_IN_USE, name=attach.name)
-    link.keep(attach)
-    link.step(LinkStep.RECEIVE_ATTACH)
+    link.keep_attach(attach)
+    link.advance_state(LinkStep.RECEIVE_ATTACH)
     link.remote_handle = attach.handle
     session.links_by_remote_handle[attach.handle] = link
     if incoming:
@@ -146,21 +146,21 @@ class IncomingLink(Link):
             return
         delivery = self.partial
         if delivery is None:
-            delivery = self._begin(transfer)
+            delivery = self._begin_delivery(transfer)
         elif transfer.delivery_id >= 0 and transfer.delivery_id != delivery.delivery_id:
             raise PeerFault(
                 Fault.DELIVERY_ID,
                 detail=f"delivery {transfer.delivery_id} began while {delivery.delivery_id} was incomplete",
             )
         if self._refusing:
-            self._refuse(delivery, transfer, end)
+            self._discard_frame(delivery, transfer, end)
             return
         if transfer.aborted:
-            self._abort(delivery)
+            self._abort_delivery(delivery)
             return
         start = transfer.payload
         if transfer.state_code != 0:
-            self._take_state(delivery, transfer)
+            self._store_state(delivery, transfer)
         if transfer.settled == 1 and not delivery.remote_settled:
             advance_incoming(delivery, _SETTLE_THERE)
             self.session.forget_incoming(delivery)
@@ -168,7 +168,7 @@ class IncomingLink(Link):
         self.payload_bytes += end - start
         if self.max_message_bytes > 0 and delivery.payload_bytes > self.max_message_bytes:
             self.session.settle_incoming(delivery, _REJECTED, _TOO_LARGE, True)
-            self._abort(delivery)
+            self._abort_delivery(delivery)
             raise PeerFault(Fault.MESSAGE_SIZE)
         if transfer.more:
             self._count_frame(delivery)
@@ -180,7 +180,7 @@ class IncomingLink(Link):
         if self.draining and self.credit <= 0:
             self._end_drain()
 
-    def _refuse(self, delivery: Delivery, transfer: TransferReader, end: int) -> None:
+    def _discard_frame(self, delivery: Delivery, transfer: TransferReader, end: int) -> None:
         """Discard the frames of a delivery that was rejected for its tag: the sink gets no ``on_transfer`` of it."""
         delivery.payload_bytes += end - transfer.payload
         if transfer.more and not transfer.aborted:
@@ -188,7 +188,7 @@ class IncomingLink(Link):
             self.partial = delivery
         else:
             self._refusing = False
-            self._abort(delivery)
+            self._abort_delivery(delivery)
 
     def _count_frame(self, delivery: Delivery) -> None:
         """Count a frame that is not the last; PeerFault if the delivery's frames are many and nearly empty."""
@@ -196,14 +196,14 @@ class IncomingLink(Link):
         max_frames = self._max_frames + (delivery.payload_bytes >> _SMALL_FRAME_BITS)
         if self._frames > max_frames:
             self._refusing = False
-            self._abort(delivery)
+            self._abort_delivery(delivery)
             raise PeerFault(Fault.DELIVERY_FRAMES, payload_bytes=delivery.payload_bytes, frames=max_frames)
 
-    def _take_state(self, delivery: Delivery, transfer: TransferReader) -> None:
+    def _store_state(self, delivery: Delivery, transfer: TransferReader) -> None:
         """Keep a state that came on a transfer; PeerFault if it is too large to be forwarded in any frame."""
         state = transfer.state
         if state is not None and len(state) > _MAX_TRANSFER_STATE:
-            self._abort(delivery)
+            self._abort_delivery(delivery)
             raise PeerFault(Fault.TRANSFER_STATE, size=len(state), limit=_MAX_TRANSFER_STATE)
         delivery.remote_code = transfer.state_code
         delivery.remote_state = delivery.transfer_state = state
@@ -214,10 +214,10 @@ class IncomingLink(Link):
             self.draining = False
             self.sink.on_drained(self)
 
-    def _begin(self, transfer: TransferReader) -> Delivery:
+    def _begin_delivery(self, transfer: TransferReader) -> Delivery:
         """Return the delivery that a first transfer frame begins; PeerFault."""
         if self.credit <= 0:
-            self._overdraw()
+            self._accept_overdrawn()
         if transfer.delivery_id < 0:
             raise PeerFault(Fault.DELIVERY_ID, detail="the first transfer of a delivery carries no delivery-id")
         if not transfer.has_tag():
@@ -243,7 +243,7 @@ class IncomingLink(Link):
             self.sink.on_refused(self, delivery)
         return delivery
 
-    def _overdraw(self) -> None:
+    def _accept_overdrawn(self) -> None:
         """Accept a delivery without credit; PeerFault beyond the overdraft.
 
         Some brokers add every flow's credit to what they have under way: after two flows in a row they send more than
@@ -255,7 +255,7 @@ class IncomingLink(Link):
         self.overdrawn += 1
         self.sink.on_overdrawn(self)
 
-    def _abort(self, delivery: Delivery) -> None:
+    def _abort_delivery(self, delivery: Delivery) -> None:
         self.partial = None
         advance_incoming(delivery, _ABORT)
         self.session.forget_incoming(delivery)
@@ -301,7 +301,7 @@ class OutgoingLink(Link):
         fields.setdefault("initial_delivery_count", self.delivery_count)
         super().attach(source, target, **fields)
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Return whether a new delivery may begin now."""
         return self.attached and self.credit > 0 and not self.waiting
 
@@ -322,10 +322,10 @@ class OutgoingLink(Link):
                 return start
             if len(out) >= connection.high_water:
                 connection.paused = True
-                self._wait()
+                self._wait_for_room()
                 return start
             if session.remote_incoming_window <= 0:
-                self._wait()
+                self._wait_for_room()
                 return start
             plain = delivery.tag is None and delivery.message_format == 0 and delivery.transfer_state is None
             overhead = (
@@ -356,7 +356,7 @@ class OutgoingLink(Link):
                 advance_outgoing(delivery, _FINISH)
                 return start
 
-    def abort(self, delivery: Delivery) -> None:
+    def abort_delivery(self, delivery: Delivery) -> None:
         """Abort a delivery that was begun and is not complete (2.6.14); drop one that was not begun."""
         if delivery.begun and not delivery.complete:
             advance_outgoing(delivery, _ABORT)
@@ -364,9 +364,9 @@ class OutgoingLink(Link):
                 self._write_aborted()
             elif self.attached:
                 self._abort_due = True  # an aborting transfer needs the window like any other
-                self._wait()
+                self._wait_for_room()
         elif not delivery.complete:
-            delivery.drop()
+            delivery.drop_unsent()
         if delivery.begun:
             self.session.forget_outgoing(delivery)
 
@@ -392,7 +392,7 @@ class OutgoingLink(Link):
         if self.attached and not self.waiting:
             self.sink.on_credit(self)
 
-    def resume(self) -> None:
+    def resume_sending(self) -> None:
         """Continue to send: the session's window or the output has room again."""
         self.waiting = False
         if self.attached:
@@ -405,14 +405,14 @@ class OutgoingLink(Link):
         """Write a flow with our delivery-count and the credit left; return whether the link is still attached."""
         return self._write_flow(self.drain)
 
-    def drained(self) -> None:
+    def return_credit(self) -> None:
         """Answer a drain: give back the credit that is left (2.6.7)."""
         if self.drain and self.attached:
             self.delivery_count = (self.delivery_count + self.credit) & _MASK32
             self.credit = 0
             self.request_flow()
 
-    def _wait(self) -> None:
+    def _wait_for_room(self) -> None:
         if not self.waiting:
             self.waiting = True
             self.session.wait_for_room(self)

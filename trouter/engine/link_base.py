@@ -62,7 +62,7 @@ class Link(LinkPort):
         #: The link is in the session's queue of links whose flow is due.
         self.flow_due = False
 
-    def step(self, step: LinkStep) -> None:
+    def advance_state(self, step: LinkStep) -> None:
         """Change the state by ``step``; IllegalStep."""
         self.state = advance(LINK_NEXT, self.state, step)
         self.attached = self.state is LinkState.ATTACHED and self.session.mapped
@@ -74,26 +74,26 @@ class Link(LinkPort):
         """
         if (self.state, LinkStep.SEND_ATTACH) not in LINK_NEXT:
             return
-        self.step(LinkStep.SEND_ATTACH)
+        self.advance_state(LinkStep.SEND_ATTACH)
         self.session.write(
             Attach(name=self.name, handle=self.handle, role=self.incoming, source=source, target=target, **fields)
         )
 
-    def keep(self, attach: Attach) -> None:
+    def keep_attach(self, attach: Attach) -> None:
         """Keep the peer's attach, and charge its bytes to the session; PeerFault beyond a limit."""
-        self._charge(charged_bytes(attach))
+        self._charge_bytes(charged_bytes(attach))
         self.remote_attach = attach
 
     def keep_essentials(self) -> None:
         """Drop from the peer's attach what is not read after its answer."""
         if self.remote_attach is not None:
             self.remote_attach = essentials(self.remote_attach)
-            self._charge(min(self.kept_bytes, charged_essentials(self.remote_attach)))
+            self._charge_bytes(min(self.kept_bytes, charged_essentials(self.remote_attach)))
 
-    def _charge(self, count: int) -> None:
+    def _charge_bytes(self, count: int) -> None:
         """Charge ``count`` bytes of the attach to the session, instead of those charged before; PeerFault."""
         if count != self.kept_bytes:
-            self.session.keep(count - self.kept_bytes)
+            self.session.keep_bytes(count - self.kept_bytes)
             self.kept_bytes = count
 
     def refuse(self, error: Error | None, target: object = None, source: object = None) -> None:
@@ -104,13 +104,13 @@ class Link(LinkPort):
         if self.state in _UNANSWERED:
             self.attach(source, target)
             self.detach(True, error)
-            self.bury()
+            self.release_if_refused()
 
-    def bury(self) -> None:
+    def release_if_refused(self) -> None:
         """Let the session forget the link if only the peer's detach is due and its holder does not wait for it."""
         if self.state is LinkState.DETACH_SENT and not self.awaited and not self.reported:
-            self._charge(0)
-            self.session.bury_link(self.handle, self.remote_handle, (self.incoming, self.name))
+            self._charge_bytes(0)
+            self.session.replace_by_refused(self.handle, self.remote_handle, (self.incoming, self.name))
 
     def detach(self, closed: bool, error: Error | None = None) -> None:
         """Send our detach, as the first or as the answer, after an attach that is still due; only once."""
@@ -121,7 +121,7 @@ class Link(LinkPort):
             self._drop_detached()
         if (self.state, LinkStep.SEND_DETACH) not in LINK_NEXT:
             return
-        self.step(LinkStep.SEND_DETACH)
+        self.advance_state(LinkStep.SEND_DETACH)
         self.closed = self.closed or closed
         self.session.write(Detach(self.handle, closed, error))
         self._drop_detached()
@@ -130,7 +130,7 @@ class Link(LinkPort):
         """Apply the peer's detach; its handle and the name are free again."""
         if self.awaited and self.state in _DETACHING:
             self.reported = True
-        self.step(LinkStep.RECEIVE_DETACH)
+        self.advance_state(LinkStep.RECEIVE_DETACH)
         self.closed = self.closed or closed
         self.session.release_remote_handle(self.remote_handle)
         self.session.release_name(self, (self.incoming, self.name))
@@ -139,7 +139,7 @@ class Link(LinkPort):
     def _drop_detached(self) -> None:
         """Release the handle once both sides have detached and the holder has answered."""
         if self.state is LinkState.END and not self.reported:
-            self._charge(0)
+            self._charge_bytes(0)
             self.session.forget_link(self.handle)
 
     def request_flow(self) -> None:

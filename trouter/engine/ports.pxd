@@ -52,9 +52,9 @@ cdef class SessionPort:
     cpdef write(self, performative)
     cpdef settle_incoming(self, Delivery delivery, int code, bytes state, bint settled)
     cpdef settle_outgoing(self, Delivery delivery, int code, bytes state, bint settled)
-    cpdef hold(self, Py_ssize_t count)
-    cpdef release(self, Py_ssize_t count)
-    cpdef keep(self, Py_ssize_t count)
+    cpdef hold_bytes(self, Py_ssize_t count)
+    cpdef release_bytes(self, Py_ssize_t count)
+    cpdef keep_bytes(self, Py_ssize_t count)
     cdef int check_delivery_id(self, Py_ssize_t delivery_id) except -1
     cdef int add_incoming(self, Delivery delivery) except -1
     cdef int add_outgoing(self, Delivery delivery) except -1
@@ -75,7 +75,7 @@ cdef class LinkPort:
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
     cpdef receive_flow(self, FlowReader flow)
     cpdef bint write_flow(self)
-    cpdef resume(self)
+    cpdef resume_sending(self)
 
 
 @cython.freelist(2048)
@@ -98,7 +98,7 @@ cdef class Delivery:
     cdef public Py_ssize_t payload_bytes
 
     cpdef mark_settled(self)
-    cpdef drop(self)
+    cpdef drop_unsent(self)
 
 
 @cython.locals(state=Py_ssize_t)

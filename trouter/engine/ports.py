@@ -165,15 +165,15 @@ class SessionPort:
         """Send the receiver our state for a delivery that we sent."""
         raise Unconnected
 
-    def hold(self, count: int) -> None:
+    def hold_bytes(self, count: int) -> None:
         """Count ``count`` bytes of this session as held; PeerFault beyond a limit."""
         raise Unconnected
 
-    def release(self, count: int) -> None:
+    def release_bytes(self, count: int) -> None:
         """Count ``count`` bytes as no longer held."""
         raise Unconnected
 
-    def keep(self, count: int) -> None:
+    def keep_bytes(self, count: int) -> None:
         """Count ``count`` bytes more of attaches as kept, fewer if it is negative; PeerFault beyond a limit."""
         raise Unconnected
 
@@ -243,7 +243,7 @@ class SessionPort:
         """Forget a link that both sides have detached."""
         raise Unconnected
 
-    def bury_link(self, handle: int, remote_handle: int, named: tuple[bool, str]) -> None:
+    def replace_by_refused(self, handle: int, remote_handle: int, named: tuple[bool, str]) -> None:
         """Keep of a refused link only its two handles, until the peer detaches it; its name is free at once."""
         raise Unconnected
 
@@ -273,7 +273,7 @@ class LinkPort:
         """Write a flow with the state of link and session; return False, and write none, if the link is gone."""
         raise Unconnected
 
-    def resume(self) -> None:
+    def resume_sending(self) -> None:
         """Continue to send after a wait."""
         raise Unconnected
 
@@ -336,7 +336,7 @@ class Delivery:
         if not self.settled:
             advance_outgoing(self, _SETTLE_HERE)
 
-    def drop(self) -> None:
+    def drop_unsent(self) -> None:
         """Give it up before its first frame is sent."""
         advance_outgoing(self, _DROP)
 

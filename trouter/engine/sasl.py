@@ -59,15 +59,15 @@ class SaslLayer:
         self.state = SaslState.START
         self._rounds_left = max_rounds
 
-    def attach_to(self, connection: ConnectionPort, reader: FrameReader) -> None:
+    def read_from(self, connection: ConnectionPort, reader: FrameReader) -> None:
         """Read the input of ``connection``, below its AMQP layer."""
         self._connection = connection
         self._reader = reader
 
-    def start(self) -> None:
+    def send_first_frame(self) -> None:
         """Send the first frame; only a client does."""
 
-    def work(self) -> bool:
+    def process_frames(self) -> bool:
         """Process whole frames; return True once the AMQP layer may begin. PeerFault."""
         reader = self._reader
         if self.state == self._before and not self._receive_header():
@@ -79,12 +79,12 @@ class SaslLayer:
                 raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type, due="SASL")
             if reader.end > reader.start:
                 try:
-                    self._receive(decode_performative(reader.data, reader.start, reader.end)[0])
+                    self._receive_performative(decode_performative(reader.data, reader.start, reader.end)[0])
                 except IllegalStep as error:
                     raise PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail=f"SASL: {error}") from None
         return self.done
 
-    def fail(self) -> None:
+    def end_broken(self) -> None:
         """End the exchange because the peer broke its rules."""
         self.refused = True
 
@@ -92,10 +92,10 @@ class SaslLayer:
         """Read the layer's header; return False while it is incomplete or if it ends the exchange. PeerFault."""
         raise PeerFault(Fault.FRAMING, detail="no SASL header")
 
-    def _receive(self, performative: Performative) -> None:
+    def _receive_performative(self, performative: Performative) -> None:
         raise PeerFault(Fault.ILLEGAL_CONNECTION_STEP, detail="SASL frame out of place")
 
-    def _step(self, step: SaslStep) -> None:
+    def _advance_state(self, step: SaslStep) -> None:
         self.state = advance(self._table, self.state, step)
 
     def _count_round(self) -> None:
@@ -113,7 +113,7 @@ class SaslLayer:
 
 
 class SaslServer(SaslLayer):
-    """The server side: offers ``mechanisms``, or those that ``offer`` gives if None.
+    """The server side: offers ``mechanisms``, or those that ``offer_mechanisms`` gets if None.
 
     Unless ``required``, a client may skip the layer. With ``tls_due`` no client passes: the layer only answers clients
     that had to begin with TLS.
@@ -130,24 +130,24 @@ class SaslServer(SaslLayer):
         self._tls_due = tls_due
         self.mechanism = ""
 
-    def offer(self, mechanisms: tuple[str, ...]) -> None:
+    def offer_mechanisms(self, mechanisms: tuple[str, ...]) -> None:
         """Send the client the mechanisms; its input waits until the next ``receive_data``."""
-        self._step(SaslStep.SEND_MECHANISMS)
+        self._advance_state(SaslStep.SEND_MECHANISMS)
         self._write(SaslMechanisms(mechanisms))
 
-    def challenge(self, challenge: bytes) -> None:
+    def send_challenge(self, challenge: bytes) -> None:
         """Send a challenge to the client."""
-        self._step(SaslStep.SEND_CHALLENGE)
+        self._advance_state(SaslStep.SEND_CHALLENGE)
         self._write(SaslChallenge(challenge))
 
-    def finish(self, code: int, additional: bytes | None = None) -> None:
+    def send_outcome(self, code: int, additional: bytes | None = None) -> None:
         """Accept the client (0) or refuse it (any other code of 5.3.3.6)."""
-        self._step(SaslStep.SEND_OUTCOME if code == SASL_OK else SaslStep.SEND_REFUSAL)
+        self._advance_state(SaslStep.SEND_OUTCOME if code == SASL_OK else SaslStep.SEND_REFUSAL)
         self._write(SaslOutcome(code, additional))
         self.done = code == SASL_OK
         self.refused = not self.done
 
-    def fail(self) -> None:
+    def end_broken(self) -> None:
         """End a broken exchange, with an outcome if the state allows one."""
         if self.state in (SaslState.OFFERED, SaslState.CHALLENGED, SaslState.DECIDING):
             self._write(SaslOutcome(SASL_SYS))
@@ -163,13 +163,13 @@ class SaslServer(SaslLayer):
                 self._connection.report(ConnectionClosed(None, PeerFault(Fault.FORBIDDEN, detail=UNENCRYPTED)))
                 return False
             self._reader.take_bytes(8)
-            self._step(SaslStep.RECEIVE_HEADER)
+            self._advance_state(SaslStep.RECEIVE_HEADER)
             self._write_header()
-            self._step(SaslStep.SEND_HEADER)
+            self._advance_state(SaslStep.SEND_HEADER)
             if self._mechanisms is None:
                 self._connection.report(SaslMechanismsWanted())
             else:
-                self.offer(self._mechanisms)
+                self.offer_mechanisms(self._mechanisms)
             return True
         if seen == AMQP_HEADER:
             self.done = True  # continue with AMQP, if only to send the error
@@ -181,15 +181,15 @@ class SaslServer(SaslLayer):
             return True
         return False
 
-    def _receive(self, performative: Performative) -> None:
+    def _receive_performative(self, performative: Performative) -> None:
         if isinstance(performative, SaslInit):
-            self._step(SaslStep.RECEIVE_INIT)
+            self._advance_state(SaslStep.RECEIVE_INIT)
             self.mechanism = performative.mechanism
             self._connection.report(
                 SaslInitReceived(performative.mechanism, performative.initial_response, performative.hostname)
             )
         elif isinstance(performative, SaslResponse):
-            self._step(SaslStep.RECEIVE_RESPONSE)
+            self._advance_state(SaslStep.RECEIVE_RESPONSE)
             self._count_round()
             self._connection.report(SaslResponseReceived(performative.response))
         else:
@@ -204,41 +204,41 @@ class SaslClient(SaslLayer):
     _table = SASL_CLIENT_NEXT
     _before: ClassVar[SaslState] = SaslState.HEADER_SENT
 
-    def start(self) -> None:
+    def send_first_frame(self) -> None:
         """Send the SASL header."""
         self._write_header()
-        self._step(SaslStep.SEND_HEADER)
+        self._advance_state(SaslStep.SEND_HEADER)
 
-    def begin(self, mechanism: str, response: bytes | None, hostname: str | None = None) -> None:
+    def send_init(self, mechanism: str, response: bytes | None, hostname: str | None = None) -> None:
         """Choose ``mechanism`` and send its initial response."""
-        self._step(SaslStep.SEND_INIT)
+        self._advance_state(SaslStep.SEND_INIT)
         self._write(SaslInit(mechanism, response, hostname))
 
-    def respond(self, response: bytes) -> None:
+    def send_response(self, response: bytes) -> None:
         """Send the response to a challenge."""
-        self._step(SaslStep.SEND_RESPONSE)
+        self._advance_state(SaslStep.SEND_RESPONSE)
         self._write(SaslResponse(response))
 
     def _receive_header(self) -> bool:
         seen = self._reader.peek_bytes(8)
         if seen == SASL_HEADER:
             self._reader.take_bytes(8)
-            self._step(SaslStep.RECEIVE_HEADER)
+            self._advance_state(SaslStep.RECEIVE_HEADER)
             return True
         if SASL_HEADER.startswith(seen):
             return False
         raise PeerFault(Fault.FRAMING, detail="the server does not speak SASL")
 
-    def _receive(self, performative: Performative) -> None:
+    def _receive_performative(self, performative: Performative) -> None:
         if isinstance(performative, SaslMechanisms):
-            self._step(SaslStep.RECEIVE_MECHANISMS)
+            self._advance_state(SaslStep.RECEIVE_MECHANISMS)
             self._connection.report(SaslMechanismsOffered(performative.sasl_server_mechanisms))
         elif isinstance(performative, SaslChallenge):
-            self._step(SaslStep.RECEIVE_CHALLENGE)
+            self._advance_state(SaslStep.RECEIVE_CHALLENGE)
             self._count_round()
             self._connection.report(SaslChallengeReceived(performative.challenge))
         elif isinstance(performative, SaslOutcome):
-            self._step(SaslStep.RECEIVE_OUTCOME if performative.code == SASL_OK else SaslStep.RECEIVE_REFUSAL)
+            self._advance_state(SaslStep.RECEIVE_OUTCOME if performative.code == SASL_OK else SaslStep.RECEIVE_REFUSAL)
             self.done = performative.code == SASL_OK
             self.refused = not self.done
             self._connection.report(SaslFinished(performative.code, performative.additional_data))

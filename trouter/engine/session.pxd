@@ -24,8 +24,8 @@ cdef class Settlements:
     cdef bytes _state
     cdef public bint pending
 
-    cpdef add(self, bytearray out, int channel, Py_ssize_t delivery_id, bytes state, bint settled)
-    cpdef write(self, bytearray out, int channel)
+    cpdef add_settlement(self, bytearray out, int channel, Py_ssize_t delivery_id, bytes state, bint settled)
+    cpdef write_disposition(self, bytearray out, int channel)
 
 
 cdef class Session(SessionPort):
@@ -68,12 +68,12 @@ cdef class Session(SessionPort):
     cdef int check_delivery_id(self, Py_ssize_t delivery_id) except -1
     @cython.locals(first=Py_ssize_t, last=Py_ssize_t, ring=DeliveryRing, delivery=Delivery)
     cpdef receive_disposition(self, DispositionReader disposition)
-    cdef _apply(self, DeliveryRing ring, Delivery delivery, DispositionReader disposition)
+    cdef _apply_disposition(self, DeliveryRing ring, Delivery delivery, DispositionReader disposition)
     @cython.locals(opened=bint, window=Py_ssize_t, unseen=Py_ssize_t, link=LinkPort)
     cpdef receive_flow(self, FlowReader flow)
     cpdef settle_incoming(self, Delivery delivery, int code, bytes state, bint settled)
     cpdef settle_outgoing(self, Delivery delivery, int code, bytes state, bint settled)
-    cdef bytes _fitting(self, int code, bytes state)
+    cdef bytes _fitting_state(self, int code, bytes state)
     cdef int add_incoming(self, Delivery delivery) except -1
     cdef int add_outgoing(self, Delivery delivery) except -1
     cdef int forget_incoming(self, Delivery delivery) except -1
@@ -85,14 +85,14 @@ cdef class Session(SessionPort):
     cdef int write_link_flow(self, Py_ssize_t handle, Py_ssize_t delivery_count, Py_ssize_t credit, bint drain) except -1
     cpdef Py_ssize_t advertised_window(self)
     @cython.locals(connection=ConnectionPort, budget=Budget)
-    cpdef hold(self, Py_ssize_t count)
+    cpdef hold_bytes(self, Py_ssize_t count)
     @cython.locals(connection=ConnectionPort)
-    cpdef release(self, Py_ssize_t count)
+    cpdef release_bytes(self, Py_ssize_t count)
     @cython.locals(connection=ConnectionPort)
-    cpdef keep(self, Py_ssize_t count)
-    cpdef count_in(self, list shares)
+    cpdef keep_bytes(self, Py_ssize_t count)
+    cpdef count_in_budgets(self, list shares)
     @cython.locals(budget=Budget)
-    cdef _share(self, Py_ssize_t count)
+    cdef _count_in_shares(self, Py_ssize_t count)
     @cython.locals(budget=Budget)
     cdef bint _shares_run_out(self) except -1
     cpdef request_flush(self)
@@ -102,4 +102,4 @@ cdef class Session(SessionPort):
     @cython.locals(room=Py_ssize_t, connection=ConnectionPort, budget=Budget, scarce=bint)
     cdef _reopen_window(self)
     @cython.locals(link=LinkPort, waiting=list, position=Py_ssize_t, full=bint)
-    cpdef resume(self)
+    cpdef resume_links(self)

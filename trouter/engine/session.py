@@ -41,7 +41,7 @@ _FITS_ANYWHERE = 512 - _DISPOSITION_OVERHEAD
 
 
 class Settlements:
-    """The dispositions of one session in one role, gathered until ``write``."""
+    """The dispositions of one session in one role, gathered until ``write_disposition``."""
 
     __slots__ = ("_first", "_last", "_role", "_settled", "_state", "pending")
 
@@ -53,7 +53,9 @@ class Settlements:
         self._state: bytes | None = None
         self.pending = False
 
-    def add(self, out: bytearray, channel: int, delivery_id: int, state: bytes | None, settled: bool) -> None:
+    def add_settlement(
+        self, out: bytearray, channel: int, delivery_id: int, state: bytes | None, settled: bool
+    ) -> None:
         """Gather one delivery's encoded ``state``; write the range so far to ``out`` if this does not extend it."""
         if self.pending:
             if (
@@ -63,13 +65,13 @@ class Settlements:
             ):
                 self._last = delivery_id
                 return
-            self.write(out, channel)
+            self.write_disposition(out, channel)
         self._first = self._last = delivery_id
         self._settled = settled
         self._state = state
         self.pending = True
 
-    def write(self, out: bytearray, channel: int) -> None:
+    def write_disposition(self, out: bytearray, channel: int) -> None:
         """Write the gathered disposition."""
         if self.pending:
             self.pending = False
@@ -162,7 +164,7 @@ class Session(SessionPort):
         self._flow_due = False
         self._last_incoming_delivery = -1
 
-    def adopt(self, limits: EngineLimits) -> None:
+    def replace_limits(self, limits: EngineLimits) -> None:
         """Replace the limits, before our begin is sent."""
         self.limits = limits
         self.handle_max = limits.handle_max
@@ -170,7 +172,7 @@ class Session(SessionPort):
         self.window_bytes = self.window_frames * limits.max_frame_bytes
         self.incoming_window = self.window_frames
 
-    def step(self, step: SessionStep) -> None:
+    def advance_state(self, step: SessionStep) -> None:
         """Change the state by ``step``; IllegalStep."""
         self.state = advance(SESSION_NEXT, self.state, step)
         self.mapped = self.state is SessionState.MAPPED
@@ -179,8 +181,8 @@ class Session(SessionPort):
         """Send our begin, as the first or as the answer; do nothing if it was sent or the session is over."""
         if self.connection.silent or (self.state, SessionStep.SEND_BEGIN) not in SESSION_NEXT:
             return
-        self.step(SessionStep.SEND_BEGIN)
-        self._promise()
+        self.advance_state(SessionStep.SEND_BEGIN)
+        self._narrow_first_window()
         self.connection.write(
             self.channel,
             Begin(
@@ -192,7 +194,7 @@ class Session(SessionPort):
             ),
         )
 
-    def _promise(self) -> None:
+    def _narrow_first_window(self) -> None:
         """Narrow the window if the connection's other sessions leave too little room for its messages.
 
         So a peer that keeps to its windows never exceeds what the connection may hold, unless its windows are
@@ -215,9 +217,9 @@ class Session(SessionPort):
         step = SessionStep.SEND_END if error is None else SessionStep.SEND_END_ERROR
         if (self.state, step) in SESSION_NEXT:
             self.flush()
-            self.step(step)
+            self.advance_state(step)
             self.connection.write(self.channel, End(error))
-            self.silence()
+            self.stop_writing()
 
     def write(self, performative: Performative) -> None:
         """Write a frame on the session's channel after the gathered settlements, unless the session is over."""
@@ -225,7 +227,7 @@ class Session(SessionPort):
             self.write_settlements()
             self.connection.write(self.channel, performative)
 
-    def silence(self) -> None:
+    def stop_writing(self) -> None:
         """Send nothing more on this session or its links."""
         self.mapped = False
         self.silent = True
@@ -260,7 +262,7 @@ class Session(SessionPort):
             self.connection.link_count -= 1
             self.release_handle(handle)
 
-    def bury_link(self, handle: int, remote_handle: int, named: tuple[bool, str]) -> None:
+    def replace_by_refused(self, handle: int, remote_handle: int, named: tuple[bool, str]) -> None:
         """Keep of a refused link only its two handles, until the peer detaches it; its name is free at once."""
         link = self.links_by_handle.pop(handle, None)
         if link is None:
@@ -276,10 +278,10 @@ class Session(SessionPort):
         self.refused_count += count
         self.connection.refused_count += count
 
-    def forget(self) -> None:
+    def drop_references(self) -> None:
         """Drop all links and deliveries, whose owners are done with them."""
-        self.silence()
-        self.keep(-self.kept_bytes)
+        self.stop_writing()
+        self.keep_bytes(-self.kept_bytes)
         self.count_refused(-self.refused_count)
         self._marked = True  # so that no caller asks for a flush
         for link in self.links_by_handle.values():
@@ -296,15 +298,15 @@ class Session(SessionPort):
 
     def receive_begin(self, begin: Begin) -> None:
         """Apply the peer's begin: windows, ids, handle-max."""
-        self.step(SessionStep.RECEIVE_BEGIN)
+        self.advance_state(SessionStep.RECEIVE_BEGIN)
         self.next_incoming_id = begin.next_outgoing_id
         self.remote_incoming_window = min(begin.incoming_window, _MAX_WINDOW)
         self.remote_handle_max = begin.handle_max
 
     def receive_end(self) -> None:
         """Apply the peer's end: the session is silent from now on."""
-        self.step(SessionStep.RECEIVE_END)
-        self.silence()
+        self.advance_state(SessionStep.RECEIVE_END)
+        self.stop_writing()
 
     def all_links(self) -> list[Any]:
         """Return every link that is not detached on both sides."""
@@ -362,15 +364,15 @@ class Session(SessionPort):
         if first == last:
             delivery = ring.get(first)
             if delivery is not None:
-                self._apply(ring, delivery, disposition)
+                self._apply_disposition(ring, delivery, disposition)
             return
         if ((last - first) & _MASK32) >= _HALF:
             raise PeerFault(Fault.DISPOSITION_RANGE, first=first, last=last)
         for each in ring.between(first, last):
             delivery = each
-            self._apply(ring, delivery, disposition)
+            self._apply_disposition(ring, delivery, disposition)
 
-    def _apply(self, ring: DeliveryRing, delivery: Delivery, disposition: DispositionReader) -> None:
+    def _apply_disposition(self, ring: DeliveryRing, delivery: Delivery, disposition: DispositionReader) -> None:
         if disposition.state_code != 0:
             delivery.remote_code = disposition.state_code
             delivery.remote_state = disposition.state
@@ -406,7 +408,7 @@ class Session(SessionPort):
             self._flow_due = True
             self.request_flush()
         if opened and self.remote_incoming_window > 0:
-            self.resume()
+            self.resume_links()
 
     # --- what we send
 
@@ -422,10 +424,12 @@ class Session(SessionPort):
             advance_incoming(delivery, _DECIDE)
         delivery.state_code = code
         if state is not None and len(state) > _FITS_ANYWHERE:
-            state = self._fitting(code, state)
+            state = self._fitting_state(code, state)
         if settled:
             self.incoming.remove(delivery.delivery_id)
-        self._receiver_settlements.add(self.connection.out, self.channel, delivery.delivery_id, state, settled)
+        self._receiver_settlements.add_settlement(
+            self.connection.out, self.channel, delivery.delivery_id, state, settled
+        )
         self.request_flush()
 
     def settle_outgoing(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
@@ -438,13 +442,13 @@ class Session(SessionPort):
             advance_outgoing(delivery, _SETTLE_HERE)
         delivery.state_code = code
         if state is not None and len(state) > _FITS_ANYWHERE:
-            state = self._fitting(code, state)
+            state = self._fitting_state(code, state)
         if settled:
             self.outgoing.remove(delivery.delivery_id)
-        self._sender_settlements.add(self.connection.out, self.channel, delivery.delivery_id, state, settled)
+        self._sender_settlements.add_settlement(self.connection.out, self.channel, delivery.delivery_id, state, settled)
         self.request_flush()
 
-    def _fitting(self, code: int, state: bytes) -> bytes | None:
+    def _fitting_state(self, code: int, state: bytes) -> bytes | None:
         """Return ``state``, or its outcome without details (None if unknown) if the peer's frames are too small."""
         if len(state) <= self.connection.remote_max_frame_bytes - _DISPOSITION_OVERHEAD:
             return state
@@ -489,7 +493,7 @@ class Session(SessionPort):
         self.sent_frames += 1
         self.next_outgoing_id = (self.next_outgoing_id + 1) & _MASK32
 
-    def hold(self, count: int) -> None:
+    def hold_bytes(self, count: int) -> None:
         """Count ``count`` bytes of this session as held, which narrows its window; PeerFault beyond a limit."""
         connection = self.connection
         budget = connection.budget
@@ -501,20 +505,20 @@ class Session(SessionPort):
         connection.buffered_bytes += count
         self.held_bytes += count
         if self.shares is not None:
-            self._share(count)
+            self._count_in_shares(count)
 
-    def release(self, count: int) -> None:
+    def release_bytes(self, count: int) -> None:
         """Count ``count`` bytes as no longer held; the next flush opens the window again."""
         connection = self.connection
         self.held_bytes -= count
         connection.budget.held -= count
         connection.buffered_bytes -= count
         if self.shares is not None:
-            self._share(-count)
+            self._count_in_shares(-count)
         if self.incoming_window * 2 <= self.window_frames:
             self.request_flush()
 
-    def keep(self, count: int) -> None:
+    def keep_bytes(self, count: int) -> None:
         """Count ``count`` bytes more of attaches as kept, fewer if it is negative; PeerFault beyond the limit.
 
         They neither narrow the window nor count in the budget of messages, which ends the sessions of other peers.
@@ -525,15 +529,15 @@ class Session(SessionPort):
         connection.buffered_bytes += count
         connection.kept_bytes += count
         self.kept_bytes += count
-        self._share(count)
+        self._count_in_shares(count)
 
-    def count_in(self, shares: list[Budget] | None) -> None:
+    def count_in_budgets(self, shares: list[Budget] | None) -> None:
         """Count held and kept bytes in ``shares`` from now on, and no longer in the earlier ones."""
-        self._share(-self.held_bytes - self.kept_bytes)
+        self._count_in_shares(-self.held_bytes - self.kept_bytes)
         self.shares = shares
-        self._share(self.held_bytes + self.kept_bytes)
+        self._count_in_shares(self.held_bytes + self.kept_bytes)
 
-    def _share(self, count: int) -> None:
+    def _count_in_shares(self, count: int) -> None:
         for each in self.shares or ():
             budget = each
             budget.held += count
@@ -597,9 +601,9 @@ class Session(SessionPort):
     def write_settlements(self) -> None:
         """Write the gathered dispositions now, before a frame that must not overtake them."""
         if self._receiver_settlements.pending:
-            self._receiver_settlements.write(self.connection.out, self.channel)
+            self._receiver_settlements.write_disposition(self.connection.out, self.channel)
         if self._sender_settlements.pending:
-            self._sender_settlements.write(self.connection.out, self.channel)
+            self._sender_settlements.write_disposition(self.connection.out, self.channel)
 
     def _reopen_window(self) -> None:
         if self.incoming_window * 2 > self.window_frames:
@@ -623,7 +627,7 @@ class Session(SessionPort):
                 return True
         return False
 
-    def resume(self) -> None:
+    def resume_links(self) -> None:
         """Resume the links that waited for the window or for room in the output, each in turn."""
         waiting = self.waiting_links
         self.waiting_links = []
@@ -634,7 +638,7 @@ class Session(SessionPort):
                 self.waiting_links[:0] = waiting[position:]  # before the links that wait again
                 return
             link = waiting[position]
-            link.resume()
+            link.resume_sending()
 
 
 #: The sink of links without an owner; it ignores every event.

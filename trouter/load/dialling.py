@@ -82,7 +82,7 @@ class Dialling:
         except ValueError as failure:
             raise LoadError(str(failure)) from failure
         if not wanted and ANONYMOUS in offered:
-            sasl.begin(str(ANONYMOUS), b"bench", load.host)
+            sasl.send_init(str(ANONYMOUS), b"bench", load.host)
             return
         chosen = next((each for each in wanted if each.name in offered), None)
         if chosen is None:
@@ -90,12 +90,12 @@ class Dialling:
             cure = "" if wanted else "; give a user with --user or --sasl-username"
             raise LoadError(f"{load.host}:{load.port} offers no {names}, only {', '.join(offered)}{cure}")
         self._exchanges[sasl] = chosen
-        sasl.begin(chosen.name, self._answer(chosen, chosen.start), load.host)
+        sasl.send_init(chosen.name, self._answer(chosen, chosen.start), load.host)
 
     def respond(self, sasl: SaslClient, challenge: bytes) -> None:
         """Answer a challenge; LoadError."""
         exchange = self._exchanges.get(sasl)
-        sasl.respond((exchange and self._answer(exchange, exchange.respond, challenge)) or b"")
+        sasl.send_response((exchange and self._answer(exchange, exchange.respond, challenge)) or b"")
 
     def _answer(self, exchange: SaslMechanism, step: Callable[..., Any], *given: bytes) -> bytes | None:
         """Return what a step of ``exchange`` says; LoadError. Only SCRAM works in a thread, which needs trio."""

@@ -165,7 +165,7 @@ class LoadSender(LinkSink):
             if len(out) >= _BATCH_BYTES:
                 return True
             link = links[self._next % width]
-            if not link.ready():
+            if not link.is_ready():
                 passed += 1
                 if passed >= width:
                     return False
@@ -250,7 +250,7 @@ class LoadSender(LinkSink):
         """Give the credit back on a drain, unless a message is being sent on the link."""
         outgoing = link
         if outgoing.drain and (self._current is None or outgoing is not self._link):
-            outgoing.drained()
+            outgoing.return_credit()
 
 
 class LoadReceiver(LinkSink):

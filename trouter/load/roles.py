@@ -175,7 +175,7 @@ class SinkFleet(Fleet):
     def _admit(self, wire: Wire) -> None:
         sasl = wire.connection.sasl
         if isinstance(sasl, SaslServer):
-            sasl.finish(SASL_OK)
+            sasl.send_outcome(SASL_OK)
             wire.connection.receive_data(b"")
 
     def _opened(self, wire: Wire) -> None:

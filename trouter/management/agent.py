@@ -220,8 +220,8 @@ class Agent:
         if not request.reply_to:
             log.debug("Agent request without a usable reply-to dropped: %s", request.summary(LOGGED))
             return False
-        entry = self._router.table.find(request.reply_to.encode(), tenant=desk.tenant)
-        if entry is None or entry.destinations() == 0:
+        entry = self._router.table.find_entry(request.reply_to.encode(), tenant=desk.tenant)
+        if entry is None or entry.count_destinations() == 0:
             log.debug("Agent request dropped, no receiver listens on its reply-to: %s", request.summary(LOGGED))
             return False
         if not self._may_answer_at(entry, desk, request):
@@ -282,7 +282,7 @@ class Agent:
 
     def _unread_bytes(self, desk: Desk, address: str) -> int:
         """Return the bytes that wait for credit at an address."""
-        entry = self._router.table.find(address.encode(), tenant=desk.tenant)
+        entry = self._router.table.find_entry(address.encode(), tenant=desk.tenant)
         if entry is None:
             return 0
         waiting = (

@@ -293,7 +293,7 @@ class Book:
         served: list[tuple[Paced, Share]] = []
         for link, share in waiting:
             before = share.granted
-            link.top_up()
+            link.top_up_credit()
             if link in self._waiting and share.granted != before:
                 served.append((link, share))
         for link, share in served:  # links that got credit go behind those that got none
@@ -445,7 +445,7 @@ class Share:
 
     # --- credit
 
-    def take(self, link: Paced, count: int) -> int:
+    def take_credit(self, link: Paced, count: int) -> int:
         """Return how much of ``count`` may be granted to the sender on a link; if less, the link is called again."""
         if not self.meters:
             return count

@@ -41,7 +41,7 @@ class Paced(Protocol):
     @property
     def link(self) -> Credited: ...
 
-    def top_up(self) -> None:
+    def top_up_credit(self) -> None:
         """Request credit again, if the link wants any."""
 
 

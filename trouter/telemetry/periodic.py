@@ -109,7 +109,7 @@ class Telemetry:
         for sketch in self._sketches.take_sketches(at_us):
             self._recorder.emit(sketch)
         times: TimesByAddress | None = self._router.pulse.times
-        for address, each in () if times is None else times.take():
+        for address, each in () if times is None else times.collect_times():
             buckets, counts = merged(enumerate(each.counts))
             sketch = _sketch(since_us, at_us, buckets, counts, addr=address, min=each.smallest, max=each.largest)
             self._recorder.emit(sketch)
@@ -122,7 +122,7 @@ class Telemetry:
         elif max_addresses:
             pulse.times.max_addresses = max_addresses
         else:
-            pulse.times.take()
+            pulse.times.collect_times()
             pulse.times = None
 
     def _check_clock(self) -> None:

@@ -112,19 +112,19 @@ class Sampler:
         self._now = now
         self._log = log
 
-    def received(self, link: Link, message: bytes) -> None:
+    def note_received(self, link: Link, message: bytes) -> None:
         """Take a message, or the beginning of a large one."""
         if self._log is not None:
-            self._log.received(link, message)
+            self._log.note_received(link, message)
         if self._sampling.is_due(self._now()):
             attach = link.remote_attach
             address = getattr(attach.target, "address", None) if attach is not None else None
             self._emit(sample_of(self._sampling, self._about, link.sink.identity, address, message))  # type: ignore[attr-defined]
 
-    def aborted(self, link: Link) -> None:
+    def note_aborted(self, link: Link) -> None:
         """Drop an aborted message."""
         if self._log is not None:
-            self._log.aborted(link)
+            self._log.note_aborted(link)
 
 
 def sample_of(

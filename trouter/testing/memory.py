@@ -149,10 +149,10 @@ def serve_links(core: Router, engine: Connection, terms: PeerTerms, event: Event
             event.session.begin()
     elif isinstance(event, LinkAttached):
         ours = isinstance(event.link.sink, Endpoint)
-        if not core.answered(event.link) and not ours:
+        if not core.handle_own_attach(event.link) and not ours:
             core.attach(event.link, terms)
     elif isinstance(event, LinkDetached):
-        core.detach(event.link, event.closed, remote_error=event.error)
+        core.detach_link(event.link, event.closed, remote_error=event.error)
     elif isinstance(event, SessionEnded):
         core.lose_session(event.session, event.error)
         event.session.end()

@@ -143,7 +143,7 @@ class MemorySender(_MemoryLink):
 
     def drained(self) -> None:
         """Answer a drain: give the rest of the credit back."""
-        self.link.drained()
+        self.link.return_credit()
 
     def wait(self, sent: SentMessage) -> None:
         """Send the pending part of ``sent``, after those that wait before it."""
@@ -152,7 +152,7 @@ class MemorySender(_MemoryLink):
         self._push()
 
     def _push(self) -> None:
-        while self._waiting and (self._waiting[0].delivery.begun or self.link.ready()) and not self.link.waiting:
+        while self._waiting and (self._waiting[0].delivery.begun or self.link.is_ready()) and not self.link.waiting:
             if not self._waiting[0].push():
                 return
             self._waiting.popleft()
@@ -163,7 +163,7 @@ class MemorySender(_MemoryLink):
         if link.drain and not self._waiting:
             self.drains.append(link.credit)
             if self.answers_drain:
-                link.drained()
+                link.return_credit()
 
     def on_disposition(self, delivery: Delivery) -> None:
         """See ``LinkSink``."""
@@ -222,7 +222,7 @@ class SentMessage:
         """Send the part that can go; return whether the next message may."""
         link = self.sender.link
         if self._aborted:
-            link.abort(self.delivery)
+            link.abort_delivery(self.delivery)
             return True
         if self._left or not self.delivery.begun or not self._more:
             left = bytes(self._left)

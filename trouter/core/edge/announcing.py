@@ -53,24 +53,24 @@ class Announcer:
         self._numbers = count(1)
         self._beats = 0
 
-    def begin(self, reply_to: str) -> None:
+    def start_requests(self, reply_to: str) -> None:
         """Start to send requests, with answers to the address ``reply_to``."""
         self._reply_to = reply_to
-        self._work()
+        self._send_due_requests()
 
-    def add(self, key: str) -> None:
+    def announce_route(self, key: str) -> None:
         """Announce the route with this key, which a container here serves."""
         route = self._routes.setdefault(key, _Route())
         route.wanted, route.refused = True, False
-        self._work()
+        self._send_due_requests()
 
-    def remove(self, key: str) -> None:
+    def withdraw_route(self, key: str) -> None:
         """Withdraw the route with this key, which no container here serves any more."""
         if key in self._routes:
             self._routes[key].wanted = False
-            self._work()
+            self._send_due_requests()
 
-    def _work(self) -> None:
+    def _send_due_requests(self) -> None:
         if not self._reply_to:
             return
         for key, route in list(self._routes.items()):
@@ -79,10 +79,10 @@ class Announcer:
             if route.requested:
                 continue
             if route.wanted and not (route.there or route.refused):
-                self._request(key, self._creation(key), {"operation": "CREATE", "type": SCOPED})
+                self._send_request(key, self._creation(key), {"operation": "CREATE", "type": SCOPED})
             elif not route.wanted and route.there:
                 named = {"identity": route.identity} if route.identity else {}
-                self._request(key, {}, {"operation": "DELETE", "type": SCOPED, **named})
+                self._send_request(key, {}, {"operation": "DELETE", "type": SCOPED, **named})
             elif not route.wanted:
                 del self._routes[key]
 
@@ -93,27 +93,27 @@ class Announcer:
     def _name(self, key: str) -> str:
         return f"{self._edge_id}/proxyLinkRoute/{key}"
 
-    def _request(self, key: str, body: dict[str, str], properties: dict[str, str]) -> None:
+    def _send_request(self, key: str, body: dict[str, str], properties: dict[str, str]) -> None:
         number = str(next(self._numbers))
         self._routes[key].requested = True
         self._requested[number] = (key, self._beats)
         properties["name"] = self._name(key)
         self._send(Note(body, reply_to=self._reply_to, correlation_id=number, properties=properties))
 
-    def beat(self) -> None:
+    def give_up_overdue(self) -> None:
         """Give up requests without an answer for too long; called every two seconds."""
         self._beats += 1
         late = [number for number, (_, beat) in self._requested.items() if self._beats - beat > PATIENCE_BEATS]
         for number in late:
-            self._conclude(number, None)
+            self._process_answer(number, None)
 
     def read_response(self, reply: Note) -> None:
         """Process an answer; ignore one that belongs to no request."""
         number = reply.correlation_id
         if isinstance(number, str) and number in self._requested:
-            self._conclude(number, reply)
+            self._process_answer(number, reply)
 
-    def _conclude(self, number: str, reply: Note | None) -> None:
+    def _process_answer(self, number: str, reply: Note | None) -> None:
         """Process the answer to a request, None for no answer in time."""
         key, _ = self._requested.pop(number)
         route = self._routes[key]
@@ -122,17 +122,17 @@ class Announcer:
         if route.there:
             route.there, route.identity = False, ""
             if status not in DELETED:
-                self._complain(key, reply)
+                self._log_refusal(key, reply)
         else:
             identity = reply.body.get("identity") if reply is not None and isinstance(reply.body, dict) else None
             if status == CREATED and isinstance(identity, str) and identity:
                 route.there, route.identity = True, identity
             else:
                 route.there, route.refused = reply is None, True
-                self._complain(key, reply)
-        self._work()
+                self._log_refusal(key, reply)
+        self._send_due_requests()
 
-    def _complain(self, key: str, reply: Note | None) -> None:
+    def _log_refusal(self, key: str, reply: Note | None) -> None:
         why = "no answer"
         if reply is not None:
             status, text = reply.properties.get("statusCode"), reply.properties.get("statusDescription")

@@ -83,7 +83,7 @@ class Edges:
             why = f"edge router {edge_id} is connected as another user on [C{former.number}]"
             raise AttachRefused(Error("amqp:not-allowed", why))
         if former is not None and former.downlink is not None:
-            self._router.end(former.downlink.link, DetachReason(True, STOLEN))
+            self._router.end_link(former.downlink.link, DetachReason(True, STOLEN))
         peer.id = edge_id
         self._by_id[edge_id] = peer
         return self._router.table.obtain_edge(edge_id)
@@ -95,10 +95,10 @@ class Edges:
         options = LinkOptions(terms=network_terms(peer.number, DEFAULT_CAPACITY), lends=False)
         peer.tracker = make_egress_by(partial(EdgeTracker, self._router.send_on), self._router, link, options)
 
-    def trackable(self, peer: EdgePeer) -> None:
+    def send_tracked_addresses(self, peer: EdgePeer) -> None:
         """Send the tracked addresses over the tracking link, which is now attached."""
         for entry in peer.sends:
-            self._notify(peer, entry)
+            self._notify_peer(peer, entry)
 
     def add_sender(self, peer: EdgePeer, entry: AddressEntry) -> None:
         """Note that the edge router sends to an address."""
@@ -106,18 +106,18 @@ class Edges:
             return
         peer.sends[entry] = peer.sends.get(entry, 0) + 1
         self._followers.setdefault(entry, {})[peer] = None
-        self._notify(peer, entry)
+        self._notify_peer(peer, entry)
 
     def add_lookup(self, link: IncomingLink, number: int) -> Gatherer:
         """Answer the look-ups that arrive on ``link`` of connection ``number``; return its sink."""
         options = LinkOptions(terms=network_terms(number, LOOKUP_CREDIT))
-        return make_receiver(self._router, link, options, self._read)
+        return make_receiver(self._router, link, options, self._read_lookup)
 
     def add_heartbeat(self, link: IncomingLink, number: int) -> Gatherer:
         """Receive the heartbeats of an edge router on ``link`` of connection ``number``; return its sink."""
         options = LinkOptions(terms=network_terms(number, HEARTBEAT_CREDIT))
-        receiver = make_receiver(self._router, link, options, every(lambda _: self._beat(receiver)))
-        self._beat(receiver)
+        receiver = make_receiver(self._router, link, options, every(lambda _: self._note_heartbeat(receiver)))
+        self._note_heartbeat(receiver)
         return receiver
 
     def forget_endpoint(self, endpoint: Endpoint) -> None:
@@ -134,9 +134,9 @@ class Edges:
         elif endpoint is peer.tracker:
             peer.tracker = None
         elif isinstance(endpoint, Ingress) and endpoint.entry in peer.sends:
-            self._leave(peer, endpoint.entry)
+            self._remove_tracker(peer, endpoint.entry)
 
-    def _leave(self, peer: EdgePeer, entry: AddressEntry) -> None:
+    def _remove_tracker(self, peer: EdgePeer, entry: AddressEntry) -> None:
         peer.sends[entry] -= 1
         if peer.sends[entry]:
             return
@@ -146,42 +146,42 @@ class Edges:
         if not followers:
             del self._followers[entry]
         if peer.tracker is not None:
-            peer.tracker.addresses.forget(entry.key)
+            peer.tracker.addresses.withdraw_address(entry.key)
 
     # --- tracking
 
     def notify_followers(self, entry: AddressEntry) -> None:
         """Notify the edge routers that send to a mobile address, whose users have changed."""
         for peer in list(self._followers.get(entry, ())):
-            self._notify(peer, entry)
+            self._notify_peer(peer, entry)
 
-    def _notify(self, peer: EdgePeer, entry: AddressEntry) -> None:
+    def _notify_peer(self, peer: EdgePeer, entry: AddressEntry) -> None:
         if peer.tracker is not None:
-            peer.tracker.addresses.notify(entry.key, takes_elsewhere(entry, peer.number))
+            peer.tracker.addresses.note_takers(entry.key, takes_elsewhere(entry, peer.number))
 
     # --- heartbeats
 
-    def _beat(self, gatherer: Gatherer) -> None:
+    def _note_heartbeat(self, gatherer: Gatherer) -> None:
         self._beats[gatherer] = self._router.pulse.now_s
 
-    def silent(self) -> set[int]:
+    def silent_connections(self) -> set[int]:
         """Return the numbers of the connections whose heartbeat is overdue."""
         due_s = self._router.pulse.now_s - SILENCE_S
         return {gatherer.connection_number for gatherer, last_s in self._beats.items() if last_s < due_s}
 
     # --- look-ups
 
-    def _read(self, message: bytes) -> Callable[[], None] | None:
+    def _read_lookup(self, message: bytes) -> Callable[[], None] | None:
         """Return what answers a look-up; None for a malformed one, which names no address to answer."""
         try:
             request = read(message)
         except DecodeError:
             return None
-        return partial(self._answer, request, request.reply_to) if request.reply_to else None
+        return partial(self._answer_lookup, request, request.reply_to) if request.reply_to else None
 
-    def _answer(self, request: Note, reply_to: str) -> None:
+    def _answer_lookup(self, request: Note, reply_to: str) -> None:
         """Answer whether links to an address are routed, and whether the address has a receiver."""
-        status, found = self._find(request)
+        status, found = self._find_answer(request)
         answer = Note(
             list(found),
             to=reply_to,
@@ -190,7 +190,7 @@ class Edges:
         )
         self._router.send(reply_to, write(answer))
 
-    def _find(self, request: Note) -> tuple[int, tuple[bool, bool]]:
+    def _find_answer(self, request: Note) -> tuple[int, tuple[bool, bool]]:
         nothing = (False, False)
         if request.properties.get("version") != LOOKUP_VERSION:
             return BAD_VERSION, nothing
@@ -230,7 +230,7 @@ def serve(router: EdgeRouterPort, link: IncomingLink, wanted: Attach, terms: Pee
     else:
         raise AttachRefused(None)
     attach_link(link, wanted.source, wanted.target)
-    receiver.account.open()
+    receiver.account.grant_first_credit()
 
 
 def accept_downlink(
@@ -254,7 +254,7 @@ def accept_tracking(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, 
     """Attach the link that notifies an edge router where its messages would be taken; AttachRefused."""
     router.edges.add_tracker(edge, link)
     attach_link(link, wanted.source, wanted.target)
-    router.edges.trackable(edge)
+    router.edges.send_tracked_addresses(edge)
 
 
 def open_edge_streams(
@@ -275,11 +275,11 @@ def open_edge_streams(
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
         terms = replace(network_terms(number, capacity), log=log)
         egress = make_egress(router, link, LinkOptions(terms=terms, lends=False))
-        router.enter(egress, number)
+        router.add_endpoint(egress, number)
         attach_link(link, Source(expiry_policy=DETACH), Target(expiry_policy=DETACH))
         return egress
 
     def detach(egress: Egress) -> None:
-        router.detach(egress.link, True)
+        router.detach_link(egress.link, True)
 
     router.network.pools[number] = Streams(begin, end, attach, detach)

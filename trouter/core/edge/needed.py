@@ -35,7 +35,7 @@ class NeededLinks:
         """The reasons of those that it refused, empty if it refused none."""
         return "; ".join(self._refused.values())
 
-    def attach(self, name: str, link: Link) -> None:
+    def add_link(self, name: str, link: Link) -> None:
         """Add a link that is being attached under this name, for the first time or again."""
         self._attached[link] = name
         self._missing.add(name)
@@ -51,7 +51,7 @@ class NeededLinks:
         self._next_waits.pop(name, None)
         return not self._missing
 
-    def refuse(self, link: Link, why: str, *, again: bool) -> bool:
+    def note_end(self, link: Link, why: str, *, again: bool) -> bool:
         """Note the end of a needed link, to be attached ``again``; return whether the reason is a new one."""
         name = self._attached.pop(link)
         known = self._refused.get(name)
@@ -63,7 +63,7 @@ class NeededLinks:
             self._next_waits[name] = min(2 * wait, LONGEST_WAIT_BEATS)
         return known != why
 
-    def due(self) -> list[str]:
+    def due_links(self) -> list[str]:
         """Count a beat; return the names of the links that are to be attached again now."""
         self._left = {name: left - 1 for name, left in self._left.items()}
         due = [name for name, left in self._left.items() if left <= 0]

@@ -39,7 +39,7 @@ class TrackedAddresses:
         #: The addresses notified as having receivers elsewhere; the others need no note.
         self._notified: set[str] = set()
 
-    def notify(self, key: str, takes: bool) -> None:
+    def note_takers(self, key: str, takes: bool) -> None:
         """Note whether another connection takes messages to the address."""
         if takes == (key in self._notified):
             self._due.pop(key, None)
@@ -47,15 +47,15 @@ class TrackedAddresses:
             self._due[key] = takes
             self.send_due()
 
-    def forget(self, key: str) -> None:
+    def withdraw_address(self, key: str) -> None:
         """Withdraw an address to which the edge router no longer sends, if there is credit for the note."""
-        self.notify(key, False)
+        self.note_takers(key, False)
         self._due.pop(key, None)
         self._notified.discard(key)
 
     def send_due(self) -> None:
         """Send the notes that are due, as far as credit allows."""
-        while self._due and self._link.ready():
+        while self._due and self._link.is_ready():
             key = next(iter(self._due))
             takes = self._due.pop(key)
             if takes:

@@ -124,7 +124,7 @@ class Uplink:
         self._tracking: Gatherer | None = None
         self._management: Egress | None = None
         self._responses: Gatherer | None = None
-        self._announcer = Announcer(router.table.router_id, self._request, owner.note_trouble)
+        self._announcer = Announcer(router.table.router_id, self._send_note, owner.note_trouble)
         self._lookups = Lookups(router)
         self._heartbeat: Egress | None = None
         self._beats = 0
@@ -147,11 +147,11 @@ class Uplink:
 
     # --- its links
 
-    def begin(self) -> None:
+    def attach_links(self) -> None:
         """Attach all links, in the order that interior routers expect; AttachRefused."""
         router, (data, control) = self._router, self._sessions
         way = self._anonymous = self._send_on(data, Target())
-        self._needed.attach(_ANONYMOUS, way.link)
+        self._needed.add_link(_ANONYMOUS, way.link)
         self._attach_downlink()
         self._attach_tracking()
         self._management = self._attach_to(control, MANAGEMENT)
@@ -168,24 +168,24 @@ class Uplink:
             if each.key.startswith(MOBILE):
                 self.update_links(each)
         for key in router.routes.local_keys():
-            self._announcer.add(key)
+            self._announcer.announce_route(key)
 
-    def end(self) -> None:
+    def stop_using_links(self) -> None:
         """Stop using the uplink, whose connection has ended or is about to."""
         if self._ended:
             return
         self._ended = True
         self._router.set_uplink(None, None)
-        self._lookups.end()
+        self._lookups.end_queries()
 
     def _attach_downlink(self) -> None:
         source = Source(self._router.table.router_id, capabilities=(DOWNLINK,))
         self._downlink = self._receive_messages(self._sessions[0], None, source)
-        self._needed.attach(_DOWNLINK, self._downlink.link)
+        self._needed.add_link(_DOWNLINK, self._downlink.link)
 
     def _attach_tracking(self) -> None:
-        self._tracking = self._receive_notes(self._sessions[1], Source(TRACKING), TRACKING_CREDIT, self._track)
-        self._needed.attach(_TRACKING, self._tracking.link)
+        self._tracking = self._receive_notes(self._sessions[1], Source(TRACKING), TRACKING_CREDIT, self._process_note)
+        self._needed.add_link(_TRACKING, self._tracking.link)
 
     def _attach_to(self, session: Session, service: str) -> Egress:
         """Return a link to a service of the interior router; it has no source, like Qpid Dispatch's."""
@@ -197,7 +197,7 @@ class Uplink:
         link = self._link(session, incoming=False)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
         egress = make_egress_by(make, self._router, link, LinkOptions(terms=self._terms))
-        self._router.enter(egress, self.number)
+        self._router.add_endpoint(egress, self.number)
         attach_link(link, Source(expiry_policy=_EXPIRY) if has_source else None, _lasting(target))
         return egress
 
@@ -206,19 +206,19 @@ class Uplink:
         assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
         options = LinkOptions(terms=self._terms, entry=entry, is_fallback=source.capabilities == _FALLBACK)
         ingress = make_ingress(router, link, options)
-        router.enter(ingress, self.number)
+        router.add_endpoint(ingress, self.number)
         target = Target(capabilities=source.capabilities) if entry is None else Target()
         attach_link(link, _lasting(source), _lasting(target))
-        ingress.account.open()
+        ingress.account.grant_first_credit()
         return ingress
 
     def _receive_notes(self, session: Session, source: Source, credit: int, take: Callable[[bytes], None]) -> Gatherer:
         link = self._link(session, incoming=True)
         assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
         receiver = make_receiver(self._router, link, LinkOptions(terms=network_terms(self.number, credit)), every(take))
-        self._router.enter(receiver, self.number)
+        self._router.add_endpoint(receiver, self.number)
         attach_link(link, _lasting(source), None if source.dynamic else _lasting(Target()))
-        receiver.account.open()
+        receiver.account.grant_first_credit()
         return receiver
 
     def _link(self, session: Session, *, incoming: bool) -> IncomingLink | OutgoingLink:
@@ -226,50 +226,50 @@ class Uplink:
         link.context = self
         return link
 
-    def made(self, link: Link) -> bool:
+    def is_own_link(self, link: Link) -> bool:
         """Return True: all its links are ours."""
         return True
 
-    def answered(self, link: Link) -> None:
+    def handle_answer(self, link: Link) -> None:
         """Process the interior router's answer to one of our attaches."""
         if self._responses is not None and link is self._responses.link:
-            self._announcer.begin(made_up(link))
+            self._announcer.start_requests(made_up(link))
         else:
-            self._lookups.answered(link)
+            self._lookups.handle_answer(link)
         if self._needed.note_answer(link):
             self._owner.note_usable()
 
-    def gone(self, link: Link, reason: DetachReason | None) -> None:
+    def handle_end(self, link: Link, reason: DetachReason | None) -> None:
         """Handle the end of a link of ours: detached by the interior router, or lost with its session."""
         sink = link.sink
         if self._ended:
             return
         if reason is None or sink is self._anonymous:
-            self.end()
+            self.stop_using_links()
             self._owner.note_broken("a session of the uplink is over" if reason is None else _why(reason, _ANONYMOUS))
         elif sink is self._downlink:
-            self._miss(link, _why(reason, _DOWNLINK), reason)
+            self._handle_missing_link(link, _why(reason, _DOWNLINK), reason)
         elif sink is self._tracking:
-            self._miss(link, _why(reason, _TRACKING), reason)
+            self._handle_missing_link(link, _why(reason, _TRACKING), reason)
         elif sink is self._lookups.query_link or sink is self._lookups.reply_link:
-            self._lookups.lose()
+            self._lookups.answer_all()
         elif sink is self._heartbeat:
             self._heartbeat = None
         elif sink is self._management or sink is self._responses:
             self._management = None
             self._owner.note_trouble(_why(reason, "management"))
         else:
-            address = self._forget(sink)
+            address = self._forget_address(sink)
             if reason.error is not None:
                 self._owner.note_trouble(_why(reason, address))
 
-    def _miss(self, link: Link, why: str, reason: DetachReason) -> None:
+    def _handle_missing_link(self, link: Link, why: str, reason: DetachReason) -> None:
         """Handle the end of a needed link; it is attached again later, unless another edge router has taken it."""
         stolen = reason.error is not None and reason.error.condition == STOLEN.condition
-        if self._needed.refuse(link, why, again=not stolen):
+        if self._needed.note_end(link, why, again=not stolen):
             self._owner.note_trouble(why)
 
-    def _forget(self, sink: LinkSink) -> str:
+    def _forget_address(self, sink: LinkSink) -> str:
         """Forget the ended link of an address and return the address; the next user of it attaches a link again."""
         entry = self._used_for.pop(sink, None) if isinstance(sink, Ingress | Egress) else None
         if entry is None:
@@ -294,7 +294,7 @@ class Uplink:
         except AttachRefused:
             self._owner.note_trouble(f"no link is left for the address {entry.text}")
             return
-        self._bind(entry)
+        self._update_forwarding(entry)
         if fallback is not None:
             self.update_links(fallback)
 
@@ -308,35 +308,35 @@ class Uplink:
             entry.add_sender(ingress)
         elif ingress is not None and not wanted:
             del self._receivers[entry]
-            self._end(ingress.link)
+            self._detach_link(ingress.link)
 
     def _keep_sender(self, entry: AddressEntry) -> None:
         wanted = self._has_producers(entry)
         egress = self._senders.get(entry)
         if wanted and egress is None:
             target = Target(entry.text, capabilities=self._capability(entry, outgoing=False))
-            made = self._send_on(self._sessions[0], target, partial(ProxyEgress, self._close))
+            made = self._send_on(self._sessions[0], target, partial(ProxyEgress, self._end_when_sent))
             assert isinstance(made, ProxyEgress)  # noqa: S101 - asked for
             self._senders[entry] = made
             self._used_for[made] = entry
         elif egress is not None and not wanted:
             del self._senders[entry]
             self._taken.discard(entry)
-            self._unbind(entry, egress)
+            self._stop_forwarding(entry, egress)
             egress.closing = True
             if egress.backlog == 0:
-                self._close(egress)
+                self._end_when_sent(egress)
 
-    def _close(self, egress: ProxyEgress) -> None:
+    def _end_when_sent(self, egress: ProxyEgress) -> None:
         """End the link of an address without local senders, once all messages are sent."""
         egress.closing = False
-        self._end(egress.link)
+        self._detach_link(egress.link)
 
-    def _end(self, link: Link) -> None:
+    def _detach_link(self, link: Link) -> None:
         """Detach a link of ours that is no longer needed."""
         link.context = None
         self._used_for.pop(link.sink, None)  # type: ignore[call-overload]  # an address's links have one of ours
-        self._router.end(link, DetachReason(True, None))
+        self._router.end_link(link, DetachReason(True, None))
 
     def _has_consumers(self, entry: AddressEntry) -> bool:
         forwarder = entry.forwarder
@@ -363,7 +363,7 @@ class Uplink:
 
     # --- the receivers elsewhere
 
-    def _track(self, message: bytes) -> None:
+    def _process_note(self, message: bytes) -> None:
         """Process the interior router's note whether an address of ours has receivers elsewhere."""
         try:
             body = read(message).body
@@ -382,34 +382,34 @@ class Uplink:
             self._taken.add(entry)
         else:
             self._taken.discard(entry)
-        self._bind(entry)
+        self._update_forwarding(entry)
 
-    def _bind(self, entry: AddressEntry) -> None:
+    def _update_forwarding(self, entry: AddressEntry) -> None:
         """Start or stop sending messages up, as the interior router says, and never past a closer consumer."""
         egress = self._senders.get(entry)
         if egress is None:
             return
         wanted = entry in self._taken and not (entry.treatment == "closest" and self._has_consumers(entry))
         if wanted and egress.entry is None:
-            egress.serve(entry)
+            egress.serve_entry(entry)
             entry.add_consumer(egress)
         elif not wanted:
-            self._unbind(entry, egress)
+            self._stop_forwarding(entry, egress)
 
-    def _unbind(self, entry: AddressEntry, egress: Egress) -> None:
+    def _stop_forwarding(self, entry: AddressEntry, egress: Egress) -> None:
         if egress.entry is not None:
             egress.entry = None
             entry.remove_consumer(egress)
 
     # --- look-ups
 
-    def query(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
+    def send_query(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
         """Ask whether links to an address are routed; None without a look-up link. ``done`` is called once."""
-        return None if self._ended else self._lookups.query(text, is_sender, done)
+        return None if self._ended else self._lookups.send_query(text, is_sender, done)
 
-    def give_up(self, query: Query) -> None:
+    def forget_query(self, query: Query) -> None:
         """Stop waiting for the answer to ``query``."""
-        self._lookups.give_up(query)
+        self._lookups.forget_query(query)
 
     # --- link routes
 
@@ -418,11 +418,11 @@ class Uplink:
         if key[0] not in LINK_ROUTE_LETTERS or self._ended:
             return
         if present:
-            self._announcer.add(key)
+            self._announcer.announce_route(key)
         else:
-            self._announcer.remove(key)
+            self._announcer.withdraw_route(key)
 
-    def _request(self, note: Note) -> None:
+    def _send_note(self, note: Note) -> None:
         if self._management is not None:
             self._router.send_on(self._management, write(note))
 
@@ -434,18 +434,18 @@ class Uplink:
 
     # --- heartbeats
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         """Send a heartbeat if the interior router gives credit; to be called every ``BEAT_S`` seconds.
 
         Needed links that the interior router refused are attached again when their time has come.
         """
-        for name in self._needed.due():
+        for name in self._needed.due_links():
             try:
                 self._attach_downlink() if name == _DOWNLINK else self._attach_tracking()
             except AttachRefused:
                 self._owner.note_trouble(f"no link is left for the {name} link")
-        self._announcer.beat()
-        if self._heartbeat is not None and self._heartbeat.link.ready():
+        self._announcer.give_up_overdue()
+        if self._heartbeat is not None and self._heartbeat.link.is_ready():
             self._router.send_on(self._heartbeat, write(Note(Int(self._beats % _MAX_BEAT), headless=True)))
             self._beats += 1
 

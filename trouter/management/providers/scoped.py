@@ -24,7 +24,9 @@ class ConnectionLinkRoutes(Provider):
 
     def _own(self) -> dict[int, Scoped]:
         number = REQUESTER.get()
-        return {key: each for key, each in self._router.routes.scoped().items() if each.container.number == number}
+        return {
+            key: each for key, each in self._router.routes.scoped_routes().items() if each.container.number == number
+        }
 
     def keys(self) -> Sequence[int]:
         return list(self._own())

@@ -157,7 +157,7 @@ class Intake(sink.LinkSink):
     def accept(self, batch: Batch) -> None:
         """Accept a batch whose frames are durable, and open the session's window again."""
         if batch.session is not None:
-            batch.session.release(batch.octets)
+            batch.session.release_bytes(batch.octets)
         for each in batch.unsettled:
             delivery = each
             delivery.link.session.settle_incoming(delivery, _ACCEPTED, _ACCEPTED_STATE, True)
