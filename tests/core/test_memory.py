@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from trouter.core.allocations import BUFFER_BYTES, LOOKED_AT, MAX_ADDRESSES, owners, waiting_messages
 from trouter.core.attach import PeerTerms
 from trouter.core.egress import Egress
-from trouter.core.memory import BUFFER_BYTES, LOOKED_AT, MAX_ADDRESSES, owners, waiting_messages
 from trouter.core.message import IncomingDelivery, OutgoingDelivery
 from trouter.core.table import AddressRule
 from trouter.engine.link import IncomingLink, OutgoingLink

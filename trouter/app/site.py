@@ -21,10 +21,10 @@ from trouter.config.problems import Severity
 from trouter.connections.listen import Listener
 from trouter.connections.shared import Services
 from trouter.core.addresses import temporary_token
+from trouter.core.allocations import owners
 from trouter.core.counters import BOUNDS_S
 from trouter.core.egress import Egress
 from trouter.core.inprocess import InsideMessage
-from trouter.core.memory import owners
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
 from trouter.hooks import PeerFacts

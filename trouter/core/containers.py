@@ -117,7 +117,7 @@ class OwnSession:
 
 
 class Container:
-    """One connection; ``name`` is its connector's or listener's, empty for none.
+    """The container at the other end of one connection; ``name`` is that of the connector or listener, empty for none.
 
     ``terms`` apply to links that the peer attaches, and to links of ours on the connection.
     """

@@ -8,7 +8,7 @@ from typing import Final
 
 from trouter.config.schema import EntityType
 from trouter.core.addresses import MAX_ADDRESS_BYTES
-from trouter.core.memory import owners, waiting_messages
+from trouter.core.allocations import owners, waiting_messages
 from trouter.core.why import explain
 
 from .arguments import ENTITY, ENTITY_TYPE, IDENTITY, NAME, TYPE, Flag, Number, Text

@@ -15,7 +15,7 @@ from trouter.columns.rows import Rows
 from trouter.config.changes import row as entity_row
 from trouter.config.problems import Problem
 from trouter.config.schema import EntityType
-from trouter.core.memory import owners
+from trouter.core.allocations import owners
 from trouter.core.router import Router
 from trouter.management.kinds import SELF
 from trouter.management.ports import ControlPort, Holdups, LogBookPort
