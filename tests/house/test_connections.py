@@ -9,7 +9,6 @@ from collections import Counter
 from typing import Protocol
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from tests.connections.plays import LISTENER, ROUTER, opened
@@ -49,22 +48,6 @@ async def test_an_open_connection_with_a_session_consists_of_seven_objects(mock_
         own = {name: count for (room, name), count in made.items() if room != "policy"}
         assert sum(own.values()) <= MAX_OBJECTS, own
         assert sum(count for (room, _), count in made.items() if room == "policy") <= MAX_POLICY_OBJECTS, made
-
-
-def nurseries() -> int:
-    return sum(type(each) is trio.Nursery for each in gc.get_objects())
-
-
-@pytest.mark.usefixtures("unlogged")
-@pytest.mark.parametrize(("mode", "more"), [("standalone", 0), ("edge", 1)])
-async def test_only_on_an_edge_router_an_idle_connection_has_a_nursery(
-    mock_clock: MockClock, mode: str, more: int
-) -> None:
-    """It takes 1 kB, and only sessions that wait for an interior router have tasks in it."""
-    async with play(ROUTER.replace("id: R", f"id: R, mode: {mode}") + LISTENER) as router:
-        before = nurseries()
-        await opened(router)
-        assert nurseries() - before == more
 
 
 def protocols() -> list[type]:

@@ -1,14 +1,10 @@
 """The task of one connection: its nursery, its events, and its end.
 
-The poller reads and routes (``stream``). The task handles the rare events, and nothing more is read until it has. On an
-edge router its nursery holds the tasks of sessions that wait for answers of the interior router; elsewhere no session
-waits, and there is no nursery, which would cost each idle connection 1 kB. Whatever ends the connection ends all tasks.
+The poller reads and routes (``stream``). The task handles the rare events, and nothing more is read until it has. Its
+nursery holds the tasks of sessions that wait for answers. Whatever ends the connection ends all tasks.
 """
 
 from __future__ import annotations
-
-from contextlib import nullcontext
-from typing import Final
 
 import trio
 
@@ -26,15 +22,12 @@ from .membership import Membership
 from .peer import Peer
 from .peer_login import LoginFailed
 
-#: In place of a nursery, where there are no other tasks.
-NO_TASKS: Final[nullcontext[trio.Nursery | None]] = nullcontext(None)
-
 
 async def serve(peer: Peer) -> None:
     """Serve a connection until it ends; then settle its links and deliveries."""
     lifetime, stream, engine, hub = peer.lifetime, peer.stream, peer.engine, peer.services.hub
     try:
-        async with NO_TASKS if peer.services.uplinks is None else trio.open_nursery() as nursery:
+        async with trio.open_nursery() as nursery:
             hub.flush()  # the first octets of an outgoing connection
             began_s = trio.current_time() if peer.security.began_s is None else peer.security.began_s
             timeout_s = peer.settings.handshake_timeout_s
@@ -54,8 +47,7 @@ async def serve(peer: Peer) -> None:
                 await peer.membership.lose_links_in_turns(peer)
             if not stream.gone:
                 await stream.close_after_reading()
-            if nursery is not None:
-                nursery.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()
     finally:
         peer.release_all()
 
@@ -65,7 +57,7 @@ def _expire(peer: Peer) -> None:
         peer.lifetime.end_expired()
 
 
-async def _receive_early(peer: Peer, nursery: trio.Nursery | None) -> None:
+async def _receive_early(peer: Peer, nursery: trio.Nursery) -> None:
     """Process the bytes that were read before the peer was made."""
     peer.services.hub.update_clock()
     if peer.stream.receive_early(peer.security.early):
@@ -74,7 +66,7 @@ async def _receive_early(peer: Peer, nursery: trio.Nursery | None) -> None:
         await peer.stream.wait_for_room()
 
 
-async def _receive(peer: Peer, nursery: trio.Nursery | None) -> None:
+async def _receive(peer: Peer, nursery: trio.Nursery) -> None:
     """Let the poller read, and handle the events of a read before the next one."""
     while not (peer.engine.finished or peer.stream.gone):
         await peer.stream.wait_for_events()
@@ -82,7 +74,7 @@ async def _receive(peer: Peer, nursery: trio.Nursery | None) -> None:
         await peer.stream.wait_for_room()
 
 
-async def _handle_events(peer: Peer, nursery: trio.Nursery | None) -> None:
+async def _handle_events(peer: Peer, nursery: trio.Nursery) -> None:
     engine = peer.engine
     while engine.events:
         events = engine.events[:]
@@ -97,7 +89,7 @@ async def _handle_events(peer: Peer, nursery: trio.Nursery | None) -> None:
             engine.receive_data(b"")
 
 
-async def _handle(peer: Peer, event: Event, nursery: trio.Nursery | None) -> None:
+async def _handle(peer: Peer, event: Event, nursery: trio.Nursery) -> None:
     membership = peer.membership
     if isinstance(event, ConnectionOpened):
         peer.answer_open(event.open)

@@ -242,8 +242,8 @@ class Sessions:
         if self._begun.pop(session, None) is not None:
             self._policy.count_sessions(self._of_peer, self._connection.open_bytes)
 
-    async def answer_link_event(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery | None) -> None:
-        """Answer an attach or detach; with a ``nursery``, on an edge router, pass it to its session's task there.
+    async def answer_link_event(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
+        """Answer an attach or detach; on an edge router pass it to its session's task in ``nursery``.
 
         Wait while the inbox of that task is full.
         """
@@ -252,7 +252,7 @@ class Sessions:
         session = self._begun.get(event.link.session)
         if session is None:
             return
-        if nursery is None:
+        if self._uplinks is None:
             self._answer_event(event, LookupResult.MESSAGES)
             return
         inbox = self._inboxes.get(session)
