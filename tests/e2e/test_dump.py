@@ -45,7 +45,7 @@ def test_the_dump_shows_deliveries_under_way_and_no_message_body(start_router: S
         assert re.search(r"^\[C\d+\]\[L\d+\] out up address=M0jobs .*credit=2 .*unsettled=1", text, re.MULTILINE)
         assert re.search(r"^M0jobs balanced consumers=1 inside=0 senders=1 .*in=1 out=1", text, re.MULTILINE)
         room = r"trouter\.connections\."
-        waiting = rf"nursery 0: .*\n.*{room}listen\.Listener\._serve at {room}stream:\d+"
+        waiting = rf"nursery 0: .*\n.*{room}listen\.Listener\._serve_peer at {room}stream:\d+"
         assert re.search(waiting, text)
 
 

@@ -30,12 +30,12 @@ def calls_during(node: Node, asking: Callable[[], object]) -> dict[str, int]:
 def test_looking_up_a_name_measures_no_memory(node: Node, name: str) -> None:
     calls = calls_during(node, lambda: node.ask("READ", name=name))
     assert calls["directory.find"] == 1
-    assert "memory.owners" not in calls
+    assert "allocations.owners" not in calls
 
 
 def test_a_memory_listing_measures_memory_once(node: Node) -> None:
     calls = calls_during(node, lambda: node.query("allocator"))
-    assert calls["memory.owners"] == 1
+    assert calls["allocations.owners"] == 1
 
 
 def test_memory_is_measured_again_for_each_new_request(node: Node) -> None:

@@ -58,7 +58,7 @@ class Feed(Server):
     def on_credit(self, link: Any) -> None:
         if self._rest is not None and not self._go_on(link, *self._rest):
             return
-        while link.ready() and len(self.deliveries) < self.count and not link.drain:
+        while link.is_ready() and len(self.deliveries) < self.count and not link.drain:
             number = self.begin + len(self.deliveries)
             delivery = Delivery(link)
             delivery.number = number
@@ -69,7 +69,7 @@ class Feed(Server):
             if not self._go_on(link, delivery, message(number, self.sizes.get(number, self.size)), 0):
                 return
         if link.drain:
-            link.drained()
+            link.return_credit()
 
     def _go_on(self, link: Any, delivery: Delivery, data: bytes, offset: int) -> bool:
         """Send the rest of a message; return False if the window closed before its end."""
