@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
+from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -149,6 +150,39 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     assert [process.wait() for process in racing] == [0, 0, 0]
     assert there(tmp_path) == [(FIRST, 30)]
     assert len(log_of(tmp_path)) == 31
+
+
+CREATING = """
+import sys
+from pipeline.tests.test_tables import *
+print(flush=True)
+for line in sys.stdin:
+    Folder(Path(line.strip())).create({"value": "long", "date": "date"}, ["date"])
+    print(flush=True)
+"""
+
+
+def test_processes_that_create_a_table_at_once_create_one_version(tmp_path: Path) -> None:
+    creating = [
+        subprocess.Popen([sys.executable, "-c", CREATING], cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True, bufsize=1)
+        for _ in range(3)
+    ]
+    for process in creating:
+        assert process.stdout is not None
+        process.stdout.readline()
+    for number in range(20):
+        for process in creating:
+            assert process.stdin is not None
+            process.stdin.write(f"{tmp_path / str(number)}\n")
+        for process in creating:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "\n"
+    for process in creating:
+        process.communicate()
+    logs = [
+        sorted(path.name for path in (tmp_path / str(number) / "_delta_log").glob("*.json")) for number in range(20)
+    ]
+    assert logs == [[f"{0:020}.json"]] * 20
 
 
 def test_a_clock_that_steps_back_changes_no_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

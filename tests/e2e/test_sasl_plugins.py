@@ -331,6 +331,7 @@ def test_a_listener_where_two_would_check_passwords_is_not_created(
         status, why = node.refused("CREATE", {"host": "127.0.0.1", "port": "0"}, type="listener", name="side")
         assert (status, "PLAIN is served by sasl_oauth and by sasl_plain at once" in why) == (400, True)
         node.create("listener", {"host": "127.0.0.1", "port": "0", "saslMechanisms": "XOAUTH2"}, name="side")
+    router.wait_for_line(r"Listening on 127\.0\.0\.1:\d+ \(side\)")
     assert len(router.ports) == 2
 
 

@@ -259,6 +259,8 @@ class Folder:
                 partition_by=list(partition),
                 description=description or None,
                 configuration={**PROPERTIES, **(properties or {})},
+                # else delta-rs begins again, and creates it once more, as the next version
+                commit_properties=CommitProperties(max_commit_retries=0),
             )
         found = self._version()
         if found is None:
