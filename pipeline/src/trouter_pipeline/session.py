@@ -71,12 +71,15 @@ def session(name: str, *, master: str | None = None, settings: Mapping[str, str]
 
 
 @contextmanager
-def dealt_out(spark: SparkSession, rows: int) -> Iterator[None]:
-    """Set enough partitions for this number of rows to fit a task's memory, unless the user set their number."""
+def dealt_out(spark: SparkSession, rows: int, fewest: int | None = None) -> Iterator[None]:
+    """Set enough partitions for this number of rows to fit a task's memory, unless the user set their number.
+
+    There are as many as now at least, or ``fewest``: each costs a task, however few rows it has.
+    """
     before = spark.conf.get(PARTITIONS)
     assert before is not None  # noqa: S101 - Spark has a default
     if spark.sparkContext.getConf().get(PARTITIONS) is None:
-        spark.conf.set(PARTITIONS, str(max(int(before), -(-rows // ROWS_IN_PART))))
+        spark.conf.set(PARTITIONS, str(max(int(before) if fewest is None else fewest, -(-rows // ROWS_IN_PART))))
     try:
         yield
     finally:

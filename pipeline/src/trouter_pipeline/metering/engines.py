@@ -8,8 +8,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from trouter_pipeline.session import dealt_out
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Functions of Spark that DuckDB has under other names.
 _MACROS: Final = (
@@ -33,29 +33,34 @@ _MACROS: Final = (
 class Engine(Protocol):
     """Runs SQL over named rows; one instance serves one run."""
 
-    #: SQL for whether a list has an element between two numbers, for `str.format` with ``list``, ``low`` and ``high``.
-    has_between: str
-
     def records(self, name: str, records: Records, kind: str, dates: Iterable[str] | None = None) -> None:
         """Name the records of a kind, of all days or of ``dates``; NoRecords, OSError."""
 
     def rows(self, name: str, table: pa.Table) -> None:
         """Name these rows."""
 
+    def keep(self, name: str, sql: str) -> int:
+        """Compute a statement now, and name its rows until the end of the block of ``sized``; BadTable as ``query``.
+
+        Return their number.
+        """
+
+    def fewer(self, rows: int) -> AbstractContextManager[None]:
+        """Adapt the engine to this number of rows, few beside those of ``sized``, for the block."""
+
     def query(self, sql: str) -> Any:
         """Return the result of a statement for `Table.commit`; DuckDB's failures raise BadTable."""
 
     def sized(self, rows: int) -> AbstractContextManager[None]:
-        """Adapt the engine to this number of rows for the block."""
+        """Adapt the engine to this number of rows for the block, and drop what is kept at its end."""
 
 
 class OnSpark:
     """Spark, on this machine or a cluster."""
 
-    has_between = "exists({list}, each -> each > {low} AND each < {high})"
-
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self._kept: list[DataFrame] = []
 
     def records(self, name: str, records: Records, kind: str, dates: Iterable[str] | None = None) -> None:
         dataset(self._spark, records, kind, dates).createOrReplaceTempView(name)
@@ -63,11 +68,30 @@ class OnSpark:
     def rows(self, name: str, table: pa.Table) -> None:
         self._spark.createDataFrame(table).createOrReplaceTempView(name)
 
+    def keep(self, name: str, sql: str) -> int:
+        from pyspark import StorageLevel  # noqa: PLC0415
+
+        rows = self._spark.sql(sql).persist(StorageLevel.DISK_ONLY)
+        self._kept.append(rows)
+        count = rows.count()  # once they are there, Spark knows their size, and joins few of them without a shuffle
+        rows.createOrReplaceTempView(name)
+        return count
+
+    def fewer(self, rows: int) -> AbstractContextManager[None]:
+        return dealt_out(self._spark, rows, fewest=1)
+
     def query(self, sql: str) -> Any:
         return self._spark.sql(sql)
 
-    def sized(self, rows: int) -> AbstractContextManager[None]:
-        return dealt_out(self._spark, rows)
+    @contextmanager
+    def sized(self, rows: int) -> Iterator[None]:
+        with dealt_out(self._spark, rows):
+            try:
+                yield
+            finally:
+                for kept in self._kept:
+                    kept.unpersist()
+                self._kept.clear()
 
 
 def _remove(connection: DuckDBPyConnection, folder: str) -> None:
@@ -75,10 +99,19 @@ def _remove(connection: DuckDBPyConnection, folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def _failures_named() -> Iterator[None]:
+    """Raise BadTable for a failure of DuckDB at the disk, the memory or a damaged file."""
+    import duckdb  # noqa: PLC0415
+
+    try:
+        yield
+    except (duckdb.OperationalError, duckdb.InvalidInputException) as error:
+        raise BadTable(str(error)) from None
+
+
 class InProcess:
     """DuckDB, which spills to a temporary folder what exceeds its share of the memory."""
-
-    has_between = "len(list_filter({list}, lambda each: each > {low} AND each < {high})) > 0"
 
     def __init__(self) -> None:
         import duckdb  # noqa: PLC0415  # jobs on Spark do without
@@ -87,6 +120,7 @@ class InProcess:
         spill = tempfile.mkdtemp(prefix="trouter-duckdb-")
         self._connection = duckdb.connect(config={"temp_directory": spill})
         weakref.finalize(self, _remove, self._connection, spill)
+        self._kept: set[str] = set()
         self._connection.execute("SET TimeZone = 'UTC'")
         for macro in _MACROS:
             self._connection.execute(f"CREATE MACRO {macro}")
@@ -97,13 +131,24 @@ class InProcess:
     def rows(self, name: str, table: pa.Table) -> None:
         self._connection.register(name, table)
 
-    def query(self, sql: str) -> pa.Table:
-        import duckdb  # noqa: PLC0415
+    def keep(self, name: str, sql: str) -> int:
+        with _failures_named():
+            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
+        self._kept.add(name)
+        count: int = self._connection.table(name).shape[0]
+        return count
 
-        try:
-            return self._connection.sql(sql).to_arrow_table()
-        except (duckdb.OperationalError, duckdb.InvalidInputException) as error:  # the disk, the memory, a damaged file
-            raise BadTable(str(error)) from None
-
-    def sized(self, rows: int) -> AbstractContextManager[None]:
+    def fewer(self, rows: int) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def query(self, sql: str) -> pa.Table:
+        with _failures_named():
+            return self._connection.sql(sql).to_arrow_table()
+
+    @contextmanager
+    def sized(self, rows: int) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            while self._kept:
+                self._connection.execute(f"DROP TABLE {self._kept.pop()}")

@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from trouter_pipeline.metering.counters import COUNTED, DATE, HOUR, SUBJECTS, among, hour_of, total
-from trouter_pipeline.metering.repairs import Missing, lost_rows, repairs
+from trouter_pipeline.metering.repairs import REPAIRS, Missing, prepare
 
 if TYPE_CHECKING:
     from trouter_pipeline.gaps import Boot
@@ -23,14 +23,15 @@ def meter(engine: Engine, missing: Mapping[Boot, Sequence[Missing]], days: Colle
     The engine has records of the kinds ``delivery.interval``, ``link.attached`` and ``link.detached`` as ``intervals``,
     ``attached`` and ``detached``: every day of starts with something ``missing``, at least ``days`` of others.
     """
-    sums = f"""
-        SELECT {hour_of("t0")} AS hour_us, {_SUBJECTS},
-            {", ".join(f"sum(d_{source}) AS {name}" for name, source in COUNTED.items())},
-            count(*) AS rows, 0 AS estimated_msgs, true AS complete
-        FROM intervals WHERE date IN {among(days)} GROUP BY ALL"""
     if missing:
-        engine.rows("lost", lost_rows(missing))
-        sums += f" UNION ALL {repairs(engine.has_between)}"
+        prepare(engine, missing)
+    counted = ", ".join(f"sum({name if missing else f'd_{source}'}) AS {name}" for name, source in COUNTED.items())
+    sums = f"""
+        SELECT {"hour_us" if missing else hour_of("t0")} AS hour_us, {_SUBJECTS}, {counted},
+            {"sum(rows)" if missing else "count(*)"} AS rows, 0 AS estimated_msgs, true AS complete
+        FROM {"by_link" if missing else "intervals"} WHERE date IN {among(days)} GROUP BY 1, {_SUBJECTS}"""
+    if missing:
+        sums += f" UNION ALL {REPAIRS}"
     return engine.query(f"""
         SELECT * FROM (
             SELECT {HOUR}, {_SUBJECTS}, {total(_SUMMED)}, bool_and(complete) AS complete, {DATE}
