@@ -14,9 +14,9 @@ from trouter.columns.links import LINK
 from trouter.columns.router import ROUTER
 from trouter.core import pace
 from trouter.core.attach import PeerTerms
-from trouter.core.egress import Egress
-from trouter.core.ingress import Ingress
+from trouter.core.incoming import IncomingEndpoint
 from trouter.core.inprocess import InsideMessage
+from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.table import AddressRule
 from trouter.testing import MemoryRouter, compose
 from trouter.wire.codec import encode
@@ -46,17 +46,17 @@ class Room:
         self.sender = self.sending.sender("x", name="out")
 
     @property
-    def ingress(self) -> Ingress:
-        found = next(iter(self.core.ingresses()))
-        assert isinstance(found, Ingress)
+    def incoming(self) -> IncomingEndpoint:
+        found = next(iter(self.core.incoming_endpoints()))
+        assert isinstance(found, IncomingEndpoint)
         return found
 
     @property
-    def egress(self) -> Egress:
-        return next(iter(self.core.egresses()))
+    def outgoing(self) -> OutgoingEndpoint:
+        return next(iter(self.core.outgoing_endpoints()))
 
     def both(self) -> tuple[dict[str, object], dict[str, object]]:
-        return link_row(self.core, self.ingress), link_row(self.core, self.egress)
+        return link_row(self.core, self.incoming), link_row(self.core, self.outgoing)
 
 
 class Sink:
@@ -83,9 +83,9 @@ def test_rows_have_the_columns_in_their_order_with_their_types() -> None:
 
 
 def test_chosen_columns_have_the_requested_order(room: Room) -> None:
-    assert list(link_row(room.core, room.egress, ["linkDir", "identity"])) == ["linkDir", "identity"]
+    assert list(link_row(room.core, room.outgoing, ["linkDir", "identity"])) == ["linkDir", "identity"]
     assert address_row(room.core, room.core.table.entries["M0x"], ["key"]) == {"key": "M0x"}
-    assert link_row(room.core, room.egress, ["colour", "linkDir"]) == {"colour": None, "linkDir": "out"}
+    assert link_row(room.core, room.outgoing, ["colour", "linkDir"]) == {"colour": None, "linkDir": "out"}
 
 
 def test_links_are_numbered_as_they_come_and_no_number_comes_again(room: Room) -> None:

@@ -47,10 +47,10 @@ def settle(router: MemoryRouter, receiver: MemoryReceiver) -> None:
 
 def check_credit(router: MemoryRouter) -> None:
     """Check that no credit is lost or created: credit, backlog and unsettled deliveries never exceed the capacity."""
-    for ingress in router.core.ingresses():
-        owed = ingress.capacity - ingress.link.credit - ingress.account.pending - ingress.unsettled
+    for incoming in router.core.incoming_endpoints():
+        owed = incoming.capacity - incoming.link.credit - incoming.account.pending - incoming.unsettled
         assert owed >= 0
-        assert owed == 0 or ingress.link.credit > 0 or ingress.link.draining
+        assert owed == 0 or incoming.link.credit > 0 or incoming.link.draining
 
 
 # --- 3.1
@@ -93,8 +93,8 @@ def test_credit_that_is_due_is_there_before_the_sender_runs_out() -> None:
     check_credit(router)
     while sender.credit:
         send(router, sender, sender.credit)
-    (ingress,) = router.core.ingresses()
-    assert ingress.unsettled == 10
+    (incoming,) = router.core.incoming_endpoints()
+    assert incoming.unsettled == 10
 
 
 @pytest.mark.parametrize("settled", [False, True])
@@ -568,8 +568,8 @@ def test_a_message_in_pieces_gives_its_credit_back_once(
         receiver = client.receiver("x", credit=100)
     settle(router, receiver)
     check_credit(router)
-    (ingress,) = router.core.ingresses()
-    assert ingress.unsettled == 0
+    (incoming,) = router.core.incoming_endpoints()
+    assert incoming.unsettled == 0
     assert sender.credit >= 2
     assert router.held_bytes() == 0
 

@@ -294,7 +294,7 @@ def test_management_shows_the_link_as_one_of_the_connection() -> None:
     above.edge.receiver("x", credit=10)
     above.client.sender("x").begin(LARGE[:BEGINNING])
     above.router.pump()
-    (stream,) = (each for each in above.router.core.egresses() if each.pool is not None)
+    (stream,) = (each for each in above.router.core.outgoing_endpoints() if each.pool is not None)
     row = link_row(above.router.core, stream)
     assert (row["linkType"], row["linkDir"], row["owningAddr"]) == ("endpoint", "out", None)
     assert row["connectionId"] == str(above.edge.terms.connection_number)

@@ -201,8 +201,8 @@ def test_a_settled_message_without_a_receiver_is_dropped() -> None:
     sender = room.client.sender("x")
     room.send(sender, "b", settled=True)
     assert room.counts == (1, 0, 0, 1)
-    (ingress,) = room.router.core.ingresses()
-    assert ingress.counters.dropped_presettled == 1
+    (incoming,) = room.router.core.incoming_endpoints()
+    assert incoming.counters.dropped_presettled == 1
     assert sender.credit >= 250 - 1
 
 
@@ -563,12 +563,12 @@ def test_a_next_hop_without_credit_stops_no_sender_and_grows_no_memory() -> None
     slow.grant(1000)
     room.router.pump()
     assert 10 < len(slow.bodies) < 100
-    (egress,) = [each for each in room.router.core.egresses() if each.entry and each.entry.text == "slow"]
-    assert egress.counters.dropped_presettled == 300 - len(slow.bodies)
+    (outgoing,) = [each for each in room.router.core.outgoing_endpoints() if each.entry and each.entry.text == "slow"]
+    assert outgoing.counters.dropped_presettled == 300 - len(slow.bodies)
     assert room.router.held_bytes() == 0
     sender.send(whole)
     room.router.pump()
-    assert len(slow.bodies) + egress.counters.dropped_presettled == 301
+    assert len(slow.bodies) + outgoing.counters.dropped_presettled == 301
 
 
 def test_a_next_hop_without_credit_does_not_stop_a_long_message() -> None:

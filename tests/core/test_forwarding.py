@@ -421,11 +421,11 @@ def test_an_inside_consumer_that_answers_after_the_sender_left_does_no_harm() ->
     room.receivers("multicast", 1)
     leaving = room.client.sender("multicast")
     room.send(leaving, 1)
-    ingress = next(iter(room.router.core.ingresses()))
+    incoming = next(iter(room.router.core.incoming_endpoints()))
     leaving.detach()
     keeping.got[0].settle()
     room.router.pump()
-    assert ingress.unsettled == 0
+    assert incoming.unsettled == 0
     assert room.client.closed is None
 
 
@@ -487,8 +487,8 @@ def test_an_anonymous_message_to_an_unavailable_address_is_rejected() -> None:
         (Rejected(Error("amqp:not-found", "Deliveries cannot be sent to an unavailable address")), True)
     ]
     assert sender.credit == 249
-    (ingress,) = room.router.core.ingresses()
-    assert ingress.unsettled == ingress.account.pending == 0
+    (incoming,) = room.router.core.incoming_endpoints()
+    assert incoming.unsettled == incoming.account.pending == 0
 
 
 # --- 2.6
@@ -514,11 +514,11 @@ def test_targeted_without_destination_unsettled_is_released_and_drained() -> Non
 def test_targeted_without_destination_presettled_is_dropped_and_drained() -> None:
     room = Room()
     sender = lone_sender(room)
-    (ingress,) = room.router.core.ingresses()
+    (incoming,) = room.router.core.incoming_endpoints()
     room.send(sender, 1, settled=True)
     assert sender.drains == [249]
-    assert (ingress.counters.presettled, ingress.counters.dropped_presettled) == (1, 1)
-    assert room.router.core.pulse.totals.dropped_presettled == 1
+    assert (incoming.counters.presettled, incoming.counters.dropped_presettled) == (1, 1)
+    assert room.router.core.shared.totals.dropped_presettled == 1
 
 
 @pytest.mark.parametrize("settled", [False, True])
@@ -532,7 +532,7 @@ def test_an_anonymous_message_without_a_consumer_is_released_and_paid_back(settl
         assert sent.history == ([] if settled else [(Released(), True)])
         assert sender.credit >= 125
         assert sender.drains == []
-    assert room.router.core.pulse.totals.dropped_presettled == (3 if settled else 0)
+    assert room.router.core.shared.totals.dropped_presettled == (3 if settled else 0)
 
 
 @pytest.mark.parametrize("settled", [False, True])
@@ -542,7 +542,7 @@ def test_an_anonymous_message_without_an_address_is_rejected(settled: bool) -> N
     room.router.pump()
     error = Error("amqp:precondition-failed", "Routing failure: no address present")
     assert sent.history == ([] if settled else [(Rejected(error), True)])
-    assert room.router.core.pulse.totals.dropped_presettled == settled
+    assert room.router.core.shared.totals.dropped_presettled == settled
 
 
 def test_the_fallback_gets_messages_that_no_other_consumer_takes() -> None:
@@ -643,7 +643,7 @@ def test_presettled_messages_of_a_lost_receiver_are_dropped() -> None:
     leaving.receiver("x")
     room.send(room.client.sender("x"), 3, settled=True)
     leaving.drop()
-    assert room.router.core.pulse.totals.dropped_presettled == 3
+    assert room.router.core.shared.totals.dropped_presettled == 3
     assert room.router.held_bytes() == 0
 
 
@@ -742,7 +742,7 @@ def test_presettled_credit_comes_back_at_once() -> None:
 def test_capacity_10_without_credit_15_sends_leave_1_and_11_to_15() -> None:
     room = Room(capacity=10)
     receiver = room.client.receiver("x")
-    (egress,) = room.router.core.egresses()
+    (outgoing,) = room.router.core.outgoing_endpoints()
     sender = room.client.sender("x")
     sent = [sender.send(compose(b"%d" % number), settled=True) for number in range(1, 16)]
     room.router.pump()
@@ -750,9 +750,9 @@ def test_capacity_10_without_credit_15_sends_leave_1_and_11_to_15() -> None:
     receiver.grant(100)
     room.router.pump()
     assert receiver.bodies == [b"1", b"11", b"12", b"13", b"14", b"15"]
-    assert egress.counters.dropped_presettled == 9
-    assert (egress.counters.presettled, egress.counters.deliveries) == (15, 6), "those that were dropped count too"
-    assert room.router.core.pulse.totals.dropped_presettled == 9
+    assert outgoing.counters.dropped_presettled == 9
+    assert (outgoing.counters.presettled, outgoing.counters.deliveries) == (15, 6), "those that were dropped count too"
+    assert room.router.core.shared.totals.dropped_presettled == 9
     assert room.router.held_bytes() == 0
 
 
@@ -807,8 +807,8 @@ def test_dropping_examines_only_deliveries_that_may_be_dropped(
     monkeypatch.setattr(CountingQueue, "looks", 0)
     room = Room(capacity=5)
     receiver = room.client.receiver("x")
-    (egress,) = room.router.core.egresses()
-    egress.waiting.queue = CountingQueue()
+    (outgoing,) = room.router.core.outgoing_endpoints()
+    outgoing.waiting.queue = CountingQueue()
     waiting = [each for _ in range(40) for each in room.send(room.client.sender("x"), 5)]
     sender = room.client.sender("x")
     sent = []
@@ -819,8 +819,8 @@ def test_dropping_examines_only_deliveries_that_may_be_dropped(
         sent.append(sender.send(compose(b"p%d" % number), settled=True))
         room.router.pump()
     assert all(each.delivery.complete for each in sent)
-    assert egress.backlog == (101 if settled_late else 201)
-    assert len(egress.queue) <= 2 * egress.backlog
+    assert outgoing.backlog == (101 if settled_late else 201)
+    assert len(outgoing.queue) <= 2 * outgoing.backlog
     assert CountingQueue.looks <= 300  # and not 100 times 200: making room again looks at each once
     receiver.grant(1000)
     room.router.pump()
@@ -831,34 +831,34 @@ def test_dropping_examines_only_deliveries_that_may_be_dropped(
 def test_dropped_deliveries_do_not_pile_up_in_the_queue() -> None:
     room = Room(capacity=5)
     receiver = room.client.receiver("x")
-    (egress,) = room.router.core.egresses()
+    (outgoing,) = room.router.core.outgoing_endpoints()
     room.send(room.client.sender("x"), 5)
     sender = room.client.sender("x")
     for number in range(200):
         sender.send(compose(b"p%d" % number), settled=True)
         room.router.pump()
-        assert egress.backlog == 6
-        assert len(egress.queue) <= 12
+        assert outgoing.backlog == 6
+        assert len(outgoing.queue) <= 12
     receiver.grant(1000)
     room.router.pump()
     assert receiver.bodies == [b"0", b"1", b"2", b"3", b"4", b"p199"]
-    assert len(egress.queue) == egress.backlog == 0
+    assert len(outgoing.queue) == outgoing.backlog == 0
 
 
 def test_a_message_that_leaves_the_queue_from_the_middle_leaves_no_dropped_one_in_front() -> None:
     room = Room(capacity=2)
     receiver = room.client.receiver("x")
-    (egress,) = room.router.core.egresses()
+    (outgoing,) = room.router.core.outgoing_endpoints()
     first = room.client.sender("x").begin(compose(bytes(200_000)))
     room.router.pump()
     sender = room.client.sender("x")
     for body in (b"1", b"2", b"3"):
         sender.send(compose(body), settled=True)
         room.router.pump()
-    assert egress.backlog == 2
+    assert outgoing.backlog == 2
     first.abort()
     room.router.pump()
-    assert egress.backlog == 1
+    assert outgoing.backlog == 1
     receiver.grant(10)
     room.router.pump()
     assert receiver.bodies == [b"3"]
@@ -872,12 +872,12 @@ def test_a_delivery_removed_to_free_its_window_is_not_dropped_again() -> None:
     narrow = room.router.connect(limits=EngineLimits(session_window_frames=10, idle_timeout_s=0.0))
     narrow.sender("x").begin(compose(bytes(150_000)), settled=True)
     room.router.pump()
-    (egress,) = room.router.core.egresses()
-    assert egress.backlog == 1  # the first waits for its end, the second must not wait for the first
+    (outgoing,) = room.router.core.outgoing_endpoints()
+    assert outgoing.backlog == 1  # the first waits for its end, the second must not wait for the first
     room.send(room.client.sender("x"), 4, settled=True)
     assert receiver.received[0].payload
-    assert egress.backlog == 2
-    assert room.router.core.pulse.totals.dropped_presettled == 4
+    assert outgoing.backlog == 2
+    assert room.router.core.shared.totals.dropped_presettled == 4
 
 
 def test_deliveries_that_the_sender_settled_while_they_waited_may_be_dropped() -> None:
@@ -901,7 +901,7 @@ def test_a_large_backlog_after_the_consumer_has_gone_is_counted() -> None:
     assert len(receiver.received) == 10
     receiver.detach()
     assert all(each.delivery.complete for each in sent)
-    assert room.router.core.pulse.totals.dropped_presettled == 190
+    assert room.router.core.shared.totals.dropped_presettled == 190
 
 
 # --- 2.9
@@ -934,45 +934,45 @@ def test_the_header_is_not_touched() -> None:
 def test_outcomes_are_counted_on_both_links_and_by_the_router() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
-    (egress,) = room.router.core.egresses()
+    (outgoing,) = room.router.core.outgoing_endpoints()
     sender = room.client.sender("x")
-    (ingress,) = room.router.core.ingresses()
+    (incoming,) = room.router.core.incoming_endpoints()
     sent = room.send(sender, 5)
     for message, state in zip(receiver.received, [*OUTCOMES, None], strict=True):
         message.settle(state)
     room.send(sender, 1, settled=True)
     room.router.pump()
     assert all(each.settled for each in sent)
-    for counters in (ingress.counters, egress.counters, room.router.core.pulse.totals):
+    for counters in (incoming.counters, outgoing.counters, room.router.core.shared.totals):
         counted = counters.as_dict()
         assert [counted[name] for name in ("rejected", "accepted", "modified", "released", "presettled")] == [1] * 5
-    assert (ingress.counters.deliveries, egress.counters.deliveries) == (6, 6)
+    assert (incoming.counters.deliveries, outgoing.counters.deliveries) == (6, 6)
 
 
 def test_three_step_outcomes_are_counted_once_on_either_side() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
-    (egress,) = room.router.core.egresses()
+    (outgoing,) = room.router.core.outgoing_endpoints()
     (sent,) = room.send(room.client.sender("x"), 1)
-    (ingress,) = room.router.core.ingresses()
+    (incoming,) = room.router.core.incoming_endpoints()
     receiver.received[0].settle(settled=False)
     room.router.pump()
     sent.settle()
     room.router.pump()
-    assert (ingress.counters.accepted, egress.counters.accepted) == (1, 1)
-    assert room.router.core.pulse.totals.accepted == 1
+    assert (incoming.counters.accepted, outgoing.counters.accepted) == (1, 1)
+    assert room.router.core.shared.totals.accepted == 1
 
 
 def test_a_lost_receivers_deliveries_are_counted() -> None:
     room = Room()
     receiver = room.client.receiver("x", credit=2)
     room.send(room.client.sender("x"), 5)
-    (egress,) = room.router.core.egresses()
-    (ingress,) = room.router.core.ingresses()
+    (outgoing,) = room.router.core.outgoing_endpoints()
+    (incoming,) = room.router.core.incoming_endpoints()
     receiver.detach()
-    for counters in (ingress.counters, room.router.core.pulse.totals):
+    for counters in (incoming.counters, room.router.core.shared.totals):
         assert (counters.modified, counters.released) == (2, 3)
-    assert egress.counters.modified == 2
+    assert outgoing.counters.modified == 2
 
 
 @pytest.mark.parametrize(("age_s", "delayed"), [(1.0, (0, 0)), (1.5, (1, 0)), (10.0, (1, 0)), (10.5, (0, 1))])
@@ -981,17 +981,17 @@ def test_slow_deliveries_are_counted_by_age(age_s: float, delayed: tuple[int, in
     room = Room()
     room.router.now_s = 1000.0
     receiver = room.client.receiver("x")
-    (egress,) = room.router.core.egresses()
+    (outgoing,) = room.router.core.outgoing_endpoints()
     room.send(room.client.sender("x"), 1, settled=settled)
-    (ingress,) = room.router.core.ingresses()
+    (incoming,) = room.router.core.incoming_endpoints()
     room.router.now_s = 1000.0 + age_s
     receiver.grant(1)
     room.router.pump()
     settle_all(room, receiver)
-    assert (egress.counters.delayed_1s, egress.counters.delayed_10s) == delayed
+    assert (outgoing.counters.delayed_1s, outgoing.counters.delayed_10s) == delayed
     expected = (0, 0) if settled else delayed
-    assert (ingress.counters.delayed_1s, ingress.counters.delayed_10s) == expected
-    totals = room.router.core.pulse.totals
+    assert (incoming.counters.delayed_1s, incoming.counters.delayed_10s) == expected
+    totals = room.router.core.shared.totals
     assert (totals.delayed_1s, totals.delayed_10s) == expected
 
 

@@ -108,5 +108,5 @@ def test_drops_count_under_the_class_of_the_link_that_dropped() -> None:
         sender.send(compose(b"x"), settled=True)
         router.pump()
     counted = {key: count for key, count in router.core.outcomes.snapshot().items() if count}
-    assert counted == {("local", "presettled"): 5, ("local", "dropped"): router.core.pulse.totals.dropped_presettled}
+    assert counted == {("local", "presettled"): 5, ("local", "dropped"): router.core.shared.totals.dropped_presettled}
     assert counted["local", "dropped"] > 0

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from trouter.core.egress import Egress
-from trouter.core.ingress import Ingress
+from trouter.core.incoming import IncomingEndpoint
+from trouter.core.outgoing import OutgoingEndpoint
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkDetached, SessionEnded
 from trouter.engine.ports import Delivery
@@ -48,11 +48,11 @@ def busy(router: MemoryRouter) -> MemoryClient:
 @pytest.mark.parametrize("how", ["drop", "close", "end"])
 def test_a_connection_that_is_over_goes_without_the_collector(how: str) -> None:
     router = MemoryRouter()
-    before = alive(Ingress, Egress), alive(Delivery)
+    before = alive(IncomingEndpoint, OutgoingEndpoint), alive(Delivery)
     client = busy(router)
     getattr(client, how)()
     router.core.scan(1.0)
-    assert alive(Ingress, Egress) == before[0]
+    assert alive(IncomingEndpoint, OutgoingEndpoint) == before[0]
     server = client.__dict__.pop("server")
     router.clients.clear()
     router._outbox.clear()
@@ -79,7 +79,7 @@ def test_a_session_that_is_over_goes_without_the_collector() -> None:
 def test_a_link_that_is_over_goes_without_the_collector() -> None:
     router = MemoryRouter()
     client = router.connect()
-    before = alive(Ingress, Egress)
+    before = alive(IncomingEndpoint, OutgoingEndpoint)
     for _ in range(10):
         receiver = client.receiver("x", credit=5)
         sender = client.sender("x")
@@ -87,9 +87,9 @@ def test_a_link_that_is_over_goes_without_the_collector() -> None:
         router.pump()
         sender.detach()
         receiver.detach()
-    assert alive(Ingress, Egress) <= before + 1
+    assert alive(IncomingEndpoint, OutgoingEndpoint) <= before + 1
     router.core.scan(1.0)
-    assert alive(Ingress, Egress) == before
+    assert alive(IncomingEndpoint, OutgoingEndpoint) == before
 
 
 @pytest.mark.usefixtures("no_collector")

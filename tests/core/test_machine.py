@@ -280,21 +280,21 @@ class RouterMachine(RuleBasedStateMachine):
     @invariant()
     def credit_is_conserved(self) -> None:
         core = self.router.core
-        for ingress in core.ingresses():
-            owed = ingress.capacity - ingress.link.credit - ingress.account.pending - ingress.unsettled
+        for incoming in core.incoming_endpoints():
+            owed = incoming.capacity - incoming.link.credit - incoming.account.pending - incoming.unsettled
             assert owed >= 0
-            assert ingress.account.pending >= 0
-            assert ingress.unsettled >= 0
+            assert incoming.account.pending >= 0
+            assert incoming.unsettled >= 0
             # until a message in pieces has arrived completely, its sender could not use new credit
-            assert ingress.link.credit > 0 or owed == 0 or ingress.link.partial is not None
+            assert incoming.link.credit > 0 or owed == 0 or incoming.link.partial is not None
 
     @invariant()
     def links_count_their_deliveries(self) -> None:
-        for egress in self.router.core.egresses():
-            assert egress.backlog == sum(not out.aborted for out in egress.queue)
-            outgoing: DeliveryRing = egress.link.session.outgoing  # type: ignore[attr-defined]
-            mine = [each for each in outgoing.all() if each.link is egress.link and each.complete]
-            assert egress.unsettled == len(mine)
+        for outgoing in self.router.core.outgoing_endpoints():
+            assert outgoing.backlog == sum(not out.aborted for out in outgoing.queue)
+            ring: DeliveryRing = outgoing.link.session.outgoing  # type: ignore[attr-defined]
+            mine = [each for each in ring.all() if each.link is outgoing.link and each.complete]
+            assert outgoing.unsettled == len(mine)
 
     @invariant()
     def held_bytes_are_never_negative(self) -> None:
@@ -362,10 +362,10 @@ class RouterMachine(RuleBasedStateMachine):
         self.outcomes_are_final_and_true()
         self.every_message_has_its_end()
         assert self.router.held_bytes() == 0
-        for ingress in self.router.core.ingresses():
-            assert ingress.unsettled == 0
-        for egress in self.router.core.egresses():
-            assert (egress.unsettled, egress.backlog) == (0, 0)
+        for incoming in self.router.core.incoming_endpoints():
+            assert incoming.unsettled == 0
+        for outgoing in self.router.core.outgoing_endpoints():
+            assert (outgoing.unsettled, outgoing.backlog) == (0, 0)
         for client in self.router.clients:
             self.both_ends_count_the_same_frames(client)
             for session in client.server.sessions():

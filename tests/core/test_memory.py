@@ -8,8 +8,8 @@ import pytest
 
 from trouter.core.allocations import BUFFER_BYTES, LOOKED_AT, MAX_ADDRESSES, owners, waiting_messages
 from trouter.core.attach import PeerTerms
-from trouter.core.egress import Egress
 from trouter.core.message import IncomingDelivery, OutgoingDelivery
+from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.table import AddressRule
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.testing import MemoryRouter, compose
@@ -41,12 +41,12 @@ def test_a_size_is_that_of_the_object_and_of_the_objects_it_owns() -> None:
     client = router.connect()
     client.receiver("x")
     sizes = {name: size for name, size, _ in owners(router.core, ())}
-    (egress,) = router.core.egresses()
-    assert isinstance(egress, Egress)
-    assert isinstance(egress.link, OutgoingLink)
-    least = sum(map(sys.getsizeof, (egress, egress.link, egress.counters, egress.waiting, egress.origins)))
+    (outgoing,) = router.core.outgoing_endpoints()
+    assert isinstance(outgoing, OutgoingEndpoint)
+    assert isinstance(outgoing.link, OutgoingLink)
+    least = sum(map(sys.getsizeof, (outgoing, outgoing.link, outgoing.counters, outgoing.waiting, outgoing.origins)))
     assert least < sizes["qdr_link_t"] < 3 * least
-    delivery = sys.getsizeof(OutgoingDelivery(egress.link))
+    delivery = sys.getsizeof(OutgoingDelivery(outgoing.link))
     assert delivery <= sizes["qdr_delivery_t"] < 2 * delivery
     assert sizes["qd_buffer_t"] == BUFFER_BYTES
     client.sender("x")

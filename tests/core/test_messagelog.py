@@ -160,9 +160,9 @@ def test_texts_of_messages_that_are_dropped_are_not_kept() -> None:
     for _ in range(300):
         sender.send(compose(b"x", to="q"), settled=True)
         room.router.pump()
-    (egress,) = room.router.core.egresses()
-    assert egress.log is not None
-    assert len(egress.log._texts) < 100
+    (outgoing,) = room.router.core.outgoing_endpoints()
+    assert outgoing.log is not None
+    assert len(outgoing.log._texts) < 100
 
 
 def test_a_line_is_bounded() -> None:

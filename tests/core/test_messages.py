@@ -158,8 +158,8 @@ def test_an_invalid_message_is_rejected_and_paid_back(settled: bool) -> None:
         sent = pair.sender.send(SECTIONS[1] + SECTIONS[0], settled=settled)
         pair.router.pump()
         assert sent.history == ([] if settled else [(INVALID, True)])
-    assert pair.router.core.pulse.totals.rejected == (0 if settled else 300)
-    assert pair.router.core.pulse.totals.dropped_presettled == (300 if settled else 0)
+    assert pair.router.core.shared.totals.rejected == (0 if settled else 300)
+    assert pair.router.core.shared.totals.dropped_presettled == (300 if settled else 0)
 
 
 @pytest.mark.parametrize(
@@ -356,8 +356,8 @@ def test_an_abort_before_forwarding_is_forgotten() -> None:
         pair.router.pump()
         assert sent.history == []
     assert pair.receiver.received == []
-    (ingress,) = pair.router.core.ingresses()
-    assert ingress.unsettled == 0
+    (incoming,) = pair.router.core.incoming_endpoints()
+    assert incoming.unsettled == 0
     assert pair.router.held_bytes() == 0
 
 
@@ -366,8 +366,8 @@ def test_aborting_an_unsent_delivery_changes_nothing() -> None:
     for settled in (False, True):
         pair.sender.begin(settled=settled).abort()
         pair.router.pump()
-    (ingress,) = pair.router.core.ingresses()
-    assert ingress.unsettled == 0
+    (incoming,) = pair.router.core.incoming_endpoints()
+    assert incoming.unsettled == 0
     assert pair.receiver.received == []
 
 
@@ -379,9 +379,9 @@ def test_an_abort_after_part_was_sent_reaches_the_receiver(settled: bool) -> Non
     (message,) = pair.receiver.received
     assert message.aborted
     assert sent.history == []
-    (ingress,) = pair.router.core.ingresses()
-    (egress,) = pair.router.core.egresses()
-    assert (ingress.unsettled, egress.unsettled, egress.backlog) == (0, 0, 0)
+    (incoming,) = pair.router.core.incoming_endpoints()
+    (outgoing,) = pair.router.core.outgoing_endpoints()
+    assert (incoming.unsettled, outgoing.unsettled, outgoing.backlog) == (0, 0, 0)
     assert pair.outcome(compose(b"next")) is None
     assert pair.receiver.bodies == [b"next"]
 
@@ -398,8 +398,8 @@ def test_the_settled_flag_may_come_on_the_last_frame(size: int) -> None:
     pair.router.pump()
     assert pair.receiver.received[0].complete
     assert sent.history == []
-    (ingress,) = pair.router.core.ingresses()
-    assert ingress.unsettled == 0
+    (incoming,) = pair.router.core.incoming_endpoints()
+    assert incoming.unsettled == 0
     assert pair.receiver.received[0].settled or pair.receiver.received[0].history == [(None, True)]
 
 
@@ -419,8 +419,8 @@ def test_an_outcome_before_the_end_is_reported_at_once_and_settled_at_the_end(ou
     sent.finish(b"end")
     pair.router.pump()
     assert sent.history == [(outcome, False), (outcome, True)]
-    (ingress,) = pair.router.core.ingresses()
-    assert ingress.unsettled == 0
+    (incoming,) = pair.router.core.incoming_endpoints()
+    assert incoming.unsettled == 0
     assert pair.outcome(compose(b"next")) is None
     assert pair.receiver.bodies == [b"next"]
 
@@ -435,8 +435,8 @@ def test_a_settlement_without_a_state_before_the_end_is_remembered() -> None:
     sent.finish(b"end")
     pair.router.pump()
     assert sent.history == [(None, True)]
-    (ingress,) = pair.router.core.ingresses()
-    assert ingress.unsettled == 0
+    (incoming,) = pair.router.core.incoming_endpoints()
+    assert incoming.unsettled == 0
 
 
 def test_a_non_terminal_state_before_the_end_ends_nothing() -> None:
@@ -463,9 +463,9 @@ def test_the_sender_may_settle_before_the_end() -> None:
     pair.router.pump()
     assert pair.receiver.received[0].complete
     assert pair.receiver.received[0].history == [(None, True)]
-    (ingress,) = pair.router.core.ingresses()
-    (egress,) = pair.router.core.egresses()
-    assert (ingress.unsettled, egress.unsettled) == (0, 0)
+    (incoming,) = pair.router.core.incoming_endpoints()
+    (outgoing,) = pair.router.core.outgoing_endpoints()
+    assert (incoming.unsettled, outgoing.unsettled) == (0, 0)
 
 
 def test_whole_messages_have_one_outcome() -> None:
@@ -533,7 +533,7 @@ def test_non_terminal_states_repeat_and_a_terminal_one_is_final() -> None:
         (Accepted(), False),
         (Accepted(), True),
     ]
-    assert pair.router.core.pulse.totals.accepted == 1
+    assert pair.router.core.shared.totals.accepted == 1
 
 
 def test_a_state_on_the_transfer_goes_with_the_transfer() -> None:
@@ -579,8 +579,8 @@ def test_a_delivery_settles_in_three_steps() -> None:
     pair.router.pump()
     assert pair.receiver.received[0].history == [(Accepted(), True)]
     assert sent.history == [(Accepted(), False)]
-    (ingress,) = pair.router.core.ingresses()
-    assert ingress.unsettled == 0
+    (incoming,) = pair.router.core.incoming_endpoints()
+    assert incoming.unsettled == 0
 
 
 def test_the_sender_settles_first() -> None:
@@ -618,9 +618,9 @@ def test_both_settle_at_once() -> None:
     pair.receiver.received[0].settle()
     sent.settle()
     pair.router.pump()
-    (ingress,) = pair.router.core.ingresses()
-    (egress,) = pair.router.core.egresses()
-    assert (ingress.unsettled, egress.unsettled) == (0, 0)
+    (incoming,) = pair.router.core.incoming_endpoints()
+    (outgoing,) = pair.router.core.outgoing_endpoints()
+    assert (incoming.unsettled, outgoing.unsettled) == (0, 0)
     assert pair.sending.closed is None
     assert pair.receiving.closed is None
 
@@ -644,7 +644,7 @@ def test_a_batch_is_counted_one_by_one() -> None:
     assert pair.receiving.connection.out.count(b"\0\x53\x15") == 1
     pair.router.pump()
     assert all(each.history == [(Accepted(), True)] for each in sent)
-    assert pair.router.core.pulse.totals.accepted == 100
+    assert pair.router.core.shared.totals.accepted == 100
 
 
 # --- 4.7

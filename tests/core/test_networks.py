@@ -430,7 +430,7 @@ def test_routers_count_outcomes_ingress_egress_and_transit() -> None:
     totals = {name: router.core.totals for name, router in joined.routers.items()}
     assert [(each.ingress, each.transit, each.egress) for each in totals.values()] == [(5, 5, 0), (0, 5, 0), (0, 0, 5)]
     for name, router in joined.routers.items():
-        seen = router.core.pulse.totals
+        seen = router.core.shared.totals
         assert (seen.accepted, seen.rejected, seen.released, seen.modified) == (1, 1, 1, 1)
         assert seen.presettled == (1 if name == "A" else 0)  # hellos and forwarded messages are not counted
 
@@ -485,8 +485,8 @@ def test_a_message_that_is_still_coming_goes_over_a_link_of_its_own_which_is_kep
         assert sent.outcome == Accepted()
         assert there.received[-1].body == b"x" * 300_000
         assert (streams(joined, "A", "B"), streams(joined, "B", "C")) == ((1, 1), (1, 1))
-    [egress] = [each for each in joined["A"].core.egresses() if each.pool is not None]
-    assert (egress.counters.deliveries, egress.counters.accepted) == (3, 3)
+    [outgoing] = [each for each in joined["A"].core.outgoing_endpoints() if each.pool is not None]
+    assert (outgoing.counters.deliveries, outgoing.counters.accepted) == (3, 3)
     assert joined.held_bytes() == 0
 
 
@@ -562,16 +562,16 @@ def test_an_annotated_stream_is_sent_on_at_once_by_every_router() -> None:
     assert there.bodies == [b"x" * 200_000]
     # from a neighbour, however short
     side = joined.sides["A", "B"]
-    egress = side.trunk.link_for(4)
-    assert egress is not None
+    outgoing = side.trunk.link_for(4)
+    assert outgoing is not None
     short = compose(
         b"short", to="work", annotations={"x-opt-qd.stream": 1, "x-opt-qd.ingress": "0/A", "x-opt-qd.trace": ["0/A"]}
     )
-    delivery = OutgoingDelivery(egress.link)
-    egress.link.send(delivery, short, 0, len(short) - 2, True)
+    delivery = OutgoingDelivery(outgoing.link)
+    outgoing.link.send(delivery, short, 0, len(short) - 2, True)
     joined.pump()
     assert len(there.received[1].payload) > 0
-    egress.link.send(delivery, short, len(short) - 2, len(short), False)
+    outgoing.link.send(delivery, short, len(short) - 2, len(short), False)
     joined.pump()
     assert there.received[1].body == b"short"
     # without the mark it is waited for

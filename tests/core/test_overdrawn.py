@@ -43,8 +43,8 @@ class Ends:
         return len(self.receiver.received)
 
     def row(self) -> dict[str, object]:
-        (ingress,) = self.router.core.ingresses()
-        return link_row(self.router.core, ingress)
+        (incoming,) = self.router.core.incoming_endpoints()
+        return link_row(self.router.core, incoming)
 
 
 @pytest.mark.parametrize("routed", [False, True])

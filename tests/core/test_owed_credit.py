@@ -16,7 +16,7 @@ class Pair:
     def __init__(self) -> None:
         self.router = MemoryRouter()
         self.rung = 0
-        self.router.core.pulse.owed_listeners.add(self.ring)
+        self.router.core.shared.owed_listeners.add(self.ring)
         self.receiver: MemoryReceiver = self.router.connect().receiver("q", credit=100)
         self.sender: MemorySender = self.router.connect(PeerTerms(CAPACITY)).sender("q")
         self.router.pump()

@@ -110,7 +110,7 @@ def measured() -> dict[str, list[str] | int]:
 @pytest.mark.parametrize("what", MAX_MODULES)
 def test_a_message_passes_few_modules(measured: dict[str, list[str]], what: str) -> None:
     passed = measured[what]
-    assert CARRIERS | {"core.egress", "core.ingress", "engine.session"} <= set(passed)
+    assert CARRIERS | {"core.outgoing", "core.incoming", "engine.session"} <= set(passed)
     assert len(passed) <= MAX_MODULES[what], passed
 
 

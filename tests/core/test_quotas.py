@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from trouter.config import load
 from trouter.core.attach import PeerTerms
-from trouter.core.ingress import Ingress
+from trouter.core.incoming import IncomingEndpoint
 from trouter.engine.ports import Budget
 from trouter.policy.book import CLEAR_S, MAX_IDLE, Book, QuotaAlarm, Share
 from trouter.policy.compiled import Policy
@@ -393,10 +393,10 @@ def test_other_numbers_hold_from_the_moment_they_are_configured() -> None:
     assert flood.count == 24
     old, new = world.shares[client], enter(world, rules("maxMessagesPerSecond: 80"))
     world.book.release_share(old)
-    for ingress in world.router.core.links.values():
-        if isinstance(ingress, Ingress) and ingress.account.gate is old:
-            ingress.account.gate = new
-            ingress.account.top_up_credit()
+    for incoming in world.router.core.links.values():
+        if isinstance(incoming, IncomingEndpoint) and incoming.account.gate is old:
+            incoming.account.gate = new
+            incoming.account.top_up_credit()
     world.pass_time(2)
     assert 24 + 150 <= flood.count <= 24 + 240
 

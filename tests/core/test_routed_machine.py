@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from trouter.core.relay import RoutedEgress, RoutedIngress
+from trouter.core.relay import RoutedIncomingEndpoint, RoutedOutgoingEndpoint
 from trouter.core.routes import LinkRoute
 from trouter.engine.limits import EngineLimits
 from trouter.testing.memory import MemoryReceiver, MemoryRouter, MemorySender, ReceivedMessage, SentMessage, compose
@@ -104,13 +104,13 @@ class Routed(RuleBasedStateMachine):
     def pump(self) -> None:
         """Carry everything, and check that the sender's credit is the receiver's, less the messages under way."""
         self.router.pump()
-        ingress, egress = self.ends()
-        gathered = ingress.is_gathering()
-        advertised = ingress.link.credit + egress.count_without_credit() + gathered
-        assert advertised <= egress.link.credit or egress.link.credit == 0
-        if not (egress.link.drain or ingress.link.draining):
-            assert advertised >= egress.link.credit
-        assert self.sender.credit == ingress.link.credit or self.sender.client.stalled
+        incoming, outgoing = self.ends()
+        gathered = incoming.is_gathering()
+        advertised = incoming.link.credit + outgoing.count_without_credit() + gathered
+        assert advertised <= outgoing.link.credit or outgoing.link.credit == 0
+        if not (outgoing.link.drain or incoming.link.draining):
+            assert advertised >= outgoing.link.credit
+        assert self.sender.credit == incoming.link.credit or self.sender.client.stalled
 
     @rule(stalled=st.booleans())
     def stall(self, stalled: bool) -> None:
@@ -158,22 +158,22 @@ class Routed(RuleBasedStateMachine):
         assert self.router.core.links == {}
         assert [client.closed for client in self.router.clients] == [None, None]
 
-    def ends(self) -> tuple[RoutedIngress, RoutedEgress]:
-        (ingress,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedIngress)]
-        (egress,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedEgress)]
-        return ingress, egress
+    def ends(self) -> tuple[RoutedIncomingEndpoint, RoutedOutgoingEndpoint]:
+        (incoming,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedIncomingEndpoint)]
+        (outgoing,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedOutgoingEndpoint)]
+        return incoming, outgoing
 
     def credit_is_the_receivers(self) -> None:
-        (ingress,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedIngress)]
-        (egress,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedEgress)]
-        assert (ingress.link.credit, egress.backlog, ingress.unsettled, egress.unsettled) == (
-            egress.link.credit,
+        (incoming,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedIncomingEndpoint)]
+        (outgoing,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedOutgoingEndpoint)]
+        assert (incoming.link.credit, outgoing.backlog, incoming.unsettled, outgoing.unsettled) == (
+            outgoing.link.credit,
             0,
             0,
             0,
         )
-        assert self.sender.credit == ingress.link.credit
-        assert self.receiver.credit == egress.link.credit
+        assert self.sender.credit == incoming.link.credit
+        assert self.receiver.credit == outgoing.link.credit
 
 
 Routed.TestCase.settings = settings(settings(), max_examples=60, stateful_step_count=40)

@@ -72,10 +72,10 @@ def test_deliveries_are_counted_by_address_only_while_a_client_reads_them() -> N
         router.pump()
 
     deliver()
-    assert router.core.pulse.times is None
-    router.core.pulse.times = TimesByAddress(10)
+    assert router.core.shared.times is None
+    router.core.shared.times = TimesByAddress(10)
     deliver()
-    assert [(address, counted(each)) for address, each in router.core.pulse.times.collect_times()] == [
+    assert [(address, counted(each)) for address, each in router.core.shared.times.collect_times()] == [
         ("a", {bucket_of(250_000): 1}),
         ("b", {bucket_of(250_000): 1}),
     ]

@@ -410,12 +410,14 @@ def test_a_route_of_the_edge_router_counts_while_it_has_a_container() -> None:
     core = edge.router.core
     client = edge.router.connect()
     client.sender("b.q")
-    (ingress,) = (each for each in core.ingresses() if each.connection_number == client.terms.connection_number)
-    assert question(core, ingress.link, client.terms) == ("b.q", True)
+    (incoming,) = (
+        each for each in core.incoming_endpoints() if each.connection_number == client.terms.connection_number
+    )
+    assert question(core, incoming.link, client.terms) == ("b.q", True)
     core.routes.add(LinkRoute("b", IN, is_prefix=True, container_id="B"), iter(()))
-    assert question(core, ingress.link, client.terms) == ("b.q", True)
+    assert question(core, incoming.link, client.terms) == ("b.q", True)
     edge.router.connect(role="route-container", container_id="B")
-    assert question(core, ingress.link, client.terms) is None
+    assert question(core, incoming.link, client.terms) is None
 
 
 def test_a_look_up_names_the_address_and_the_operation(answers: Answers) -> None:

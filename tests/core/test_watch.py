@@ -32,7 +32,7 @@ def test_a_stuck_delivery_counts_on_both_of_its_links_until_it_ends(credit: int)
     assert core.deliveries_stuck() == 0
     assert scan(router, 20.1).count(STUCK_TEXT) == 2
     assert core.deliveries_stuck() == 2
-    links = [each.link for each in core.ingresses()] + [each.link for each in core.egresses()]
+    links = [each.link for each in core.incoming_endpoints()] + [each.link for each in core.outgoing_endpoints()]
     assert [core.deliveries_stuck(link) for link in links] == [1, 1]
     assert STUCK_TEXT not in scan(router, 40.0)
     assert core.deliveries_stuck() == 2
@@ -98,11 +98,11 @@ def test_a_link_without_credit_is_blocked_until_it_has_some() -> None:
     assert scan(router, 20.5) == ["Link blocked with zero credit for 20 seconds"]
     assert scan(router, 31.0) == []
     assert router.core.links_blocked() == 1
-    assert router.core.zero_credit_s(next(iter(router.core.egresses())).link) == 31.0
+    assert router.core.zero_credit_s(next(iter(router.core.outgoing_endpoints())).link) == 31.0
     receiver.grant(1)
     router.pump()
     assert router.core.links_blocked() == 0
-    assert router.core.zero_credit_s(next(iter(router.core.egresses())).link) == 0.0
+    assert router.core.zero_credit_s(next(iter(router.core.outgoing_endpoints())).link) == 0.0
     assert scan(router, 140.0) == ["Link unblocked"]
     assert scan(router, 160.0) == []
 
@@ -181,7 +181,7 @@ def test_a_sender_has_been_without_credit_since_it_used_the_last() -> None:
 def test_the_time_never_runs_backwards_for_readers_between_two_rounds() -> None:
     router = MemoryRouter()
     router.connect().receiver("x")
-    router.core.pulse.now_s = -5.0
+    router.core.shared.now_s = -5.0
     assert zero_credit(router) == [0.0]
 
 

@@ -51,8 +51,8 @@ def test_one_row_puts_a_column_into_the_schema() -> None:
 def test_one_row_puts_a_column_into_the_answers() -> None:
     room = Room()
     rows = Rows(COLUMNS, room.core)
-    assert rows.row(room.egress)["colour"] == 7
-    (value,) = rows.cells(room.egress, ["colour"])
+    assert rows.row(room.outgoing)["colour"] == 7
+    (value,) = rows.cells(room.outgoing, ["colour"])
     assert type(value) is UInt
 
 

@@ -101,9 +101,9 @@ def test_no_class_has_more_methods_than_a_reader_remembers() -> None:
 
 
 def test_the_shapes_are_those_of_the_classes() -> None:
-    egress, routed = "trouter.core.egress.Egress", "trouter.core.relay.RoutedEgress"
-    assert (depth_of(egress), depth_of(routed)) == (2, 3)
-    assert methods_of(egress) < methods_of(routed)
+    outgoing, routed = "trouter.core.outgoing.OutgoingEndpoint", "trouter.core.relay.RoutedOutgoingEndpoint"
+    assert (depth_of(outgoing), depth_of(routed)) == (2, 3)
+    assert methods_of(outgoing) < methods_of(routed)
     assert {"offer_delivery", "on_transfer"} <= methods_of(routed)
     assert "backlog" not in methods_of(routed)
 
@@ -154,6 +154,6 @@ def test_no_module_of_the_core_stands_on_a_long_chain() -> None:
 
 
 def test_the_chain_follows_imports_of_both_twins() -> None:
-    assert "trouter.core.egress" in stands_on()["trouter.core.network"]
+    assert "trouter.core.outgoing" in stands_on()["trouter.core.network"]
     assert "trouter.core.message" in typed_by(ROOT / "trouter" / "core" / "ports.py") | {"trouter.core.message"}
-    assert len(chain_from("trouter.core.router")) > len(chain_from("trouter.core.egress")) > 1
+    assert len(chain_from("trouter.core.router")) > len(chain_from("trouter.core.outgoing")) > 1

@@ -70,7 +70,7 @@ BUGS: Final = (
     Bug(
         "a lost settlement",
         "the outcome of a message that was still coming is lost at its end",
-        "trouter/core/incoming.py",
+        "trouter/core/incoming_parts.py",
         "            self._finish_delivery(delivery, delivery.state_code, delivery.outcome or None)\n",
         "            self.account.unsettled -= 1\n",
         ("tests/core/test_forwarding.py", "tests/core/test_credit.py"),
@@ -88,7 +88,7 @@ BUGS: Final = (
     Bug(
         "a credit never returned",
         "a message that its sender aborts costs a credit for ever",
-        "trouter/core/incoming.py",
+        "trouter/core/incoming_parts.py",
         "        take_back(delivery)\n        self.account.unsettled -= 1\n",
         "        take_back(delivery)\n",
         ("tests/core/test_credit.py", "tests/core/test_forwarding.py", "tests/core/test_machine.py"),

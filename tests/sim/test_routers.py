@@ -15,8 +15,8 @@ import pytest
 from tests.sim.oracle import check, oracle
 from tests.sim.routers import IDLE_S, TREATMENTS, Network, Site
 from tests.sim.seeds import chosen_seeds
-from trouter.core.egress import Egress
-from trouter.core.ingress import Ingress
+from trouter.core.incoming import IncomingEndpoint
+from trouter.core.outgoing import OutgoingEndpoint
 from trouter.engine.connection import Connection
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released
@@ -193,13 +193,13 @@ def check_credit(network: Network) -> None:
     for one, other in joined:
         for link, there in pairs(one, other):
             assert link.credit == there.credit, f"{link.name}: {link.credit} here, {there.credit} there"
-            if isinstance(link.sink, Ingress):
+            if isinstance(link.sink, IncomingEndpoint):
                 assert isinstance(link, IncomingLink)
                 assert link.sink.unsettled == 0
                 held = link.credit + link.sink.account.pending
                 most = link.sink.account.capacity
                 assert most / 2 <= held <= most, f"{link.name}: {held} of {most}"
-            elif isinstance(link.sink, Egress):
+            elif isinstance(link.sink, OutgoingEndpoint):
                 assert link.sink.backlog == 0, f"{link.name}: {link.sink.backlog} wait"
     for site in network.sites.values():
         assert site.memory.core.count_unsettled() == 0

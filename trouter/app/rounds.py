@@ -19,7 +19,7 @@ log = logging.getLogger("trouter.ROUTER_CORE")
 
 def make_round(router: Router, connections: Connections, links: LinkRecords, guard: Guard) -> None:
     """Check connections, handshakes and links; to be called every ``ROUND_S``."""
-    now_s = router.pulse.now_s
+    now_s = router.shared.now_s
     connections.note_deliveries(now_s)
     guard.handshakes.abort_slow()
     for notice in router.scan(now_s):

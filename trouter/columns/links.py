@@ -11,8 +11,8 @@ from trouter.wire.types import UInt, ULong
 from .column import Column, Form, Head, count
 
 if TYPE_CHECKING:
-    from trouter.core.egress import Egress
-    from trouter.core.links import Endpoint, IncomingEndpoint
+    from trouter.core.links import AnyIncoming, Endpoint
+    from trouter.core.outgoing import OutgoingEndpoint
     from trouter.core.routed import RoutedLink
     from trouter.core.router import Router
 
@@ -26,11 +26,11 @@ _NO_ULONG: Final = ULong(0)
 _NO_DELIVERIES: Final = (_NO_ULONG,) * ROUTERS
 
 
-def _is_incoming(endpoint: Endpoint) -> TypeGuard[IncomingEndpoint]:
+def _is_incoming(endpoint: Endpoint) -> TypeGuard[AnyIncoming]:
     return endpoint.link.incoming
 
 
-def _is_outgoing(endpoint: Endpoint) -> TypeGuard[Egress]:
+def _is_outgoing(endpoint: Endpoint) -> TypeGuard[OutgoingEndpoint]:
     return not endpoint.link.incoming
 
 
@@ -52,7 +52,7 @@ def unsettled_of(endpoint: Endpoint) -> int:
 def _status(router: Router, endpoint: Endpoint) -> str:
     if not endpoint.link.attached:
         return "down"
-    return "quiescing" if router.pulse.draining else "up"
+    return "quiescing" if router.shared.draining else "up"
 
 
 def _priority(endpoint: Endpoint) -> int:
@@ -269,7 +269,7 @@ LINK: Final[tuple[Column[Router, Endpoint], ...]] = (
         "settleRate",
         UInt,
         "Deliveries settled per second, averaged over the last five seconds.",
-        lambda router, link: link.pace.rate(settled_count(link), router.pulse.now_s),
+        lambda router, link: link.pace.rate(settled_count(link), router.shared.now_s),
         unit="deliveries a second",
         graph=True,
         head=Head("rate"),

@@ -109,7 +109,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
     count(
         "presettledDeliveries",
         "Deliveries that the sender had settled already (pre-settled).",
-        lambda router, _: router.pulse.totals.presettled,
+        lambda router, _: router.shared.totals.presettled,
         Head("Presettled Count", counter=True),
         series=Series(
             "presettled_deliveries", COUNTER, "Deliveries that the sender had settled already (pre-settled)."
@@ -118,7 +118,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
     count(
         "droppedPresettledDeliveries",
         "Pre-settled deliveries that were dropped, because no receiver could take them.",
-        lambda router, _: router.pulse.totals.dropped_presettled,
+        lambda router, _: router.shared.totals.dropped_presettled,
         Head("Dropped Presettled Count", counter=True, alarm=True),
         series=Series(
             "dropped_presettled_deliveries", COUNTER, "Pre-settled deliveries dropped for want of room or credit."
@@ -127,42 +127,42 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
     count(
         "acceptedDeliveries",
         "Deliveries accepted.",
-        lambda router, _: router.pulse.totals.accepted,
+        lambda router, _: router.shared.totals.accepted,
         Head("Accepted Count", counter=True),
         series=Series("accepted_deliveries", COUNTER, "Deliveries that ended accepted."),
     ),
     count(
         "rejectedDeliveries",
         "Deliveries rejected.",
-        lambda router, _: router.pulse.totals.rejected,
+        lambda router, _: router.shared.totals.rejected,
         Head("Rejected Count", counter=True, alarm=True),
         series=Series("rejected_deliveries", COUNTER, "Deliveries that ended rejected."),
     ),
     count(
         "releasedDeliveries",
         "Deliveries released.",
-        lambda router, _: router.pulse.totals.released,
+        lambda router, _: router.shared.totals.released,
         Head("Released Count", counter=True),
         series=Series("released_deliveries", COUNTER, "Deliveries that ended released."),
     ),
     count(
         "modifiedDeliveries",
         "Deliveries modified.",
-        lambda router, _: router.pulse.totals.modified,
+        lambda router, _: router.shared.totals.modified,
         Head("Modified Count", counter=True),
         series=Series("modified_deliveries", COUNTER, "Deliveries that ended modified."),
     ),
     count(
         "deliveriesDelayed1Sec",
         "Deliveries settled after 1 to 10 seconds.",
-        lambda router, _: router.pulse.totals.delayed_1s,
+        lambda router, _: router.shared.totals.delayed_1s,
         Head("Deliveries Delayed > 1sec", counter=True),
         series=Series("deliveries_delayed_1sec", COUNTER, "Deliveries that took between 1 and 10 seconds to settle."),
     ),
     count(
         "deliveriesDelayed10Sec",
         "Deliveries settled after more than 10 seconds.",
-        lambda router, _: router.pulse.totals.delayed_10s,
+        lambda router, _: router.shared.totals.delayed_10s,
         Head("Deliveries Delayed > 10sec", counter=True, alarm=True),
         series=Series("deliveries_delayed_10sec", COUNTER, "Deliveries that took more than 10 seconds to settle."),
     ),
@@ -253,7 +253,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
     count(
         "overdrawnDeliveries",
         "Deliveries that arrived without credit and were accepted.",
-        lambda router, _: router.pulse.overdrawn,
+        lambda router, _: router.shared.overdrawn,
         extra=True,
     ),
     Column(

@@ -20,7 +20,7 @@ import trio
 from trouter.admission.memory import FEW_LINKS
 from trouter.core.attach import PeerTerms
 from trouter.core.containers import Container, DetachReason
-from trouter.core.links import Endpoint, IncomingEndpoint, update_gate, update_terms
+from trouter.core.links import AnyIncoming, Endpoint, update_gate, update_terms
 from trouter.core.lookups import LookupResult
 from trouter.core.ports import Gate
 from trouter.core.refusals import NO_ROUTE
@@ -125,7 +125,7 @@ class Sessions:
             for link in session.all_links():
                 sink = link.sink
                 # control links go on: without them there would be no network
-                if isinstance(sink, IncomingEndpoint) and not (sink.trunk is not None and sink.trunk.is_control(sink)):
+                if isinstance(sink, AnyIncoming) and not (sink.trunk is not None and sink.trunk.is_control(sink)):
                     update_gate(sink, self.terms)
 
     def _with_policy_terms(self, terms: PeerTerms, policy: ConnectionPolicy) -> PeerTerms:
@@ -161,7 +161,7 @@ class Sessions:
             kept[link.incoming] += not own
             if not own and policy.share is not None and sink not in policy.share.links:
                 policy.share.count_link(sink, self._address_key(attach) or getattr(sink.entry, "key", None))
-            if isinstance(sink, IncomingEndpoint):
+            if isinstance(sink, AnyIncoming):
                 update_terms(
                     sink, self.terms, self.terms.max_message_bytes or self._connection.limits.max_message_bytes
                 )
@@ -188,7 +188,7 @@ class Sessions:
         self._routed.pop(getattr(link.sink, "identity", 0), None)
         share = self._policy.share
         if share is not None:
-            if isinstance(link.sink, IncomingEndpoint):
+            if isinstance(link.sink, AnyIncoming):
                 share.end_sending(link.sink.account)
             share.uncount_link(link.sink)
 
@@ -333,7 +333,7 @@ class Sessions:
             if link.attached:
                 self._log_attached(link, event.attach)
             return
-        if self._hub.router.pulse.draining:
+        if self._hub.router.shared.draining:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
         policy, key, quotas = self._policy, None, None

@@ -26,13 +26,13 @@ from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Open, Source, Target
 
 from .counters import AddressCounters
-from .egress import Egress
 from .entry import AddressEntry
 from .forwarders import Multicast
-from .ingress import Ingress
+from .incoming import IncomingEndpoint
 from .inprocess import InsideSender
 from .message import IncomingDelivery, Message, OutgoingDelivery
-from .ports import Pulse
+from .outgoing import OutgoingEndpoint
+from .ports import SharedState
 from .table import AddressTable
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ MAX_ADDRESSES: Final = 20
 def owners(router: Router, connections: Collection[Connection]) -> list[tuple[str, int, int]]:
     """Return (type, size of an object in bytes, number of objects) by type; ``connections`` are the open ones."""
     links = len(router.links)
-    incoming = sum(not isinstance(each, Egress) for each in router.links.values())
+    incoming = sum(not isinstance(each, OutgoingEndpoint) for each in router.links.values())
     sizes = _sizes()
-    link_bytes = sizes[Ingress] * incoming + sizes[Egress] * (links - incoming)
+    link_bytes = sizes[IncomingEndpoint] * incoming + sizes[OutgoingEndpoint] * (links - incoming)
     return [
         ("qd_connection_t", sizes[Connection], len(connections)),
         ("qd_session_t", sizes[Session], sum(len(each.sessions()) for each in connections)),
         ("qdr_address_t", sizes[AddressEntry], len(router.table.entries)),
-        ("qdr_link_t", link_bytes // links if links else sizes[Egress], links),
+        ("qdr_link_t", link_bytes // links if links else sizes[OutgoingEndpoint], links),
         ("qdr_delivery_t", sizes[OutgoingDelivery], _count_deliveries(router)),
         ("qd_message_t", sizes[Message], _count_messages(router)),
         ("qd_buffer_t", BUFFER_BYTES, -(-_count_bytes(router) // BUFFER_BYTES)),
@@ -89,8 +89,8 @@ def waiting_messages(router: Router) -> list[WaitingMessages]:
 
 def _waiting_at(entry: AddressEntry) -> WaitingMessages:
     consumers = entry.forwarder.consumers
-    waiting = [egress.backlog for egress in consumers]
-    seen = [out.message for egress in consumers for out in islice(egress.queue, LOOKED_AT) if out.message is not None]
+    waiting = [each.backlog for each in consumers]
+    seen = [out.message for each in consumers for out in islice(each.queue, LOOKED_AT) if out.message is not None]
     size_bytes = sum(message.held for message in set(seen))
     messages = max(waiting, default=0) if isinstance(entry.forwarder, Multicast) else sum(waiting)
     links = len(consumers) + len(entry.senders)
@@ -106,7 +106,7 @@ def _count_deliveries(router: Router) -> int:
     """Count the unsettled deliveries of sessions, and those that are not begun or are settled."""
     count = sum(session.incoming.count + session.outgoing.count for session in _sessions(router))
     for each in router.links.values():
-        if isinstance(each, Egress):
+        if isinstance(each, OutgoingEndpoint):
             waiting = each.waiting
             count += waiting.count
             if waiting.count > 0 and waiting.first().begun and not waiting.first().settled:
@@ -120,12 +120,12 @@ def _count_messages(router: Router) -> int:
     """Count the messages that wait on a link, and those still incoming without copies; copies count once."""
     count = 0
     for each in router.links.values():
-        if not isinstance(each, Egress):
+        if not isinstance(each, OutgoingEndpoint):
             partial = each.link.partial
             if isinstance(partial, IncomingDelivery) and partial.message is not None:
                 count += not partial.message.copies
     for entry in router.table.entries.values():
-        waiting = [egress.backlog for egress in entry.forwarder.consumers]
+        waiting = [each.backlog for each in entry.forwarder.consumers]
         shared = isinstance(entry.forwarder, Multicast)
         count += (max(waiting, default=0)) if shared else sum(waiting)
     return count
@@ -141,36 +141,36 @@ def _count_bytes(router: Router) -> int:
 @cache
 def _sizes() -> dict[type, int]:
     """Return the size of one object of each type, in bytes, measured on a sample."""
-    table, pulse = AddressTable("sample"), Pulse()
+    table, shared = AddressTable("sample"), SharedState()
     limits = EngineLimits()
     session = Session(ConnectionPort([], Budget(0)), 0, limits, [])
-    incoming, outgoing = IncomingLink(session, "sample"), OutgoingLink(session, "sample")
-    ingress = Ingress(
-        incoming, pulse, table, None, capacity=1, strips=True, to_override="sample", totals=AddressCounters()
+    link_in, link_out = IncomingLink(session, "sample"), OutgoingLink(session, "sample")
+    incoming = IncomingEndpoint(
+        link_in, shared, table, None, capacity=1, strips=True, to_override="sample", totals=AddressCounters()
     )
-    egress = Egress(outgoing, pulse, 1, True, False)
-    links: tuple[Link, ...] = (incoming, outgoing)
-    for link, sink in zip(links, (ingress, egress), strict=True):
+    outgoing = OutgoingEndpoint(link_out, shared, 1, True, False)
+    links: tuple[Link, ...] = (link_in, link_out)
+    for link, sink in zip(links, (incoming, outgoing), strict=True):
         link.sink = sink
         link.remote_attach = Attach("sample", 0, not link.incoming, source=Source("sample"), target=Target("sample"))
-    message = Message(None, InsideSender(pulse))
-    message.copies.append(OutgoingDelivery(outgoing))
+    message = Message(None, InsideSender(shared))
+    message.copies.append(OutgoingDelivery(link_out))
     message.chunks.append(b"")
     samples: dict[type, tuple[object, ...]] = {
-        Ingress: (ingress, incoming),
-        Egress: (egress, outgoing),
+        IncomingEndpoint: (incoming, link_in),
+        OutgoingEndpoint: (outgoing, link_out),
         AddressEntry: (AddressEntry("M0sample", "sample", "balanced"),),
-        OutgoingDelivery: (OutgoingDelivery(outgoing),),
+        OutgoingDelivery: (OutgoingDelivery(link_out),),
         Message: (message,),
         Session: (Session(session.connection, 0, limits, []),),
         Connection: (Connection(limits, Open("sample"), [], None, True),),
     }
-    others = (limits, pulse, table, table.known, session, session.connection, ingress.totals, message.source)
+    others = (limits, shared, table, table.known, session, session.connection, incoming.totals, message.source)
     return {kind: sum(_own_bytes(part, others) for part in parts) for kind, parts in samples.items()}
 
 
 #: Objects that many share, or that have a sample of their own.
-_NOT_OWN: Final = (type, ModuleType, Enum, Link, Ingress, Egress, AddressEntry, Delivery, Message)
+_NOT_OWN: Final = (type, ModuleType, Enum, Link, IncomingEndpoint, OutgoingEndpoint, AddressEntry, Delivery, Message)
 
 
 def _own_bytes(sample: object, others: Iterable[object]) -> int:

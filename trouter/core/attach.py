@@ -27,7 +27,7 @@ from .addresses import (
 from .edge.downlinks import EdgeRouterPort, accept_downlink, accept_tracking, serve
 from .edge.protocol import DOWNLINK, SERVICES, TRACKING
 from .entry import AddressEntry
-from .links import LinkOptions, attach_link, make_egress, make_ingress
+from .links import LinkOptions, attach_link, make_incoming, make_outgoing
 from .refusals import LINK_DENIED, NO_ROUTE, AttachRefused
 from .routed import carry, carry_up
 from .routerport import RouterPort
@@ -110,11 +110,11 @@ def _accept_incoming(router: EdgeRouterPort, link: IncomingLink, wanted: Attach,
         to_override=None if entry is None else _override(router.table, str(target.address), entry, terms.tenant),
         is_fallback=target.capabilities == FALLBACK,
     )
-    ingress = make_ingress(router, link, options)
+    incoming = make_incoming(router, link, options)
     if entry is not None:
-        entry.add_sender(ingress)
+        entry.add_sender(incoming)
     attach_link(link, _without_filter(wanted.source), target)
-    ingress.account.grant_first_credit()
+    incoming.account.grant_first_credit()
     edge = router.edges.peers.get(terms.connection_number)
     if edge is not None and entry is not None:
         router.edges.add_sender(edge, entry)
@@ -144,11 +144,11 @@ def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach,
     text = _address_text(source.address)
     entry = _find_entry(router, text, source.capabilities, terms, outgoing=True, dynamic=source.dynamic)
     presettles = wanted.snd_settle_mode == SETTLED_ONLY
-    egress = make_egress(router, link, LinkOptions(terms=terms, entry=entry, presettles=presettles))
+    outgoing = make_outgoing(router, link, LinkOptions(terms=terms, entry=entry, presettles=presettles))
     attach_link(link, _without_filter(source), wanted.target)
-    entry.add_consumer(egress)
+    entry.add_consumer(outgoing)
     if link.credit > 0:
-        egress.on_credit(link)
+        outgoing.on_credit(link)
 
 
 def _is_routed(router: RouterPort, link: Link, terminus: Source | Target, terms: PeerTerms) -> bool:

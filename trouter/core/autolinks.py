@@ -15,10 +15,10 @@ from trouter.wire.performatives import Error, Source, Target
 
 from .addresses import FALLBACK_PHASE, temporary_token
 from .containers import Container, Containers, DetachReason, OwnSession, free_name, own_link, passed_on
-from .egress import Egress
 from .entry import AddressEntry
-from .ingress import Ingress
-from .links import LinkOptions, attach_link, make_egress, make_ingress
+from .incoming import IncomingEndpoint
+from .links import LinkOptions, attach_link, make_incoming, make_outgoing
+from .outgoing import OutgoingEndpoint
 from .refusals import LINK_LOST, AttachRefused
 from .routerport import RouterPort
 from .routes import IN
@@ -167,17 +167,17 @@ class Activation:
             raise
         address = rule.external_address or rule.address
         source, target = Source(expiry_policy=_DETACH), Target(expiry_policy=_DETACH)
-        endpoint: Ingress | Egress
+        endpoint: IncomingEndpoint | OutgoingEndpoint
         if isinstance(link, IncomingLink):
             source.address = address
             options = LinkOptions(
                 terms=replace(terms, tenant=None), entry=entry, to_override=rule.address, is_fallback=rule.fallback
             )
-            endpoint = make_ingress(router, link, options)
+            endpoint = make_incoming(router, link, options)
             entry.add_sender(endpoint)
         else:
             target.address = address
-            endpoint = make_egress(router, link, LinkOptions(terms=terms, entry=entry))
+            endpoint = make_outgoing(router, link, LinkOptions(terms=terms, entry=entry))
         self._link, link.context = link, self
         router.add_endpoint(endpoint, terms.connection_number)
         attach_link(link, source, target)
@@ -204,9 +204,9 @@ class Activation:
             return
         self.state = ACTIVE
         self._router.observer.note_activated(self)
-        if isinstance(sink, Ingress):
+        if isinstance(sink, IncomingEndpoint):
             sink.account.grant_first_credit()
-        elif isinstance(sink, Egress):
+        elif isinstance(sink, OutgoingEndpoint):
             entry = self._obtain_entry() or sink.entry  # no user has kept the entry until now
             assert isinstance(entry, AddressEntry)  # noqa: S101 - `attach_on` has set it
             sink.entry = entry

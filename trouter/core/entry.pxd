@@ -29,7 +29,7 @@ cdef class AddressEntry:
     cpdef bint is_reachable(self)
     @cython.locals(taker=AddressEntry)
     cpdef Py_ssize_t bytes_to_gather(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
-    cpdef add_consumer(self, egress)
+    cpdef add_consumer(self, outgoing)
     cpdef add_subscription(self, subscription)
     cpdef bint is_unused(self)
     cdef _notify_users(self)

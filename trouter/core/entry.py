@@ -6,10 +6,10 @@ from typing import Protocol
 
 from .addresses import phase_of
 from .counters import AddressCounters
-from .egress import Egress
 from .forwarders import FORWARDERS, Forwarder
 from .inprocess import Subscription
 from .network import HINT_OF_TREATMENT, RemoteRouter
+from .outgoing import OutgoingEndpoint
 from .times import Times
 
 #: The classes of addresses whose consumers here are advertised to other routers (inter-router.md 4.8).
@@ -18,7 +18,7 @@ _MOBILE = "M"
 
 
 class AddressSender(Protocol):
-    """What an address needs of an incoming link that sends to it; see ``Ingress``."""
+    """What an address needs of an incoming link that sends to it; see ``IncomingEndpoint``."""
 
     @property
     def connection_number(self) -> int:
@@ -119,20 +119,20 @@ class AddressEntry:
         taker = self if self.count_destinations() > 0 or self.fallback is None else self.fallback
         return taker.forwarder.bytes_to_gather(data, start, end)
 
-    def add_consumer(self, egress: Egress) -> None:
+    def add_consumer(self, outgoing: OutgoingEndpoint) -> None:
         """Add a link that receives from the address."""
         before = self.count_destinations()
         known = self._is_known()
-        self.forwarder.add(egress)
+        self.forwarder.add(outgoing)
         self._advertise(known)
         if before == 0:
             self._wake_senders()
         self._notify_users()
 
-    def remove_consumer(self, egress: Egress) -> None:
+    def remove_consumer(self, outgoing: OutgoingEndpoint) -> None:
         """Remove a link that received from the address."""
         known = self._is_known()
-        self.forwarder.remove(egress)
+        self.forwarder.remove(outgoing)
         self._advertise(known)
         self._notify_users()
 
@@ -160,15 +160,15 @@ class AddressEntry:
         else:
             self.listener.withdraw(self.key)
 
-    def add_sender(self, ingress: AddressSender) -> None:
+    def add_sender(self, incoming: AddressSender) -> None:
         """Add a link that sends to the address."""
-        self.senders[ingress] = None
+        self.senders[incoming] = None
         self._notify_users()
 
-    def remove_sender(self, ingress: AddressSender) -> None:
+    def remove_sender(self, incoming: AddressSender) -> None:
         """Remove a link that sent to the address; a second call does nothing."""
-        if ingress in self.senders:
-            del self.senders[ingress]
+        if incoming in self.senders:
+            del self.senders[incoming]
             self._notify_users()
 
     def add_remote(self, router: RemoteRouter) -> None:

@@ -16,13 +16,13 @@ from trouter.wire.subject import read_subject
 
 from .addresses import EDGE, FALLBACK_NUMBER, MOBILE, ROUTER, UPLINK_KEY
 from .counters import AddressCounters, Copies
-from .egress import Egress
 from .entry import AddressEntry
 from .forwarders import Forwarder
 from .keys import KeyTree
 from .message import IncomingDelivery, Message, presettled
 from .network import RemoteRouter
-from .ports import MAX_INSIDE_BYTES, InEndpoint, Pulse
+from .outgoing import OutgoingEndpoint
+from .ports import MAX_INSIDE_BYTES, DeliverySource, SharedState
 from .stalls import Stalls, has_little_room
 from .table import UNAVAILABLE, AddressTable
 
@@ -99,12 +99,12 @@ _NOTHING: Final = Matched([])
 _NO_COPIES: Final = Copies(0, 0, 0)
 
 
-class ExchangeSource(InEndpoint):
+class ExchangeSource(DeliverySource):
     """The place where copies for next hops enter the network: here, for every sender and connection."""
 
     __slots__ = ()
 
-    def set_fields(self, source: InEndpoint, priority: int) -> None:
+    def set_fields(self, source: DeliverySource, priority: int) -> None:
         """Set the fields for a message of ``source``."""
         self.connection_number = source.connection_number
         self.tenant = source.tenant
@@ -121,7 +121,7 @@ class Exchange(Forwarder):
         "_keys",
         "_known",
         "_scan",
-        "_shared",
+        "_exchanges",
         "alternate",
         "bindings",
         "diverted",
@@ -133,7 +133,7 @@ class Exchange(Forwarder):
         "rule",
     )
 
-    def __init__(self, rule: ExchangeRule, entry: AddressEntry, shared: Exchanges) -> None:
+    def __init__(self, rule: ExchangeRule, entry: AddressEntry, exchanges: Exchanges) -> None:
         super().__init__()
         self.rule = rule
         self.entry = entry
@@ -149,8 +149,8 @@ class Exchange(Forwarder):
         self.forwarded = 0
         self.diverted = 0
         self.dropped = 0
-        self._shared = shared
-        self._entrance = ExchangeSource(shared.pulse)
+        self._exchanges = exchanges
+        self._entrance = ExchangeSource(exchanges.shared)
         self._scan = MessageScan(reads_to=False)
         self._keys: KeyTree[Binding] = KeyTree(rule.method)
         self._hops: dict[tuple[str, int], NextHop] = {}
@@ -160,13 +160,13 @@ class Exchange(Forwarder):
 
     # --- consumers of the address
 
-    def add(self, egress: Egress) -> None:
+    def add(self, outgoing: OutgoingEndpoint) -> None:
         """See ``Forwarder.add``."""
-        self.inner.add(egress)
+        self.inner.add(outgoing)
 
-    def remove(self, egress: Egress) -> None:
+    def remove(self, outgoing: OutgoingEndpoint) -> None:
         """See ``Forwarder.remove``."""
-        self.inner.remove(egress)
+        self.inner.remove(outgoing)
 
     def add_remote(self, router: RemoteRouter) -> None:
         """See ``Forwarder.add_remote``."""
@@ -182,11 +182,11 @@ class Exchange(Forwarder):
         """Add a binding; PatternError."""
         place = rule.next_hop, rule.phase
         hop = self._hops.get(place)
-        binding = Binding(rule, hop or self._shared.make_hop(*place))
+        binding = Binding(rule, hop or self._exchanges.make_hop(*place))
         self._keys.insert(rule.key, binding)
         if hop is None:
             self._hops[place] = binding.hop
-            self._shared.keep_entry(binding.hop)
+            self._exchanges.keep_entry(binding.hop)
         binding.hop.uses += 1
         self.bindings += 1
         self._known.clear()
@@ -201,7 +201,7 @@ class Exchange(Forwarder):
         hop.uses -= 1
         if hop.uses == 0:
             del self._hops[hop.address, hop.phase]
-            self._shared.release_entry(hop)
+            self._exchanges.release_entry(hop)
 
     def list_hops(self) -> list[NextHop]:
         """Return all next hops, the alternate address last."""
@@ -228,22 +228,34 @@ class Exchange(Forwarder):
         return max_bytes
 
     def forward_message(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> Copies:
         """See ``Forwarder.forward_message``; the sender gets an outcome if the message had a receiver."""
-        shared = self._shared
-        if self._busy or shared.depth >= MAX_EXCHANGES:
+        exchanges = self._exchanges
+        if self._busy or exchanges.depth >= MAX_EXCHANGES:
             return _NO_COPIES
         self._busy = True
-        shared.depth += 1
+        exchanges.depth += 1
         try:
             return self._distribute(source, delivery, data, start, end, message)
         finally:
             self._busy = False
-            shared.depth -= 1
+            exchanges.depth -= 1
 
     def _distribute(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> Copies:
         self.received += 1
         found = self._match(data, start, end, delivery.complete) or _NOTHING
@@ -271,10 +283,10 @@ class Exchange(Forwarder):
         if kept.copies and has_little_room(kept.session, 2):
             for each in kept.copies[:]:
                 sink = each.link.sink
-                if isinstance(sink, Egress):
+                if isinstance(sink, OutgoingEndpoint):
                     sink.release_waiting(each)
         if not delivery.complete and len(kept.copies) > 1:
-            self._shared.stalls.watch_message(kept)
+            self._exchanges.stalls.watch_message(kept)
         if message is None:
             kept.now_routed()
         beside = sent + copies.total - copies.here - copies.inside - copies.across
@@ -289,7 +301,7 @@ class Exchange(Forwarder):
     def _forward_over(
         self,
         hop: NextHop,
-        source: InEndpoint,
+        source: DeliverySource,
         copy: IncomingDelivery,
         data: bytes,
         start: int,
@@ -297,17 +309,17 @@ class Exchange(Forwarder):
         message: Message,
     ) -> int:
         """Forward the message to the consumers of another address by its treatment; return their number."""
-        shared = self._shared
+        exchanges = self._exchanges
         entry = hop.entry
         phase = hop.phase
         if entry.count_destinations() == 0:
             fallback = entry.fallback
             if fallback is not None and fallback.count_destinations() > 0:
                 entry.counters.redirected += 1
-                shared.totals.redirected += 1
+                exchanges.totals.redirected += 1
                 entry, phase = fallback, FALLBACK_NUMBER
             else:
-                up = shared.pulse.uplink.entry if shared.pulse.uplink is not None and hop.goes_up else None
+                up = exchanges.shared.uplink.entry if exchanges.shared.uplink is not None and hop.goes_up else None
                 if not isinstance(up, AddressEntry):
                     return 0
                 entry = up
@@ -315,7 +327,7 @@ class Exchange(Forwarder):
         message.begin_with(message.source.write_onward(message, hop.to, phase))
         copies = entry.forwarder.forward_message(self._entrance, copy, data, start, end, message)
         entry.counters.add_copies(copies)
-        shared.totals.add_copies(copies)
+        exchanges.totals.add_copies(copies)
         return copies.total
 
     def _match(self, data: bytes, start: int, end: int, complete: bool) -> Matched | None:
@@ -353,9 +365,9 @@ def _presettled(delivery: IncomingDelivery) -> IncomingDelivery:
 class Exchanges:
     """The exchanges of a router."""
 
-    def __init__(self, table: AddressTable, pulse: Pulse, totals: AddressCounters) -> None:
+    def __init__(self, table: AddressTable, shared: SharedState, totals: AddressCounters) -> None:
         self._table = table
-        self.pulse = pulse
+        self.shared = shared
         #: The router's address counters.
         self.totals = totals
         #: The number of exchanges that the message is passing now.

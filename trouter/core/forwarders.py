@@ -11,10 +11,10 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from .counters import Copies
-from .egress import Egress
 from .message import Fanout, IncomingDelivery, Message
 from .network import Network, RemoteRouter, Trunk
-from .ports import MAX_INSIDE_BYTES, InEndpoint
+from .outgoing import OutgoingEndpoint
+from .ports import MAX_INSIDE_BYTES, DeliverySource
 
 if TYPE_CHECKING:
     from .inprocess import Subscription
@@ -50,7 +50,7 @@ class Forwarder:
     )
 
     def __init__(self) -> None:
-        self.consumers: list[Egress] = []
+        self.consumers: list[OutgoingEndpoint] = []
         #: Consumers inside the router.
         self.subscriptions: list[Subscription] = []
         #: Reachable other routers with consumers, sorted by id.
@@ -75,13 +75,13 @@ class Forwarder:
         count = len(self.consumers) + len(self.subscriptions) + len(self.remotes)
         return count + 1 if self.standing else count
 
-    def add(self, egress: Egress) -> None:
+    def add(self, outgoing: OutgoingEndpoint) -> None:
         """Add a consumer, the last in turn."""
-        self.consumers.append(egress)
+        self.consumers.append(outgoing)
 
-    def remove(self, egress: Egress) -> None:
+    def remove(self, outgoing: OutgoingEndpoint) -> None:
         """Remove a consumer that is gone; the turn stays with the consumer that has it."""
-        position = self.consumers.index(egress)
+        position = self.consumers.index(outgoing)
         del self.consumers[position]
         if position < self._turn:
             self._turn -= 1
@@ -105,7 +105,13 @@ class Forwarder:
         self._nearest = [each for each in self.remotes if each.cost == lowest]
 
     def forward_message(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> Copies:
         """Forward the message to its consumers; return the number of copies.
 
@@ -121,7 +127,13 @@ class Forwarder:
         return MAX_INSIDE_BYTES if self.subscriptions else 0
 
     def _to_inside(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> Copies:
         """Forward the message to one consumer inside the router, in turn."""
         if self._turn_inside >= len(self.subscriptions):
@@ -132,10 +144,16 @@ class Forwarder:
         return _ONE_INSIDE
 
     def _to_nearest(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> Copies:
         """Forward the message towards one of the nearest routers, in turn (2.2), if there is a way."""
-        network: Network = source.pulse.network  # type: ignore[assignment]  # behind the port
+        network: Network = source.shared.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
         count = len(self._nearest)
@@ -146,19 +164,19 @@ class Forwarder:
                 self._turn_across = 0
             router = self._nearest[self._turn_across]
             self._turn_across += 1
-            egress = None if router.trunk is source.trunk else _way(router.trunk, source, message)
-            if egress is not None:
-                egress.offer_delivery(source, delivery, data, start, end, message)
+            outgoing = None if router.trunk is source.trunk else _way(router.trunk, source, message)
+            if outgoing is not None:
+                outgoing.offer_delivery(source, delivery, data, start, end, message)
                 return _ONE_ACROSS
         return _NONE
 
 
-def _way(trunk: Trunk | None, source: InEndpoint, message: Message | None) -> Egress | None:
+def _way(trunk: Trunk | None, source: DeliverySource, message: Message | None) -> OutgoingEndpoint | None:
     """Return the link of ``trunk`` for the message: by priority, or its own if it is unfinished; None if none."""
     if trunk is None:
         return None
     if message is not None and not message.complete and trunk.streams is not None:
-        stream: Egress | None = trunk.streams.borrow_link()
+        stream: OutgoingEndpoint | None = trunk.streams.borrow_link()
         if stream is not None:
             return stream
     return trunk.link_for(source.arrival.priority)
@@ -173,18 +191,24 @@ class Closest(Forwarder):
     __slots__ = ()
 
     def forward_message(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> Copies:
         """See ``Forwarder.forward_message``."""
         if self.subscriptions:
             return self._to_inside(source, delivery, data, start, end, message)
-        egress = self._next_here(source)
-        if egress is None:
+        outgoing = self._next_here(source)
+        if outgoing is None:
             return self._to_nearest(source, delivery, data, start, end, message) if self.remotes else _NONE
-        egress.offer_delivery(source, delivery, data, start, end, message)
+        outgoing.offer_delivery(source, delivery, data, start, end, message)
         return _ONE_HERE
 
-    def _next_here(self, source: InEndpoint) -> Egress | None:
+    def _next_here(self, source: DeliverySource) -> OutgoingEndpoint | None:
         """Return the local link whose turn it is; None if there is none for this source."""
         count = len(self.consumers)
         looks = count
@@ -192,10 +216,10 @@ class Closest(Forwarder):
             looks -= 1
             if self._turn >= count:
                 self._turn = 0
-            egress = self.consumers[self._turn]
+            outgoing = self.consumers[self._turn]
             self._turn += 1
-            if not (source.via_edge and egress.connection_number == source.connection_number):
-                return egress
+            if not (source.via_edge and outgoing.connection_number == source.connection_number):
+                return outgoing
         return None
 
 
@@ -208,7 +232,13 @@ class Balanced(Forwarder):
     __slots__ = ()
 
     def forward_message(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> Copies:
         """See ``Forwarder.forward_message``. A consumer inside the router gets it only if no link does."""
         if self.remotes:
@@ -222,7 +252,13 @@ class Balanced(Forwarder):
         return _ONE_HERE
 
     def _weigh(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> Copies:
         """Choose between the links here and the routers elsewhere; a tie goes to the links, then by id."""
         best = self._best_here(source)
@@ -265,13 +301,13 @@ class Balanced(Forwarder):
             out.outstanding = outstanding
         return _ONE_ACROSS
 
-    def _find_candidates(self, source: InEndpoint) -> list[RemoteRouter]:
+    def _find_candidates(self, source: DeliverySource) -> list[RemoteRouter]:
         """Return the nearest router behind each connection that leads on from the message's origin, sorted by id.
 
         Deliveries under way are counted by connection, so the other routers behind it are never better. Only the
         ``_LOOKS`` nearest are returned.
         """
-        network: Network = source.pulse.network  # type: ignore[assignment]  # behind the port
+        network: Network = source.shared.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
         found = self._candidates.get(source.arrival.origin)
@@ -290,7 +326,7 @@ class Balanced(Forwarder):
             self._candidates[source.arrival.origin] = found
         return found
 
-    def _best_here(self, source: InEndpoint) -> Egress | None:
+    def _best_here(self, source: DeliverySource) -> OutgoingEndpoint | None:
         """Return the local link for the message; None if there is none for this source."""
         count = len(self.consumers)
         if count == 0:
@@ -299,10 +335,10 @@ class Balanced(Forwarder):
             self._turn = 0
         if count > 1:
             return self._least_loaded(source, count)
-        egress = self.consumers[0]
-        return None if source.via_edge and egress.connection_number == source.connection_number else egress
+        outgoing = self.consumers[0]
+        return None if source.via_edge and outgoing.connection_number == source.connection_number else outgoing
 
-    def _least_loaded(self, source: InEndpoint, count: int) -> Egress | None:
+    def _least_loaded(self, source: DeliverySource, count: int) -> OutgoingEndpoint | None:
         """Return the best of the next links: below capacity first, then fewer deliveries, then earlier in turn."""
         best = None
         best_load = 0
@@ -311,19 +347,19 @@ class Balanced(Forwarder):
         looks = count if count < _LOOKS else _LOOKS
         while looks > 0:
             looks -= 1
-            egress = self.consumers[position]
+            outgoing = self.consumers[position]
             position += 1
             if position == count:
                 position = 0
-            if source.via_edge and egress.connection_number == source.connection_number:
+            if source.via_edge and outgoing.connection_number == source.connection_number:
                 continue
-            load = egress.count_load()
+            load = outgoing.count_load()
             if load == 0:
                 self._turn += 1
-                return egress
-            eligible = load < egress.capacity
+                return outgoing
+            eligible = load < outgoing.capacity
             if best is None or (eligible and not best_eligible) or (eligible == best_eligible and load < best_load):
-                best = egress
+                best = outgoing
                 best_load = load
                 best_eligible = eligible
         if count > _LOOKS:
@@ -341,15 +377,21 @@ class Multicast(Forwarder):
     __slots__ = ()
 
     def forward_message(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> Copies:
         """See ``Forwarder.forward_message``. The sender of an unsettled message gets one outcome for all copies."""
         across = self._find_across(source, message) if self.remotes else []
         here = self.consumers
         if source.via_edge:
             here = [each for each in here if each.connection_number != source.connection_number]
-        elif source.by_name and source.pulse.uplink is not None:
-            uplink: Egress = source.pulse.uplink  # type: ignore[assignment]  # behind the port
+        elif source.by_name and source.shared.uplink is not None:
+            uplink: OutgoingEndpoint = source.shared.uplink  # type: ignore[assignment]  # behind the port
             if not self._goes_up(uplink):
                 across = [uplink]
         copies = Copies(len(here), len(self.subscriptions), len(across))
@@ -358,25 +400,25 @@ class Multicast(Forwarder):
         if not delivery.remote_settled:
             delivery.fanout = Fanout(copies.total)
         for each in here + across:
-            egress = each
-            out = egress.offer_delivery(source, delivery, data, start, end, message)
+            outgoing = each
+            out = outgoing.offer_delivery(source, delivery, data, start, end, message)
             if message is None:
                 message = out.message
         for subscription in list(self.subscriptions):
             subscription.offer_delivery(source, delivery, data, start, end, message)
         return copies
 
-    def _goes_up(self, uplink: Egress) -> bool:
+    def _goes_up(self, uplink: OutgoingEndpoint) -> bool:
         """Return whether the consumers include a link of the edge router's uplink."""
         for each in self.consumers:
-            egress = each
-            if egress.connection_number == uplink.connection_number:
+            outgoing = each
+            if outgoing.connection_number == uplink.connection_number:
                 return True
         return False
 
-    def _find_across(self, source: InEndpoint, message: Message | None) -> list[Egress]:
+    def _find_across(self, source: DeliverySource, message: Message | None) -> list[OutgoingEndpoint]:
         """Return the links to other routers for a message from ``source``."""
-        network: Network = source.pulse.network  # type: ignore[assignment]  # behind the port
+        network: Network = source.shared.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
         trunks = self._across.get(source.arrival.origin)
@@ -391,9 +433,9 @@ class Multicast(Forwarder):
             trunk = each
             if trunk is source.trunk or trunk.name in source.arrival.trace:
                 continue
-            egress = _way(trunk, source, message)
-            if egress is not None:
-                ways.append(egress)
+            outgoing = _way(trunk, source, message)
+            if outgoing is not None:
+                ways.append(outgoing)
         return ways
 
 

@@ -10,12 +10,12 @@ from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery, LinkPort
 
 from . import deliveries
-from .incoming import CreditAccount, Settlement, is_gathering
+from .incoming_parts import CreditAccount, Settlement, is_gathering
 from .message import IncomingDelivery
 from .network import Trunk
 from .outcomes import ACCEPTED, BARE, REJECTED
 from .pace import Pace
-from .ports import InEndpoint, Pulse
+from .ports import DeliverySource, SharedState
 
 #: The largest message between routers outside control links, in bytes; larger ones are rejected.
 MAX_NOTE_BYTES: Final = 65_536
@@ -23,7 +23,7 @@ MAX_NOTE_BYTES: Final = 65_536
 Read = Callable[[bytes], Callable[[], None] | None]
 
 
-class Gatherer(InEndpoint):
+class Gatherer(DeliverySource):
     """A link whose receiver is the router. It rejects messages over ``max_bytes``, and malformed ones.
 
     Complete messages go to ``read``, and once they are answered to what it returns.
@@ -42,18 +42,18 @@ class Gatherer(InEndpoint):
         "settlement",
     )
 
-    def __init__(self, link: IncomingLink, pulse: Pulse, capacity: int, read: Read, max_bytes: int) -> None:
-        super().__init__(pulse)
+    def __init__(self, link: IncomingLink, shared: SharedState, capacity: int, read: Read, max_bytes: int) -> None:
+        super().__init__(shared)
         self.link = link
         #: It has no address.
         self.entry = None
-        self.account = CreditAccount(link, pulse, None, capacity)
+        self.account = CreditAccount(link, shared, None, capacity)
         self.counters = self.account.counters
         self.settlement = Settlement(self.account)
         #: The link's number in management; 0 until the router sets it.
         self.identity = 0
-        self.attached_at_s = pulse.now_s
-        self.pace = Pace(pulse.now_s)
+        self.attached_at_s = shared.now_s
+        self.pace = Pace(shared.now_s)
         self._read = read
         self._max_bytes = max_bytes
         self._gathered = bytearray()

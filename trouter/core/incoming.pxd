@@ -1,98 +1,82 @@
 cimport cython
 
-from trouter.core.counters cimport Counters
-from trouter.core.egress cimport Egress
+from trouter.core cimport deliveries
+from trouter.core.check cimport MessageCheck
+from trouter.core.counters cimport AddressCounters, Copies
 from trouter.core.entry cimport AddressEntry
-from trouter.core.message cimport CachedAnnotations, IncomingDelivery, Message, OutgoingDelivery
-from trouter.core.ports cimport Pulse
-from trouter.core.times cimport TimesByAddress
+from trouter.core.forwarders cimport Forwarder
+from trouter.core.incoming_parts cimport CreditAccount, Frames, Settlement, is_gathering
+from trouter.core.message cimport AnnotationRewriter, Arrival, CachedAnnotations, IncomingDelivery, Message
+from trouter.core.network cimport Network
+from trouter.core.ports cimport DeliverySource
 from trouter.engine.link cimport IncomingLink
-from trouter.engine.ports cimport SessionPort
+from trouter.engine.ports cimport Delivery, LinkPort
 from trouter.wire cimport octets
-from trouter.wire.order cimport SectionOrder
+from trouter.wire.sections cimport MessageScan
 
-cdef Py_ssize_t _STREAM_AT
+cdef Py_ssize_t _MAX_HEAD_BYTES
+cdef int _THROUGH_ANNOTATIONS
+cdef int _THROUGH_PROPERTIES
 
 
-cdef class CreditAccount:
+cdef class IncomingEndpoint(DeliverySource):
     cdef public IncomingLink link
-    cdef public Pulse pulse
     cdef public AddressEntry entry
-    cdef public Counters counters
-    cdef public Py_ssize_t capacity
-    cdef public Py_ssize_t pending
-    cdef public Py_ssize_t noted
-    cdef public Py_ssize_t unsettled
-    cdef public object gate
-    cdef public double dry_since_s
-    cdef public bint of_container
-    cdef public bint between_routers
-
-    cpdef grant_first_credit(self)
-    cpdef grant_kept(self)
-    cpdef note_drained(self)
-    cpdef note_overdrawn(self)
-    cdef begin_delivery(self, IncomingDelivery delivery)
-    @cython.locals(link=IncomingLink, owed=Py_ssize_t, waits=bint)
-    cpdef top_up_credit(self)
-    @cython.locals(link=IncomingLink, owed=Py_ssize_t, came=Py_ssize_t)
-    cpdef bint return_owed(self) except -1
-    cpdef grant_credit(self, Py_ssize_t count)
-
-
-cdef class Settlement:
     cdef public CreditAccount account
-    cdef public Pulse pulse
-    cdef public Py_ssize_t family
-    cdef public bint of_router
+    cdef public Frames frames
+    cdef public Settlement settlement
+    cdef public object tap
+    cdef public MessageCheck check
+    cdef public AnnotationRewriter rewriter
+    cdef public object table
+    cdef dict _known
+    cdef int _known_phase
+    cdef public bint is_fallback
+    cdef public AddressCounters totals
+    cdef public Py_ssize_t identity
+    cdef public double attached_at_s
+    cdef public object pace
 
-    @cython.locals(account=CreditAccount)
-    cdef release_undeliverable(self, IncomingDelivery delivery, Message message)
-    cdef refuse_delivery(self, IncomingDelivery delivery, Message message, int code, bytes state)
-    cdef _give_outcome(self, IncomingDelivery delivery, int code, bytes state)
-    cdef _finish_delivery(self, IncomingDelivery delivery, int code, bytes state)
-    cdef bint accept_delivery(self, IncomingDelivery delivery) except -1
-    cdef bint answer_delivery(self, IncomingDelivery delivery, int code, bytes state, bint settled) except -1
-    @cython.locals(settled=bint)
-    cpdef bint relay_disposition(self, IncomingDelivery delivery) except -1
-    cdef bint end_frame(self, IncomingDelivery delivery, bint was_settled) except -1
-    @cython.locals(out=OutgoingDelivery, egress=Egress)
-    cdef _relay_state(self, IncomingDelivery delivery, int code, bytes state, bint settled)
-    cdef bint abort_delivery(self, IncomingDelivery delivery) except -1
-    @cython.locals(link=IncomingLink, session=SessionPort, delivery=IncomingDelivery)
-    cpdef lose_deliveries(self, list own)
-    cpdef count_refused(self, IncomingDelivery delivery)
-    @cython.locals(pulse=Pulse, account=CreditAccount, age_s=double, times=TimesByAddress)
-    cdef _count_end(self, IncomingDelivery delivery, int code)
-    cdef count_presettled(self)
-    cdef _count_dropped(self)
-
-
-cdef class Frames:
-    cdef IncomingLink _link
-    cdef SectionOrder _order
-    cdef Py_ssize_t _window_bytes
-    cdef public bint of_router
-    cdef public bint prompt
-
+    cpdef comes_from(self, trunk)
+    cpdef comes_from_edge(self)
+    cpdef destination_appeared(self)
+    cpdef bint is_gathering(self) except -1
+    cpdef Delivery make_delivery(self, LinkPort link)
+    @cython.locals(delivery=IncomingDelivery, message=Message, account=CreditAccount, was_settled=bint, ready=bint, whole=bytes)
+    cpdef on_transfer(self, LinkPort link, Delivery arrived, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef _note_received(self, Message message, bytes whole)
+    @cython.locals(delivery=IncomingDelivery)
+    cpdef on_aborted(self, LinkPort link, Delivery arrived)
+    @cython.locals(delivery=IncomingDelivery)
+    cpdef on_disposition(self, Delivery arrived)
+    cpdef on_drained(self, LinkPort link)
+    cpdef on_overdrawn(self, LinkPort link)
+    @cython.locals(delivery=IncomingDelivery)
+    cpdef on_refused(self, LinkPort link, Delivery arrived)
+    cpdef lose_link(self, list own=*)
+    cpdef accept_delivery(self, IncomingDelivery delivery)
+    cpdef answer_delivery(self, IncomingDelivery delivery, int code, bytes state, bint settled)
+    @cython.locals(read=bytes, arrival=Arrival, entry=AddressEntry, annotations=CachedAnnotations, presettled=bint, forwarder=Forwarder, copies=Copies)
+    cdef _route_message(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(scan=MessageScan, check=MessageCheck, annotations=CachedAnnotations, depth=int, inspected=bytes)
+    cdef bytes _read_message(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(max_bytes=Py_ssize_t)
+    cdef bint _waits_for_more(self, AddressEntry entry, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    @cython.locals(fallback=AddressEntry, kept=Message, copies=Copies)
+    cdef bint _forward_to_fallback(self, IncomingDelivery delivery, AddressEntry entry, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    cdef _count_entered(self, AddressEntry entry)
+    @cython.locals(network=Network, rewriter=AnnotationRewriter, trace=tuple)
+    cdef bint _came_too_far(self, CachedAnnotations annotations)
+    @cython.locals(scan=MessageScan, text=bytes, entry=AddressEntry, phase=int, check=MessageCheck)
+    cdef AddressEntry _find_entry(self, IncomingDelivery delivery, Message message, bytes data, CachedAnnotations annotations)
+    cdef AddressEntry _look_up_way(self, IncomingDelivery delivery, Message message, bytes text)
     @cython.locals(message=Message)
-    cdef Message begin_message(self, IncomingDelivery delivery, source, bint is_checked)
-    cdef bint add_frame(self, IncomingDelivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
-    @cython.locals(order=SectionOrder)
-    cdef _check_order(self, IncomingDelivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
-    @cython.locals(only=OutgoingDelivery, sole=Egress, copy=OutgoingDelivery, egress=Egress)
-    cdef _send_frame_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
-    @cython.locals(copy=OutgoingDelivery, egress=Egress)
-    cdef relieve_window(self, Message message)
-    cdef bint _must_not_wait(self, Message message)
-    @cython.locals(more=Py_ssize_t)
-    cdef bint wait_for_more(self, Message message, Py_ssize_t max_bytes) except -1
-    cdef bint must_gather(self, Message message, CachedAnnotations annotations) except -1
-
-
-@cython.locals(partial=IncomingDelivery)
-cpdef bint is_gathering(IncomingLink link) except -1
-
-
-@cython.locals(message=Message, out=OutgoingDelivery, egress=Egress)
-cpdef take_back(IncomingDelivery delivery)
+    cpdef Message build_message(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(message=Message)
+    cdef Message _keep_message(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(annotations=CachedAnnotations, section=bytes)
+    cpdef bytes write_head(self, Message message, bytes head, bint plain)
+    @cython.locals(head=bytes, section=bytes)
+    cpdef bytes write_onward(self, Message message, str to, int phase)
+    @cython.locals(arrival=Arrival, annotations=CachedAnnotations, section=bytes)
+    cpdef bytes write_whole(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)

@@ -1,499 +1,493 @@
-"""The parts of an incoming link: its sender's credit, the frames of unfinished messages, and the answers.
+"""The routing of a message from an incoming link: its annotations, its address, and the forwarder; else an answer.
 
-The endpoint of a link has one of each. They refer to the link and to what all links share, and never to the endpoint.
+Obeys routing.md 2.1-2.6, 4.1-4.3. ``incoming`` has the parts of the link: credit, frames, answers.
 """
 
 from __future__ import annotations
 
 from trouter.engine.link import IncomingLink
-from trouter.engine.ports import Delivery
+from trouter.engine.ports import Delivery, LinkPort
 from trouter.wire import octets
-from trouter.wire.order import SectionOrder
-from trouter.wire.sections import InvalidMessage
+from trouter.wire.annotations import InvalidAnnotation
+from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, InvalidMessage
 
-from .counters import Counters, family_of
-from .egress import Egress
+from . import deliveries
+from .addresses import DEFAULT_AREA, FALLBACK_NUMBER, MAX_ADDRESS_BYTES, MOBILE, UPLINK_KEY
+from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID_DENIED, MessageCheck
+from .counters import AddressCounters, Copies
 from .entry import AddressEntry
-from .message import CachedAnnotations, HeadWriter, IncomingDelivery, Message
-from .outcomes import (
-    ACCEPTED,
-    ACCEPTED_STATE,
-    FAILED_STATE,
-    MODIFIED,
-    REJECTED,
-    RELEASED,
-    RELEASED_STATE,
-    rejected_state,
+from .incoming_parts import INVALID_MESSAGE, MAX_HEAD_BYTES, CreditAccount, Frames, Settlement, is_gathering
+from .message import AnnotationRewriter, CachedAnnotations, IncomingDelivery, Message
+from .network import Network, Trunk
+from .outcomes import REJECTED, RELEASED, RELEASED_STATE, rejected_state
+from .pace import Pace
+from .ports import MAX_INSIDE_BYTES, DeliverySource, MessageTap, SharedState
+from .table import AddressTable, answer_of, is_made_elsewhere
+from .tenants import Tenant
+
+_MAX_HEAD_BYTES = MAX_HEAD_BYTES
+_THROUGH_ANNOTATIONS = 3
+_THROUGH_PROPERTIES = 4
+
+TOO_MANY_ANNOTATIONS = rejected_state(
+    "amqp:invalid-field", f"annotations are limited to {MAX_ANNOTATIONS_BYTES} bytes a map"
 )
-from .ports import Gate, Pulse
+NO_ADDRESS = rejected_state("amqp:precondition-failed", "Routing failure: no address present")
+UNAVAILABLE = rejected_state("amqp:not-found", "Deliveries cannot be sent to an unavailable address")
+#: In the words of Qpid Dispatch's policy.
+CLOSED = rejected_state("amqp:unauthorized-access", "policy violation on target")
+TOO_LARGE_INSIDE = rejected_state(
+    "amqp:link:message-size-exceeded", f"messages to this address are limited to {MAX_INSIDE_BYTES} bytes"
+)
 
-#: Bytes of an unfinished message to wait for before it is streamed (Q2's upper mark).
-_STREAM_AT = 131072
-#: The most bytes of header, annotations and (anonymous) properties to wait for.
-MAX_HEAD_BYTES = 1048576
 
-INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
-
-
-class CreditAccount:
-    """The credit of a link's sender: how much, and when (routing.md 1.6, 3.1-3.3).
-
-    Credit waits for a consumer of ``entry``, the link's address (None for an anonymous link), and is granted again as
-    deliveries end.
-    """
+class IncomingEndpoint(DeliverySource):
+    """One incoming link whose messages are routed: what it does with them, and the parts that do the rest."""
 
     __slots__ = (
-        "between_routers",
-        "capacity",
-        "counters",
-        "dry_since_s",
+        "_known",
+        "_known_phase",
+        "account",
+        "attached_at_s",
+        "check",
         "entry",
-        "gate",
+        "frames",
+        "identity",
+        "is_fallback",
         "link",
-        "noted",
-        "of_container",
-        "pending",
-        "pulse",
-        "unsettled",
+        "pace",
+        "rewriter",
+        "settlement",
+        "table",
+        "tap",
+        "totals",
     )
 
-    def __init__(self, link: IncomingLink, pulse: Pulse, entry: AddressEntry | None, capacity: int) -> None:
+    def __init__(
+        self,
+        link: IncomingLink,
+        shared: SharedState,
+        table: AddressTable,
+        entry: AddressEntry | None,
+        *,
+        capacity: int,
+        strips: bool,
+        to_override: str | None,
+        totals: AddressCounters,
+        is_fallback: bool = False,
+        tenant: Tenant | None = None,
+    ) -> None:
+        super().__init__(shared)
         self.link = link
-        self.pulse = pulse
+        self.table = table
+        self.tenant = tenant
+        #: Its address; None for an anonymous link, whose messages name theirs.
         self.entry = entry
-        self.counters = Counters()
-        self.capacity = capacity
-        #: Credit that waits for a consumer, in deliveries.
-        self.pending = 0
-        #: The number of deliveries when credit was owed that is too little to grant at once; negative for none.
-        self.noted = -1
-        #: Deliveries that use credit: incomplete, or settled by neither side.
-        self.unsettled = 0
-        #: The gate that limits credit, or None.
-        self.gate: Gate | None = None
-        #: The peer is a route container.
-        self.of_container = False
-        #: Credit does not wait for outcomes (3.1).
-        self.between_routers = False
-        #: When the sender's credit ran out, while it is out; negative if that is unknown.
-        self.dry_since_s = pulse.now_s
+        self.by_name = entry is None
+        self.account = CreditAccount(link, shared, entry, capacity)
+        self.counters = self.account.counters
+        self.frames = Frames(link)
+        self.settlement = Settlement(self.account)
+        #: The tap of messages; None for none.
+        self.tap: MessageTap | None = None
+        #: The check of messages; None for none.
+        self.check: MessageCheck | None = None
+        #: The cache of addresses without an annotation of the phase, or (-1) without any annotation.
+        self._known = table.known_to(tenant)
+        self._known_phase = -1
+        #: Reads and writes the router annotations of its messages.
+        self.rewriter = AnnotationRewriter(
+            f"{DEFAULT_AREA}/{table.router_id}",
+            table.mode != "edge",
+            not strips,
+            0 if entry is None else entry.phase,
+            to_override,
+        )
+        self.is_fallback = is_fallback
+        #: The router's address counters.
+        self.totals = totals
+        #: The link's number in management; 0 until the router sets it.
+        self.identity = 0
+        self.attached_at_s = shared.now_s
+        self.pace = Pace(shared.now_s)
 
-    def grant_first_credit(self) -> None:
-        """Grant the first credit, or keep it until a consumer exists (routing.md 1.6)."""
-        self.pending = self.capacity
-        if self.entry is None or self.entry.is_reachable():
-            self.grant_kept()
+    @property
+    def capacity(self) -> int:
+        """Credit that its sender may have."""
+        return self.account.capacity
 
-    def grant_kept(self) -> None:
-        """Grant the credit that was kept back, because the address has a consumer again (3.2); this ends a drain."""
-        if (self.pending > 0 or self.link.draining) and not self.pulse.draining:
-            count = self.pending
-            self.pending = 0
-            self.grant_credit(count)
+    @property
+    def unsettled(self) -> int:
+        """Number of its open deliveries."""
+        return self.account.unsettled
 
-    def note_drained(self) -> None:
-        """Note that the sender gave its credit back; grant it again if there is a consumer (3.3)."""
-        self.pending = self.capacity - self.unsettled
-        self.dry_since_s = self.pulse.now_s
-        if self.entry is None or self.entry.is_reachable():
-            self.grant_kept()
+    def is_gathering(self) -> bool:
+        """Return whether the sender has begun a delivery that was not forwarded yet."""
+        return is_gathering(self.link)
 
-    def note_overdrawn(self) -> None:
-        """Count a delivery without credit; report the link for the log once."""
-        self.pulse.overdrawn += 1
-        if self.link.overdrawn == 1:
-            self.pulse.overdrawing.append(self.link)
+    def comes_from(self, trunk: Trunk) -> None:
+        """Mark the link as a neighbour's, whose annotations give the destination and the trace of each message."""
+        self.trunk = trunk
+        self.account.between_routers = True
+        self.frames.of_router = self.settlement.of_router = True
+        self.rewriter.keeps = True
+        self._known = self.table.known_first
+        self._known_phase = 0
 
-    def begin_delivery(self, delivery: IncomingDelivery) -> None:
-        """Count a delivery whose first frame came; one in several frames uses credit until its last."""
-        delivery.arrived_at_s = self.pulse.now_s
-        self.counters.deliveries += 1
-        if delivery.remote_settled:
-            delivery.mark_settled()
-            if not delivery.complete:
-                self.unsettled += 1
-        else:
-            self.unsettled += 1
-        if self.link.credit <= 0:
-            self.dry_since_s = delivery.arrived_at_s
+    def comes_from_edge(self) -> None:
+        """Mark the link as one between an edge router and its interior router."""
+        self.via_edge = True
+        self.account.between_routers = True
+        self.rewriter.via_edge = True
 
-    def top_up_credit(self) -> None:
-        """Grant the credit of deliveries that have ended, a few at a time while the sender has plenty.
+    def move_to(self, entry: AddressEntry) -> None:
+        """Send to another entry from now on, whose address is the same."""
+        self.entry = self.account.entry = entry
 
-        The credit owed is what is missing to the capacity, so credit that a sender gave back unasked is not lost. An
-        amount too small to grant now is granted when no more deliveries come: some senders continue only after a flow.
-        A broker gets more credit only once it has used all of it, however long that takes: RabbitMQ adds a flow's
-        credit to what it has under way, so several flows in a row would make it send ever more without credit.
-        """
-        link = self.link
-        owed = self.capacity - self.pending - link.credit
-        if not self.between_routers:
-            owed -= self.unsettled
-        if link.draining or self.pulse.draining:
-            self.pending += owed
-        elif owed > 0 and (link.credit <= 0 or link.flow_due if self.of_container else owed >= link.credit):
-            waits = link.credit <= 0 and not self.between_routers and self.entry is not None
-            if waits and not self.entry.is_reachable():  # type: ignore[union-attr]  # just compared
-                self.pending += owed
-            else:
-                self.grant_credit(owed)
-        elif owed > 0 and self.noted < 0 and not self.of_container:
-            self.noted = self.counters.deliveries
-            self.pulse.note_owing(self)
+    def destination_appeared(self) -> None:
+        """Grant the credit that was kept back: the address has a consumer."""
+        self.account.grant_kept()
 
-    def return_owed(self) -> bool:
-        """Grant the credit owed, however little; return False if deliveries came since it was noted."""
-        came = self.counters.deliveries
-        if came != self.noted:
-            self.noted = came
-            return False
-        self.noted = -1
-        link = self.link
-        if link.attached and link.credit > 0 and not link.draining and not self.pulse.draining:
-            owed = self.capacity - self.pending - link.credit
-            if not self.between_routers:
-                owed -= self.unsettled
-            if owed > 0:
-                self.grant_credit(owed)
-        return True
+    # --- what happens on the link
 
-    def grant_credit(self, count: int) -> None:
-        """Grant credit, as far as the gate allows; this ends a drain."""
-        if self.gate is not None:
-            count = self.gate.take_credit(self, count)
-            if count == 0 and not self.link.draining:
-                return
-        self.link.grant(count)
-        if self.link.credit > 0:
-            self.dry_since_s = -1.0
+    def make_delivery(self, link: LinkPort) -> Delivery:
+        """Return a new delivery of the link."""
+        return deliveries.new_incoming(link)
 
-
-class Settlement:
-    """The answers to the sender of a link, the sender's own states, and the counts of both.
-
-    Obeys routing.md 2.6 (undeliverable), 2.7 (loss), 2.8 (pre-settled) and 4.4 (outcomes while a message is still
-    coming). An answer that ends a delivery returns True: its credit may be granted again.
-    """
-
-    __slots__ = ("account", "family", "of_router", "pulse")
-
-    def __init__(self, account: CreditAccount) -> None:
-        self.account = account
-        self.pulse = account.pulse
-        #: The class of the link's address, as an index into ``counters.FAMILIES``.
-        self.family = family_of(None if account.entry is None else account.entry.key)
-        #: The sender is a neighbouring router; the router's own counts of pre-settled deliveries are of clients' only.
-        self.of_router = False
-
-    # --- to the sender
-
-    def release_undeliverable(self, delivery: IncomingDelivery, message: Message | None) -> None:
-        """Release or drop a message without receivers (2.6); drain a link with an address instead of granting."""
+    def on_transfer(self, link: LinkPort, arrived: Delivery, data: bytes, start: int, end: int) -> None:
+        """Route a whole message at once; gather a longer one until it is complete or long enough to stream."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        message = delivery.message
         account = self.account
-        if account.entry is None or account.between_routers or account.entry.forwarder.standing:
-            self.refuse_delivery(delivery, message, RELEASED, RELEASED_STATE)
-            return
-        account.counters.undeliverable += 1
-        if message is not None:
-            message.now_routed()
-        account.link.drain()
-        if delivery.remote_settled:
-            self._count_dropped()
-        else:
-            self._give_outcome(delivery, RELEASED, RELEASED_STATE)
-
-    def refuse_delivery(self, delivery: IncomingDelivery, message: Message | None, code: int, state: bytes) -> None:
-        """Answer a delivery by the router itself."""
-        if message is not None:
-            message.now_routed()
-            message.discard_rest()
-        if code == RELEASED:
-            self.account.counters.undeliverable += 1
-        if delivery.remote_settled:
-            self._count_dropped()
-        else:
-            self._give_outcome(delivery, code, state)
-
-    def _give_outcome(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
-        """Give a delivery its outcome; settle it once the message is complete."""
-        if delivery.complete:
-            self._finish_delivery(delivery, code, state)
-            return
-        delivery.outcome = b"" if state is None else state
-        if state is not None:
-            delivery.link.session.settle_incoming(delivery, code, state, False)
-
-    def _finish_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
-        """Settle a complete delivery with the sender, and count its end."""
-        delivery.link.session.settle_incoming(delivery, code, state, True)
-        self.account.unsettled -= 1
-        self._count_end(delivery, code)
-
-    def accept_delivery(self, delivery: IncomingDelivery) -> bool:
-        """Accept a delivery for all its receivers; the sender gets no state while its message is still coming."""
-        if delivery.complete:
-            return self.answer_delivery(delivery, ACCEPTED, ACCEPTED_STATE, True)
-        delivery.state_code = ACCEPTED
-        delivery.outcome = ACCEPTED_STATE
-        return False
-
-    def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> bool:
-        """Relay a receiver's state to the sender; an outcome that was sent is final."""
-        if delivery.remote_settled:
-            return False
-        if delivery.state_code != 0 and delivery.outcome is not None:
-            code = delivery.state_code
-            state = delivery.outcome
-        if settled and delivery.complete:
-            self._finish_delivery(delivery, code, state)
-            return True
-        if settled:
-            if delivery.message is not None:
-                delivery.message.discard_rest()
-            self._give_outcome(delivery, code, state)
-        elif state is not delivery.outcome:
-            delivery.link.session.settle_incoming(delivery, code, state, False)
-            if delivery.fanout is None and ACCEPTED <= code <= MODIFIED:
-                delivery.outcome = state
-        return False
-
-    # --- from the sender
-
-    def relay_disposition(self, delivery: IncomingDelivery) -> bool:
-        """Relay the sender's state or settlement to the receivers of the message."""
-        settled = delivery.remote_settled
-        self._relay_state(delivery, delivery.remote_code, delivery.remote_state, settled)
-        if settled and not delivery.settled:
-            delivery.mark_settled()
-            self._count_end(delivery, delivery.state_code)
+        if message is None:
+            account.begin_delivery(delivery)
             if delivery.complete:
-                self.account.unsettled -= 1
-                return True
-        return False
+                if self.tap is not None:
+                    self.tap.note_received(self.link, data[start:end])
+                self._route_message(delivery, data, start, end, None)
+                if delivery.settled or account.link.credit <= 0 or account.between_routers:
+                    account.top_up_credit()
+                return
+            message = self.frames.begin_message(delivery, self, self.check is not None)
+        was_settled = delivery.settled
+        ready = False
+        try:
+            ready = self.frames.add_frame(delivery, message, data, start, end)
+        except InvalidMessage:
+            self.settlement.refuse_delivery(delivery, message, REJECTED, INVALID_MESSAGE)
+        if ready:
+            whole = message.join_pieces()
+            if self.tap is not None and self.trunk is None:
+                self._note_received(message, whole)
+            self._route_message(delivery, whole, 0, len(whole), message)
+        if self.settlement.end_frame(delivery, was_settled):
+            account.top_up_credit()
+        elif message.copies:
+            self.frames.relieve_window(message)
 
-    def end_frame(self, delivery: IncomingDelivery, was_settled: bool) -> bool:
-        """Apply what a later frame of a message says of its settlement; return whether it was the last frame."""
-        if delivery.remote_settled and not delivery.settled:
-            was_settled = True  # the flag came after the first frame
-            delivery.mark_settled()
-            self._relay_state(delivery, 0, None, True)
-            self._count_end(delivery, delivery.state_code)
-        if not delivery.complete:
-            return False
-        delivery.message = None
-        if was_settled:
-            self.account.unsettled -= 1
-        elif delivery.outcome is not None and not delivery.settled:
-            # an outcome from before the message was complete (4.4)
-            self._finish_delivery(delivery, delivery.state_code, delivery.outcome or None)
-        return True
+    def _note_received(self, message: Message, whole: bytes) -> None:
+        """Pass a message that came to the tap, once."""
+        if not message.logged and self.tap is not None:
+            message.logged = True
+            self.tap.note_received(self.link, whole)
 
-    def _relay_state(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
-        """Relay the sender's state to every copy that still refers to the delivery."""
-        for each in [delivery.partner] if delivery.fanout is None else delivery.fanout.copies[:]:
-            out = each
-            if out is None:
-                continue
-            if isinstance(out.link.sink, Egress):
-                egress = out.link.sink
-                egress.relay_sender_state(out, code, state, settled)
-            elif settled:
-                out.partner = None
-        if settled:
-            delivery.partner = None
-            delivery.fanout = None
+    def on_aborted(self, link: LinkPort, arrived: Delivery) -> None:
+        """Drop a delivery that the sender aborted."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        if self.settlement.abort_delivery(delivery) and self.tap is not None:
+            self.tap.note_aborted(self.link)
+        self.account.top_up_credit()
 
-    # --- the end of unfinished messages, and of the link
+    def on_disposition(self, arrived: Delivery) -> None:
+        """Relay the sender's state or settlement to the receivers of the message."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        if self.settlement.relay_disposition(delivery):
+            self.account.top_up_credit()
 
-    def abort_delivery(self, delivery: IncomingDelivery) -> bool:
-        """Drop a delivery that the sender aborted (4.4): only receivers of a part of it are notified.
+    def on_drained(self, link: LinkPort) -> None:
+        """Note that the sender gave its credit back."""
+        self.account.note_drained()
 
-        Return False if it had been refused.
-        """
-        if delivery.message is None:
-            return False
-        take_back(delivery)
-        self.account.unsettled -= 1
-        return True
+    def on_overdrawn(self, link: LinkPort) -> None:
+        """Count a delivery without credit."""
+        self.account.note_overdrawn()
 
-    def lose_deliveries(self, own: list[Delivery] | None) -> None:
-        """Abort unfinished input, and ignore outcomes still to come: the link is lost (2.7).
-
-        ``own`` is the link's unsettled deliveries, if the caller knows them.
-        """
-        link = self.account.link
-        if link.partial is not None:
-            take_back(link.partial)  # type: ignore[arg-type]  # made by ``new_incoming``
-            link.partial = None
-        session = link.session
-        if own is None and self.account.unsettled > 0:
-            own = session.deliveries_of(link, True)
-        if own is not None:
-            for each in own:
-                delivery: IncomingDelivery = each  # type: ignore[assignment]  # made by ``new_incoming``
-                session.forget_incoming(delivery)
-                if delivery.fanout is not None:
-                    self._relay_state(delivery, MODIFIED, FAILED_STATE, True)
-                elif delivery.partner is not None:
-                    delivery.partner.partner = None
-                    delivery.partner = None
-        self.account.unsettled = 0
-
-    # --- counts
-
-    def count_refused(self, delivery: IncomingDelivery) -> None:
+    def on_refused(self, link: LinkPort, arrived: Delivery) -> None:
         """Count a delivery that its link rejected."""
-        delivery.arrived_at_s = self.pulse.now_s
-        self.account.counters.deliveries += 1
-        if delivery.remote_settled:
-            self._count_dropped()
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        self.settlement.count_refused(delivery)
+
+    def lose_link(self, own: list[Delivery] | None = None) -> None:
+        """Abort unfinished input, and ignore outcomes still to come; ``own`` is its deliveries, if they are known."""
+        self.settlement.lose_deliveries(own)
+
+    # --- what its receivers say
+
+    def accept_delivery(self, delivery: IncomingDelivery) -> None:
+        """See ``DeliverySource.accept_delivery``."""
+        if self.settlement.accept_delivery(delivery):
+            self.account.top_up_credit()
+
+    def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+        """See ``DeliverySource.answer_delivery``."""
+        if self.settlement.answer_delivery(delivery, code, state, settled):
+            self.account.top_up_credit()
+
+    # --- where a message goes
+
+    def _route_message(
+        self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> None:
+        """Forward a message, complete in ``data[start:end]`` or long enough; answer the sender if it goes nowhere.
+
+        ``message`` is it if it has several frames. If more of it must come first it stays unrouted, and
+        ``message.wanted`` is how many bytes to wait for.
+        """
+        read = self._read_message(delivery, data, start, end, message)
+        if read is None:
+            return
+        if read is not data:
+            data = read
+            start = 0
+            end = len(data)
+        arrival = self.arrival
+        entry = self.entry
+        if entry is None:
+            entry = self._find_entry(delivery, message, data, arrival.annotations)
+            if entry is None:
+                return
+        if (
+            message is not None
+            and not message.complete
+            and self._waits_for_more(entry, delivery, data, start, end, message)
+        ):
+            return
+        if not self.is_fallback and self.trunk is None:
+            self._count_entered(entry)
+        annotations = arrival.annotations
+        if annotations is not None and annotations.parsed.trace and self._came_too_far(annotations):
+            self.settlement.refuse_delivery(delivery, message, RELEASED, RELEASED_STATE)
+            return
+        if entry.priority >= 0:
+            arrival.priority = entry.priority
+        if message is not None:
+            arrival.copy_state_to(message, arrival.to, arrival.phase, start)
+        presettled = delivery.remote_settled
+        copies: Copies | None = None
+        forwarder = entry.forwarder
+        if forwarder.count_destinations() > 0:
+            copies = forwarder.forward_message(self, delivery, data, start, end, message)
+        if copies is not None and copies.total > 0:
+            entry.counters.add_copies(copies)
+            self.totals.add_copies(copies)
+        elif entry.fallback is None or not self._forward_to_fallback(delivery, entry, data, start, end, message):
+            self.settlement.release_undeliverable(delivery, message)
+            return
+        if message is not None:
+            message.now_routed()
+        if presettled:
+            self.settlement.count_presettled()
+
+    def _read_message(
+        self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> bytes | None:
+        """Read what routing needs into ``arrival``; return ``data``, or the whole message with the user's name in it.
+
+        None if more of the message must come first, or it was answered.
+        """
+        scan = self.shared.anonymous_scan if self.by_name else self.shared.scan
+        check = self.check
+        annotations: CachedAnnotations | None = None
+        try:
+            depth = _THROUGH_PROPERTIES if self.by_name or check is not None else _THROUGH_ANNOTATIONS
+            if not scan.scan_sections(data, start, end, depth, delivery.complete):
+                if message is None or not self.frames.wait_for_more(message, _MAX_HEAD_BYTES):
+                    self.settlement.refuse_delivery(delivery, message, REJECTED, INVALID_MESSAGE)
+                return None
+            if scan.annotations_start >= 0:
+                annotations = self.rewriter.read_section(data, scan.annotations_start, scan.annotations_end)
+            if check is not None:
+                inspected = check.inspect_message(scan, data, start, end, depth, delivery.complete, message)
+                if inspected is None:
+                    self.settlement.refuse_delivery(delivery, message, REJECTED, USER_ID_DENIED)
+                    return None
+                data = inspected
+        except InvalidAnnotation as error:
+            self.settlement.refuse_delivery(
+                delivery, message, REJECTED, rejected_state("amqp:invalid-field", str(error))
+            )
+            return None
+        except InvalidMessage as error:
+            too_large = isinstance(error, AnnotationsTooLarge)
+            self.settlement.refuse_delivery(
+                delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE
+            )
+            return None
+        self.arrival.begin_message(scan, annotations, self.trunk is not None)
+        if message is not None and self.trunk is not None:
+            if self.frames.must_gather(message, annotations):
+                return None
+            if self.tap is not None:
+                self._note_received(message, data)
+        return data
+
+    def _waits_for_more(
+        self, entry: AddressEntry, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message
+    ) -> bool:
+        """Return whether an unfinished message waits for more, because the receivers need it; or was refused."""
+        max_bytes = entry.bytes_to_gather(data, start, end)
+        if max_bytes > 0 and not self.frames.wait_for_more(message, max_bytes):
+            self.settlement.refuse_delivery(delivery, message, REJECTED, TOO_LARGE_INSIDE)
+        return max_bytes > 0
+
+    def _forward_to_fallback(
+        self,
+        delivery: IncomingDelivery,
+        entry: AddressEntry,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
+    ) -> bool:
+        """Forward a message without receivers to those of the fallback; return whether there was any."""
+        fallback = entry.fallback
+        if fallback is None or self.is_fallback or fallback.count_destinations() == 0:
+            return False
+        kept = self._keep_message(data, start, end) if message is None else message
+        self.arrival.copy_state_to(kept, entry.text, FALLBACK_NUMBER, start)
+        copies = fallback.forwarder.forward_message(self, delivery, data, start, end, kept)
+        kept.now_routed()
+        if copies.total == 0:
+            return False
+        entry.counters.redirected += 1
+        self.totals.redirected += 1
+        return True
+
+    def _count_entered(self, entry: AddressEntry) -> None:
+        """Count a message that enters the network here."""
+        entry.counters.ingress += 1
+        self.totals.ingress += 1
+        if self.account.of_container:
+            entry.counters.ingress_container += 1
+            self.totals.ingress_container += 1
+
+    def _came_too_far(self, annotations: CachedAnnotations) -> bool:
+        """Return whether the message loops: a trace longer than the network, or with this router in it (2.1)."""
+        rewriter = self.rewriter
+        if not rewriter.marks or rewriter.only_traces:
+            return False
+        network: Network = self.shared.network  # type: ignore[assignment]  # behind the port
+        if annotations.generation != network.generation:
+            trace = annotations.parsed.trace
+            annotations.generation = network.generation
+            annotations.loops = len(trace) > network.radius + 1 or (self.trunk is not None and rewriter.here in trace)
+        return annotations.loops
+
+    def _find_entry(
+        self, delivery: IncomingDelivery, message: Message | None, data: bytes, annotations: CachedAnnotations | None
+    ) -> AddressEntry | None:
+        """Return the entry of an anonymous message; None if the sender was answered instead (2.6)."""
+        scan = self.shared.anonymous_scan
+        check = self.check
+        phase = -1 if self.trunk is None else 0
+        entry: AddressEntry | None = None
+        if annotations is not None and annotations.parsed.to is not None:
+            if self.trunk is not None:
+                entry = annotations.entry  # type: ignore[assignment]  # set below
+                if entry is not None and not entry.gone and entry.is_reachable():
+                    return entry
+            text = annotations.parsed.to.encode()
+            phase = annotations.parsed.phase
+        elif scan.to_start < 0:
+            if check is not None:
+                check.notify(NO_TO, "")
+            self.settlement.refuse_delivery(delivery, message, REJECTED, NO_ADDRESS)
+            return None
         else:
-            self._count_end(delivery, REJECTED)
+            text = octets.cut(data, scan.to_start, scan.to_end)
+        if check is not None and not check.allows_address(text):
+            check.notify(TARGET, str(text[:MAX_ADDRESS_BYTES], errors="replace"))
+            self.settlement.refuse_delivery(delivery, message, REJECTED, TARGET_DENIED)
+            return None
+        entry = self._known.get(text) if phase == self._known_phase else None
+        if entry is None and len(text) <= MAX_ADDRESS_BYTES:
+            entry = self.table.find_entry(text, phase, self.tenant)
+            if annotations is not None and annotations.parsed.to is not None:
+                annotations.entry = entry if entry is not None and entry.phase == phase else None
+        if entry is None or not entry.is_reachable():
+            fits = 0 < len(text) <= MAX_ADDRESS_BYTES
+            if fits and self.tenant is not None and self.table.is_closed(text, self.tenant):
+                if check is not None:
+                    check.notify(RESERVED, str(text, errors="replace"))
+                self.settlement.refuse_delivery(delivery, message, REJECTED, CLOSED)
+            elif fits and self.trunk is None and self.table.is_unavailable(text, self.tenant):
+                self.settlement.refuse_delivery(delivery, message, REJECTED, UNAVAILABLE)
+            elif fits and not self.via_edge and self.shared.uplink is not None:
+                return self._look_up_way(delivery, message, text)
+            else:
+                self.settlement.refuse_delivery(delivery, message, RELEASED, RELEASED_STATE)
+            return None
+        if (self.tenant is not None or (entry.phase > 0 and self.trunk is None)) and entry.key.startswith(MOBILE):
+            self.arrival.to = entry.text  # other routers know neither the tenant's name nor the phase of here
+            self.arrival.phase = entry.phase
+        elif self.tenant is not None:
+            address = self.table.parse(text.decode("utf-8", "replace"), tenant=self.tenant)
+            if is_made_elsewhere(address):
+                self.arrival.to = answer_of(self.tenant, address)
+        return entry
 
-    def _count_end(self, delivery: IncomingDelivery, code: int) -> None:
-        pulse = self.pulse
-        account = self.account
-        age_s = pulse.now_s - delivery.arrived_at_s
-        account.counters.count_outcome(code, age_s)
-        pulse.latency.count_delivery(self.family, code, age_s)
-        if pulse.times is not None and account.entry is not None:
-            times = pulse.times
-            times.count_delivery(account.entry, age_s)
+    def _look_up_way(self, delivery: IncomingDelivery, message: Message | None, text: bytes) -> AddressEntry | None:
+        """Return the entry of the way up for an address without local receivers; None for this router's own."""
+        address = self.table.parse(text.decode("utf-8", "replace"), tenant=self.tenant)
+        if address.letter != MOBILE and address.key != UPLINK_KEY:
+            self.settlement.refuse_delivery(delivery, message, RELEASED, RELEASED_STATE)
+            return None
+        phase = self.table.rule_for(address).ingress_phase if address.letter == MOBILE else 0
+        if self.tenant is not None or phase > 0:
+            self.arrival.to = address.text
+            self.arrival.phase = phase
+        up = self.shared.uplink
+        return None if up is None else up.entry  # type: ignore[return-value]  # behind the port
 
-    def count_presettled(self) -> None:
-        """Count a pre-settled delivery that went to its receivers."""
-        self.account.counters.presettled += 1
-        if not self.of_router:
-            self.pulse.outcomes.presettled[self.family] += 1
+    # --- the message as it leaves
 
-    def _count_dropped(self) -> None:
-        self.count_presettled()
-        self.account.counters.dropped_presettled += 1
-        self.pulse.outcomes.dropped[self.family] += 1
-
-
-class Frames:
-    """The frames of a link's unfinished messages: gathered whole, or sent on while more of them come.
-
-    Obeys routing.md 3.7-3.8 (streaming). ``of_router``: the sender is a neighbouring router.
-    """
-
-    __slots__ = ("_link", "_order", "_window_bytes", "of_router", "prompt")
-
-    def __init__(self, link: IncomingLink) -> None:
-        self._link = link
-        self._window_bytes = self._link.session.window_bytes
-        self.of_router = False
-        #: Unfinished messages are routed as soon as possible.
-        self.prompt = False
-        #: The order of sections in a message of several frames, if that is checked.
-        self._order: SectionOrder | None = None
-
-    def begin_message(self, delivery: IncomingDelivery, source: HeadWriter, is_checked: bool) -> Message:
-        """Return the message of a delivery whose first frame is not its last; ``source`` writes its annotations."""
-        message = Message(self._link.session, source)
-        message.wanted = 1 if self.of_router else _STREAM_AT  # a neighbour's may be a stream
-        delivery.message = message
-        self._order = SectionOrder() if is_checked else None
+    def build_message(self, delivery: IncomingDelivery, data: bytes, start: int, end: int) -> Message:
+        """Return the message in ``data[start:end]`` as a kept one, for a single copy."""
+        message = Message(self.link.session, self)
+        message.append_chunk(octets.cut(data, start, end))
+        message.complete = delivery.complete
+        message.routed = True
+        self.arrival.copy_state_to(message, self.arrival.to, self.arrival.phase, start)
         return message
 
-    def add_frame(self, delivery: IncomingDelivery, message: Message, data: bytes, start: int, end: int) -> bool:
-        """Keep or send on the next frame, ``data[start:end]``; return whether the message is to be routed now.
-
-        InvalidMessage for a frame that breaks the order of sections.
-        """
-        message.complete = delivery.complete
-        if self._order is not None:
-            self._check_order(delivery, message, data, start, end)
-        if message.routed:
-            if not message.discard:
-                self._send_frame_on(message, data, start, end)
-            return False
+    def _keep_message(self, data: bytes, start: int, end: int) -> Message:
+        """Return a complete message as a kept one, for any copies."""
+        message = Message(self.link.session, self)
         message.append_chunk(octets.cut(data, start, end))
-        return message.complete or message.held >= message.wanted or self._must_not_wait(message)
+        message.complete = True
+        return message
 
-    def _check_order(self, delivery: IncomingDelivery, message: Message, data: bytes, start: int, end: int) -> None:
-        """Check the next frame; if it breaks the order, abort the copies; InvalidMessage."""
-        order = self._order
-        self._order = None
-        try:
-            order.check_bytes(data, start, end, delivery.complete)  # type: ignore[union-attr]  # the caller has checked
-        except InvalidMessage:
-            if message.copies:
-                take_back(delivery)
-                delivery.message = message
-            raise
-        self._order = order
+    def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
+        """See ``DeliverySource.write_head``."""
+        annotations = message.annotations
+        if plain:
+            section = b"" if annotations is None else annotations.plain_section()
+        else:
+            section = self.rewriter.onward_section(annotations, message.to, message.phase)
+        return octets.replaced(head, 0, message.cut_from, section, message.cut_to, len(head))
 
-    def _send_frame_on(self, message: Message, data: bytes, start: int, end: int) -> None:
-        """Send a frame of a routed message to every copy; keep what a receiver does not take now."""
-        if len(message.copies) == 1:
-            only = message.copies[0]
-            sole: Egress = only.link.sink  # type: ignore[assignment]
-            start = sole.continue_with(only, message, data, start, end)
-            if only.complete:
-                return
-            if start == end and not message.complete:
-                return
-        message.append_chunk(octets.cut(data, start, end))
-        for each in message.copies[:]:
-            copy = each
-            egress: Egress = copy.link.sink  # type: ignore[assignment]
-            egress.send_more(copy)
+    def write_onward(self, message: Message, to: str, phase: int) -> bytes:
+        """See ``DeliverySource.write_onward``."""
+        head: bytes = message.chunks[0]
+        section = self.rewriter.fresh_section(message.annotations, to, phase)
+        return octets.replaced(head, 0, message.cut_from, section, message.cut_to, len(head))
 
-    def relieve_window(self, message: Message) -> None:
-        """Release copies that wait for others, if the session has hardly any window left for the message."""
-        if message.copies and self._link.session.held_bytes * 4 > self._window_bytes * 3:
-            for each in message.copies[:]:
-                copy = each
-                egress: Egress = copy.link.sink  # type: ignore[assignment]
-                egress.release_waiting(copy)
-
-    # --- whether an unfinished message waits
-
-    def _must_not_wait(self, message: Message) -> bool:
-        """Return whether to wait no longer: unfinished messages fill half the window, and might all be stuck."""
-        return message.wanted == _STREAM_AT and self._link.session.held_bytes * 2 > self._window_bytes
-
-    def wait_for_more(self, message: Message, max_bytes: int) -> bool:
-        """Wait for more of an unfinished message; return False if ``max_bytes`` or too much is here already."""
-        if message.held >= max_bytes or self._link.session.held_bytes * 4 > self._window_bytes * 3:
-            return False
-        more = message.held if message.held * 8 < self._window_bytes else self._window_bytes // 8
-        message.wanted = message.held + (more if more > 0 else 1)
-        if message.wanted > max_bytes:
-            message.wanted = max_bytes
-        return True
-
-    def must_gather(self, message: Message, annotations: CachedAnnotations | None) -> bool:
-        """Return whether to wait for more of a neighbour's unfinished message, which is not marked as a stream."""
-        if message.complete or self.prompt or message.held >= _STREAM_AT:
-            return False
-        if annotations is not None and annotations.parsed.stream:
-            return False
-        message.wanted = _STREAM_AT
-        return not self._must_not_wait(message)
-
-
-def is_gathering(link: IncomingLink) -> bool:
-    """Return whether the sender has begun a delivery that was not forwarded yet."""
-    partial: IncomingDelivery | None = link.partial  # type: ignore[assignment]  # made by ``new_incoming``
-    return partial is not None and partial.message is not None and not partial.message.routed
-
-
-def take_back(delivery: IncomingDelivery) -> None:
-    """Abort every copy of an unfinished message whose rest will not come."""
-    message = delivery.message
-    delivery.message = None
-    if message is None:
-        return
-    message.aborted = True
-    for each in message.copies[:]:
-        out = each
-        egress: Egress = out.link.sink  # type: ignore[assignment]
-        egress.abort_delivery(out)
-    # The copies get no further answer: one whose abort waits for its receiver's window must not be settled before.
-    delivery.fanout = None
-    delivery.partner = None
-    message.routed = True
-    message.discard_rest()
+    def write_whole(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
+        """See ``DeliverySource.write_whole``; for the message under way only."""
+        arrival = self.arrival
+        annotations = arrival.annotations
+        if plain:
+            section = b"" if annotations is None else annotations.plain_section()
+        else:
+            section = self.rewriter.onward_section(annotations, arrival.to, arrival.phase)
+        return octets.replaced(data, start, arrival.cut_from, section, arrival.cut_to, end)

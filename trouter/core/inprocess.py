@@ -15,7 +15,7 @@ from .addresses import DEFAULT_AREA
 from .counters import Copies
 from .message import DEFAULT_PRIORITY, IncomingDelivery, Message, OutgoingDelivery, join_copy, presettled
 from .outcomes import ACCEPTED, ACCEPTED_STATE
-from .ports import InEndpoint, Pulse, notify_sender
+from .ports import DeliverySource, SharedState, notify_sender
 from .tenants import Tenant
 
 _HIGHEST_PRIORITY: Final = 9
@@ -61,7 +61,13 @@ class Subscription:
         self.count = 0
 
     def offer_delivery(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> OutgoingDelivery:
         """Deliver a copy of a complete message; return the copy."""
         out = OutgoingDelivery(delivery.link)
@@ -81,10 +87,16 @@ class Subscription:
 
 
 class MessageTaker(Protocol):
-    """An outgoing link; see ``Egress``."""
+    """An outgoing link; see ``OutgoingEndpoint``."""
 
     def offer_delivery(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> OutgoingDelivery:
         """Send a copy of the delivery, now or later; return the copy."""
 
@@ -93,18 +105,24 @@ class MessageForwarder(Protocol):
     """The consumers of an address; see ``Forwarder``."""
 
     def forward_message(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> Copies:
         """Forward the message to its consumers; return the number of copies."""
 
 
-class InsideSender(InEndpoint):
+class InsideSender(DeliverySource):
     """The endpoint of messages that the router itself sends, without waiting for their outcomes."""
 
     __slots__ = ("_here", "_scan")
 
-    def __init__(self, pulse: Pulse, router_id: str = "") -> None:
-        super().__init__(pulse)
+    def __init__(self, shared: SharedState, router_id: str = "") -> None:
+        super().__init__(shared)
         self._here = f"{DEFAULT_AREA}/{router_id}"
         self._scan = MessageScan()
 
@@ -113,14 +131,14 @@ class InsideSender(InEndpoint):
         self._describe_message(message)
         return forwarder.forward_message(self, self._make_presettled(), message, 0, len(message), None)
 
-    def send_on(self, egress: MessageTaker, message: bytes) -> None:
+    def send_on(self, outgoing: MessageTaker, message: bytes) -> None:
         """Send a (pre-settled) message on one link, whatever its address."""
-        egress.offer_delivery(self, self._make_presettled(), message, 0, len(message), None)
+        outgoing.offer_delivery(self, self._make_presettled(), message, 0, len(message), None)
 
     def _make_presettled(self) -> IncomingDelivery:
         """Return a delivery for a message from inside the router."""
         delivery = presettled(_NOWHERE, True)
-        delivery.arrived_at_s = self.pulse.now_s
+        delivery.arrived_at_s = self.shared.now_s
         return delivery
 
     def _describe_message(self, message: bytes) -> None:
@@ -142,7 +160,7 @@ class InsideSender(InEndpoint):
         return self.write_whole(head, 0, len(head), plain)
 
     def write_whole(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
-        """See ``InEndpoint.write_whole``."""
+        """See ``DeliverySource.write_whole``."""
         if plain:
             return data[start:end]
         self._scan.scan_sections(data, start, end, THROUGH_ANNOTATIONS, True)

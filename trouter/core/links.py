@@ -15,23 +15,23 @@ from trouter.engine.link_base import Link
 
 from .check import MessageCheck
 from .counters import AddressCounters
-from .egress import Egress
 from .entry import AddressEntry
 from .gather import MAX_NOTE_BYTES, Gatherer, Read
-from .ingress import Ingress
+from .incoming import IncomingEndpoint
 from .messagelog import SentLog
 from .network import Network, Trunk
-from .ports import Pulse
-from .relay import RoutedEgress, RoutedIngress
+from .outgoing import OutgoingEndpoint
+from .ports import SharedState
+from .relay import RoutedIncomingEndpoint, RoutedOutgoingEndpoint
 from .table import AddressTable
 from .terms import CONTAINER_OVERDRAFT, DEFAULT_CAPACITY, ROUTE_CONTAINER, PeerTerms
 
 #: The routing endpoints that links have.
-IncomingEndpoint = Ingress | RoutedIngress | Gatherer
-Endpoint = IncomingEndpoint | Egress
+AnyIncoming = IncomingEndpoint | RoutedIncomingEndpoint | Gatherer
+Endpoint = AnyIncoming | OutgoingEndpoint
 
-_E = TypeVar("_E", bound=Egress)
-MakeEgress = Callable[[OutgoingLink, Pulse, int, bool, bool], _E]
+_E = TypeVar("_E", bound=OutgoingEndpoint)
+MakeOutgoing = Callable[[OutgoingLink, SharedState, int, bool, bool], _E]
 
 
 class LinkHome(Protocol):
@@ -42,7 +42,7 @@ class LinkHome(Protocol):
         """Return the router's addresses."""
 
     @property
-    def pulse(self) -> Pulse:
+    def shared(self) -> SharedState:
         """Return the state that all links share."""
 
     @property
@@ -75,12 +75,12 @@ class LinkOptions:
     lends: bool = True
 
 
-def make_ingress(home: LinkHome, link: IncomingLink, options: LinkOptions) -> Ingress:
+def make_incoming(home: LinkHome, link: IncomingLink, options: LinkOptions) -> IncomingEndpoint:
     """Return the endpoint of a link whose messages are routed; ``account.open`` grants the first credit."""
     terms = options.terms
-    ingress = Ingress(
+    incoming = IncomingEndpoint(
         link,
-        home.pulse,
+        home.shared,
         home.table,
         options.entry,
         capacity=_capacity(terms),
@@ -90,31 +90,31 @@ def make_ingress(home: LinkHome, link: IncomingLink, options: LinkOptions) -> In
         is_fallback=options.is_fallback,
         tenant=terms.tenant,
     )
-    _apply_terms(ingress, terms)
-    ingress.rewriter.only_traces = terms.only_traces
+    _apply_terms(incoming, terms)
+    incoming.rewriter.only_traces = terms.only_traces
     if terms.via_edge:
-        ingress.comes_from_edge()
-    ingress.frames.prompt = options.prompt
+        incoming.comes_from_edge()
+    incoming.frames.prompt = options.prompt
     if options.trunk is not None:
-        ingress.comes_from(options.trunk)
+        incoming.comes_from(options.trunk)
     link.keeps_tags = False
-    link.sink = ingress
-    return ingress
+    link.sink = incoming
+    return incoming
 
 
-def make_egress(home: LinkHome, link: OutgoingLink, options: LinkOptions) -> Egress:
+def make_outgoing(home: LinkHome, link: OutgoingLink, options: LinkOptions) -> OutgoingEndpoint:
     """Return the endpoint of a link on which the router sends; it is not a consumer of its address yet."""
-    return make_egress_by(Egress, home, link, options)
+    return make_outgoing_by(OutgoingEndpoint, home, link, options)
 
 
-def make_egress_by(make: MakeEgress[_E], home: LinkHome, link: OutgoingLink, options: LinkOptions) -> _E:
+def make_outgoing_by(make: MakeOutgoing[_E], home: LinkHome, link: OutgoingLink, options: LinkOptions) -> _E:
     """Return an endpoint of another class, which ``make`` makes of link, shared state, capacity, plain, presettles."""
     terms = options.terms
-    egress = make(link, home.pulse, _capacity(terms), terms.strip_out, options.presettles)
-    _complete_egress(home, egress, options)
+    outgoing = make(link, home.shared, _capacity(terms), terms.strip_out, options.presettles)
+    _complete_outgoing(home, outgoing, options)
     if options.lends:
-        egress.lend_from(home.network.pools.get(terms.connection_number))
-    return egress
+        outgoing.lend_from(home.network.pools.get(terms.connection_number))
+    return outgoing
 
 
 def make_receiver(
@@ -126,7 +126,7 @@ def make_receiver(
 ) -> Gatherer:
     """Return the endpoint of a link whose messages the router itself reads; ``account.open`` grants the credit."""
     terms = options.terms
-    receiver = Gatherer(link, home.pulse, _capacity(terms), read, max_bytes)
+    receiver = Gatherer(link, home.shared, _capacity(terms), read, max_bytes)
     receiver.connection_number = terms.connection_number
     if options.trunk is not None:
         receiver.comes_from(options.trunk)
@@ -135,25 +135,25 @@ def make_receiver(
     return receiver
 
 
-def make_routed_ingress(home: LinkHome, link: IncomingLink, options: LinkOptions) -> RoutedIngress:
+def make_routed_incoming(home: LinkHome, link: IncomingLink, options: LinkOptions) -> RoutedIncomingEndpoint:
     """Return the incoming end of a link route's link."""
     assert options.entry is not None  # noqa: S101 - that of the route's pattern
-    ingress = RoutedIngress(link, home.pulse, options.entry, home.totals, options.terms.tenant)
-    _apply_terms(ingress, options.terms)
+    incoming = RoutedIncomingEndpoint(link, home.shared, options.entry, home.totals, options.terms.tenant)
+    _apply_terms(incoming, options.terms)
     if options.terms.via_edge:
-        ingress.via_edge = ingress.account.between_routers = True
+        incoming.via_edge = incoming.account.between_routers = True
     link.keeps_tags = True
-    link.sink = ingress
-    return ingress
+    link.sink = incoming
+    return incoming
 
 
-def make_routed_egress(
+def make_routed_outgoing(
     home: LinkHome, link: OutgoingLink, options: LinkOptions, emptied: Callable[[], None]
-) -> RoutedEgress:
-    """Return the outgoing end of a link route's link; see ``RoutedEgress`` for ``emptied``."""
-    egress = RoutedEgress(link, home.pulse, options.presettles, options.terms.is_router, emptied)
-    _complete_egress(home, egress, options)
-    return egress
+) -> RoutedOutgoingEndpoint:
+    """Return the outgoing end of a link route's link; see ``RoutedOutgoingEndpoint`` for ``emptied``."""
+    outgoing = RoutedOutgoingEndpoint(link, home.shared, options.presettles, options.terms.is_router, emptied)
+    _complete_outgoing(home, outgoing, options)
+    return outgoing
 
 
 def attach_link(link: Link, source: object, target: object, **fields: object) -> None:
@@ -161,7 +161,7 @@ def attach_link(link: Link, source: object, target: object, **fields: object) ->
     link.attach(source, target, rcv_settle_mode=_FIRST, max_message_size=_ANY_SIZE, **fields)
 
 
-def update_terms(endpoint: IncomingEndpoint, terms: PeerTerms, max_message_bytes: int) -> None:
+def update_terms(endpoint: AnyIncoming, terms: PeerTerms, max_message_bytes: int) -> None:
     """Apply the changed terms of its connection to a link, and grant what they no longer keep back."""
     if not isinstance(endpoint, Gatherer):
         check_messages(endpoint, terms.check)
@@ -170,49 +170,49 @@ def update_terms(endpoint: IncomingEndpoint, terms: PeerTerms, max_message_bytes
     update_gate(endpoint, terms)
 
 
-def update_gate(endpoint: IncomingEndpoint, terms: PeerTerms) -> None:
+def update_gate(endpoint: AnyIncoming, terms: PeerTerms) -> None:
     """Let the gate of the terms limit the sender's credit from now on, and grant what it allows."""
     endpoint.account.gate = terms.gate
-    if isinstance(endpoint, RoutedIngress):
+    if isinstance(endpoint, RoutedIncomingEndpoint):
         endpoint.follow_receiver()
     else:
         endpoint.account.top_up_credit()
 
 
-def check_messages(ingress: Ingress | RoutedIngress, check: MessageCheck | None) -> None:
+def check_messages(incoming: IncomingEndpoint | RoutedIncomingEndpoint, check: MessageCheck | None) -> None:
     """Apply ``check`` to the messages of a link, if it checks such messages."""
-    is_checked = check is not None and (ingress.entry is None or check.reads_messages)
-    ingress.check = check if is_checked else None
+    is_checked = check is not None and (incoming.entry is None or check.reads_messages)
+    incoming.check = check if is_checked else None
 
 
 def _capacity(terms: PeerTerms) -> int:
     return terms.link_capacity or DEFAULT_CAPACITY
 
 
-def _apply_terms(ingress: Ingress | RoutedIngress, terms: PeerTerms) -> None:
+def _apply_terms(incoming: IncomingEndpoint | RoutedIncomingEndpoint, terms: PeerTerms) -> None:
     """Apply the terms of its connection to an incoming link."""
-    ingress.tap = terms.tap or terms.log
-    ingress.connection_number = terms.connection_number
-    check_messages(ingress, terms.check)
-    ingress.account.gate = terms.gate
-    ingress.account.of_container = terms.role == ROUTE_CONTAINER
-    if ingress.account.of_container:
-        ingress.link.overdraft = CONTAINER_OVERDRAFT
+    incoming.tap = terms.tap or terms.log
+    incoming.connection_number = terms.connection_number
+    check_messages(incoming, terms.check)
+    incoming.account.gate = terms.gate
+    incoming.account.of_container = terms.role == ROUTE_CONTAINER
+    if incoming.account.of_container:
+        incoming.link.overdraft = CONTAINER_OVERDRAFT
     if terms.max_message_bytes > 0:
-        ingress.link.max_message_bytes = terms.max_message_bytes
+        incoming.link.max_message_bytes = terms.max_message_bytes
 
 
-def _complete_egress(home: LinkHome, egress: Egress, options: LinkOptions) -> None:
+def _complete_outgoing(home: LinkHome, outgoing: OutgoingEndpoint, options: LinkOptions) -> None:
     """Apply the terms of its connection and the options to an outgoing link, and become its owner."""
     terms = options.terms
     if options.entry is not None:
-        egress.serve_entry(options.entry)
-    egress.trunk = options.trunk
-    egress.log = None if terms.log is None else SentLog(terms.log, egress)
-    egress.connection_number = terms.connection_number
-    egress.max_unsettled = terms.max_unsettled
-    egress.totals = home.totals if terms.role == ROUTE_CONTAINER else None
-    egress.link.sink = egress
+        outgoing.serve_entry(options.entry)
+    outgoing.trunk = options.trunk
+    outgoing.log = None if terms.log is None else SentLog(terms.log, outgoing)
+    outgoing.connection_number = terms.connection_number
+    outgoing.max_unsettled = terms.max_unsettled
+    outgoing.totals = home.totals if terms.role == ROUTE_CONTAINER else None
+    outgoing.link.sink = outgoing
 
 
 #: The receiver settles first, so its settlement is final.

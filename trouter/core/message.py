@@ -166,7 +166,7 @@ _SMALL_PIECE = 512
 
 
 class HeadWriter(Protocol):
-    """Writes the annotations of a message; see ``Ingress``."""
+    """Writes the annotations of a message; see ``IncomingEndpoint``."""
 
     def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
         """Return ``head`` with the router's annotations, or (``plain``) without any router's."""

@@ -85,7 +85,7 @@ class MessageLog:
 
 
 class SendingLink(Protocol):
-    """An outgoing link whose messages are logged; see ``Egress``."""
+    """An outgoing link whose messages are logged; see ``OutgoingEndpoint``."""
 
     @property
     def link(self) -> Link:
@@ -103,15 +103,15 @@ class SendingLink(Protocol):
 class SentLog:
     """The log of one outgoing link; it keeps the descriptions of messages that wait."""
 
-    def __init__(self, log: MessageLog, egress: SendingLink) -> None:
+    def __init__(self, log: MessageLog, outgoing: SendingLink) -> None:
         self._log = log
-        self._egress = egress
+        self._outgoing = outgoing
         self._texts: dict[OutgoingDelivery, str] = {}
 
     def note_offered(self, out: OutgoingDelivery, message: bytes) -> None:
         """Describe ``out``, which is about to be sent or to wait."""
-        if len(self._texts) > 2 * self._egress.backlog + _SPARE_TEXTS:
-            waiting = set(self._egress.queue)
+        if len(self._texts) > 2 * self._outgoing.backlog + _SPARE_TEXTS:
+            waiting = set(self._outgoing.queue)
             self._texts = {each: text for each, text in self._texts.items() if each in waiting}
         self._texts[out] = self._log.describe_message(message)
 
@@ -119,7 +119,7 @@ class SentLog:
         """Log ``out``, which was sent in full."""
         text = self._texts.pop(out, None)
         if text is not None:
-            self._log.log_sent(self._egress.link, text)
+            self._log.log_sent(self._outgoing.link, text)
 
 
 def _read(message: bytes) -> tuple[list[object], object]:

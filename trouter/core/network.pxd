@@ -1,4 +1,4 @@
-from trouter.core.egress cimport Egress
+from trouter.core.outgoing cimport OutgoingEndpoint
 from trouter.core.message cimport Outstanding
 
 cdef Py_ssize_t _LAST
@@ -14,7 +14,7 @@ cdef class Trunk:
     cdef public str name
     cdef public str remote_container
     cdef public object control_in
-    cdef public Egress control_out
+    cdef public OutgoingEndpoint control_out
     cdef public Py_ssize_t data_in
     cdef public Py_ssize_t came
     cdef public object log
@@ -24,7 +24,7 @@ cdef class Trunk:
     cdef list _ladder
     cdef public dict outstanding
 
-    cpdef Egress link_for(self, Py_ssize_t priority)
+    cpdef OutgoingEndpoint link_for(self, Py_ssize_t priority)
     cpdef Outstanding outstanding_of(self, object forwarder)
 
 

@@ -10,11 +10,11 @@ from trouter.engine.connection import Connection
 from trouter.engine.ports import LinkSink
 
 from .addresses import DEFAULT_AREA, EDGE, MOBILE, ROUTER
-from .egress import Egress, StreamLinks
 from .listeners import EventListeners
 from .message import Outstanding
 from .messagelog import MessageLog
-from .ports import InEndpoint
+from .outgoing import OutgoingEndpoint, StreamLinks
+from .ports import DeliverySource
 
 #: The treatment of each advertised number (inter-router.md 2.6).
 TREATMENT_OF_HINT: Final = {0: "multicast", 1: "multicast", 2: "closest", 3: "balanced"}
@@ -145,19 +145,19 @@ class Trunk:
         self.neighbour = ""
         self.name = _ROUTER_PREFIX
         self.remote_container = remote_container
-        self.control_in: InEndpoint | None = None
-        self.control_out: Egress | None = None
+        self.control_in: DeliverySource | None = None
+        self.control_out: OutgoingEndpoint | None = None
         #: The data links on which the neighbour sends, and how many it ever attached.
         self.data_in = 0
         self.came = 0
         self.log = log
         #: The links for unfinished messages; None if the neighbour wants none.
         self.streams: StreamLinks | None = None
-        self._senders: list[Egress | None] = []
+        self._senders: list[OutgoingEndpoint | None] = []
         #: The priority of each data link, in both directions; links without one are absent.
         self._places: dict[LinkSink, int] = {}
         #: By priority, the link for it: its own or that of the next lower one.
-        self._ladder: list[Egress | None] = [None] * PRIORITIES
+        self._ladder: list[OutgoingEndpoint | None] = [None] * PRIORITIES
         #: By forwarder.
         self.outstanding: dict[object, Outstanding] = {}
 
@@ -172,15 +172,15 @@ class Trunk:
         self.neighbour = neighbour
         self.name = _ROUTER_PREFIX + neighbour
 
-    def add_data(self, egress: Egress) -> None:
+    def add_data(self, outgoing: OutgoingEndpoint) -> None:
         """Add a data link to send on; its position is its priority, and the eleventh has none."""
-        self._rank(egress, len(self._senders))
-        self._senders.append(egress)
+        self._rank(outgoing, len(self._senders))
+        self._senders.append(outgoing)
         self._climb()
 
-    def add_data_in(self, ingress: InEndpoint) -> None:
+    def add_data_in(self, incoming: DeliverySource) -> None:
         """Add a data link on which the neighbour sends; its priority as with ``add_data``."""
-        self._rank(ingress, self.came)
+        self._rank(incoming, self.came)
         self.data_in += 1
         self.came += 1
 
@@ -211,7 +211,7 @@ class Trunk:
         elif endpoint in self._senders:
             self._senders[self._senders.index(endpoint)] = None
             self._climb()
-        elif not isinstance(endpoint, Egress):
+        elif not isinstance(endpoint, OutgoingEndpoint):
             self.data_in -= 1
 
     def _climb(self) -> None:
@@ -221,7 +221,7 @@ class Trunk:
                 last = self._senders[priority]
             self._ladder[priority] = last
 
-    def link_for(self, priority: int) -> Egress | None:
+    def link_for(self, priority: int) -> OutgoingEndpoint | None:
         """Return the link for messages of ``priority``, 0 to 9; None if there is none."""
         return self._ladder[priority]
 

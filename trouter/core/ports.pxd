@@ -8,7 +8,7 @@ from trouter.wire.sections cimport MessageScan
 cdef int _FIRST_OUTCOME
 
 
-cdef class Pulse:
+cdef class SharedState:
     cdef public bint draining
     cdef public object network
     cdef public object uplink
@@ -24,11 +24,11 @@ cdef class Pulse:
     cdef public Outcomes outcomes
     cdef public Latency latency
 
-    cpdef note_owing(self, ingress)
+    cpdef note_owing(self, incoming)
 
 
-cdef class InEndpoint(LinkSink):
-    cdef public Pulse pulse
+cdef class DeliverySource(LinkSink):
+    cdef public SharedState shared
     cdef public Counters counters
     cdef public Py_ssize_t connection_number
     cdef public object tenant
@@ -45,5 +45,5 @@ cdef class InEndpoint(LinkSink):
     cpdef answer_delivery(self, IncomingDelivery delivery, int code, bytes state, bint settled)
 
 
-@cython.locals(source=InEndpoint, fanout=Fanout, counted=bint)
+@cython.locals(source=DeliverySource, fanout=Fanout, counted=bint)
 cpdef notify_sender(OutgoingDelivery out, IncomingDelivery partner, int code, bytes state, bint settled)

@@ -76,8 +76,8 @@ class AddressPort(Protocol):
         """Return the counters of its messages."""
 
 
-class OutEndpoint(Protocol):
-    """What leaves the router on a link; see ``Egress``."""
+class OutgoingPort(Protocol):
+    """What leaves the router on a link; see ``OutgoingEndpoint``."""
 
     @property
     def entry(self) -> AddressPort | None:
@@ -124,7 +124,7 @@ class Creditor(Protocol):
         """Grant the credit owed if no delivery came since it was noted; return False if one did."""
 
 
-class Pulse:
+class SharedState:
     """The state that all endpoints share: time, the counter of delivery tags, the counts of deliveries."""
 
     __slots__ = (
@@ -148,7 +148,7 @@ class Pulse:
         #: None before there is a router.
         self.network: NetworkPort | None = None
         #: On an edge router, the link for everything that is elsewhere; None without an uplink.
-        self.uplink: OutEndpoint | None = None
+        self.uplink: OutgoingPort | None = None
         #: The router is about to stop: no sender gets more credit.
         self.draining = False
         #: Read the message under way of a link with an address, and of one whose messages name theirs.
@@ -168,9 +168,9 @@ class Pulse:
         #: The part of ``outcomes`` that the data path writes to.
         self.latency = self.outcomes.latency
 
-    def note_owing(self, ingress: Creditor) -> None:
+    def note_owing(self, incoming: Creditor) -> None:
         """Note that a sender is owed credit, to be granted if no delivery comes for a moment."""
-        self.owing[ingress] = None
+        self.owing[incoming] = None
         if len(self.owing) == 1:
             self.owed_listeners.notify()
 
@@ -180,13 +180,13 @@ class Pulse:
         return self.outcomes.totals()
 
 
-class InEndpoint(LinkSink):
+class DeliverySource(LinkSink):
     """The place where deliveries enter: an incoming link, or a sender inside the router."""
 
-    __slots__ = ("arrival", "by_name", "connection_number", "counters", "pulse", "tenant", "trunk", "via_edge")
+    __slots__ = ("arrival", "by_name", "connection_number", "counters", "shared", "tenant", "trunk", "via_edge")
 
-    def __init__(self, pulse: Pulse) -> None:
-        self.pulse = pulse
+    def __init__(self, shared: SharedState) -> None:
+        self.shared = shared
         self.counters = Counters()
         #: The connection's number in management; 0 for the router itself, or while it is unknown.
         self.connection_number = 0
@@ -234,7 +234,7 @@ def notify_sender(
     At once for a delivery with one copy; a multicast's sender gets the highest outcome when every copy has one, and the
     settlement when every copy is settled.
     """
-    source: InEndpoint = partner.link.sink  # type: ignore[assignment]
+    source: DeliverySource = partner.link.sink  # type: ignore[assignment]
     fanout = partner.fanout
     if fanout is None:
         if settled:

@@ -3,11 +3,11 @@ cimport cython
 from trouter.core cimport deliveries
 from trouter.core.check cimport MessageCheck
 from trouter.core.counters cimport AddressCounters
-from trouter.core.egress cimport Backlog, Egress
+from trouter.core.outgoing cimport Backlog, OutgoingEndpoint
 from trouter.core.entry cimport AddressEntry
-from trouter.core.incoming cimport CreditAccount, Frames, Settlement, is_gathering
+from trouter.core.incoming_parts cimport CreditAccount, Frames, Settlement, is_gathering
 from trouter.core.message cimport IncomingDelivery, Message
-from trouter.core.ports cimport InEndpoint
+from trouter.core.ports cimport DeliverySource
 from trouter.engine.link cimport IncomingLink, OutgoingLink
 from trouter.engine.ports cimport Delivery, LinkPort
 from trouter.wire cimport octets
@@ -18,10 +18,10 @@ cdef int _THROUGH_PROPERTIES
 cdef Py_ssize_t _MAX_HEAD_BYTES
 
 
-cdef class RoutedEgress(Egress)
+cdef class RoutedOutgoingEndpoint(OutgoingEndpoint)
 
 
-cdef class RoutedIngress(InEndpoint):
+cdef class RoutedIncomingEndpoint(DeliverySource):
     cdef public IncomingLink link
     cdef public AddressEntry entry
     cdef public AddressCounters totals
@@ -33,12 +33,12 @@ cdef class RoutedIngress(InEndpoint):
     cdef public Py_ssize_t identity
     cdef public double attached_at_s
     cdef public object pace
-    cdef public RoutedEgress egress
+    cdef public RoutedOutgoingEndpoint outgoing
     cdef bint _drained
 
-    cpdef join_ends(self, RoutedEgress egress)
+    cpdef join_ends(self, RoutedOutgoingEndpoint outgoing)
     cpdef part_ends(self)
-    @cython.locals(link=IncomingLink, egress=RoutedEgress, out=OutgoingLink, owed=Py_ssize_t)
+    @cython.locals(link=IncomingLink, outgoing=RoutedOutgoingEndpoint, out=OutgoingLink, owed=Py_ssize_t)
     cpdef follow_receiver(self)
     cpdef on_drained(self, LinkPort link)
     cpdef on_overdrawn(self, LinkPort link)
@@ -46,10 +46,10 @@ cdef class RoutedIngress(InEndpoint):
     cpdef Delivery make_delivery(self, LinkPort link)
     @cython.locals(delivery=IncomingDelivery, message=Message, was_settled=bint, ready=bint, whole=bytes)
     cpdef on_transfer(self, LinkPort link, Delivery arrived, bytes data, Py_ssize_t start, Py_ssize_t end)
-    @cython.locals(check=MessageCheck, scan=MessageScan, depth=int, inspected=bytes, egress=RoutedEgress)
+    @cython.locals(check=MessageCheck, scan=MessageScan, depth=int, inspected=bytes, outgoing=RoutedOutgoingEndpoint)
     cdef _pass_message_on(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(counters=AddressCounters)
-    cdef _count_message(self, RoutedEgress egress)
+    cdef _count_message(self, RoutedOutgoingEndpoint outgoing)
     @cython.locals(message=Message)
     cpdef Message build_message(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(delivery=IncomingDelivery)
@@ -63,8 +63,8 @@ cdef class RoutedIngress(InEndpoint):
     cpdef lose_link(self, list own=*)
 
 
-cdef class RoutedEgress(Egress):
-    cdef public RoutedIngress ingress
+cdef class RoutedOutgoingEndpoint(OutgoingEndpoint):
+    cdef public RoutedIncomingEndpoint incoming
     cdef public bint is_trunk
     cdef public bint closing
     cdef object _emptied

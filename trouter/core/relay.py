@@ -16,13 +16,13 @@ from trouter.wire.sections import InvalidMessage
 from . import deliveries
 from .check import USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
-from .egress import Egress
 from .entry import AddressEntry
-from .incoming import INVALID_MESSAGE, MAX_HEAD_BYTES, CreditAccount, Frames, Settlement, is_gathering
+from .incoming_parts import INVALID_MESSAGE, MAX_HEAD_BYTES, CreditAccount, Frames, Settlement, is_gathering
 from .message import IncomingDelivery, Message
 from .outcomes import REJECTED
+from .outgoing import OutgoingEndpoint
 from .pace import Pace
-from .ports import InEndpoint, MessageTap, Pulse
+from .ports import DeliverySource, MessageTap, SharedState
 from .tenants import Tenant
 
 _THROUGH_HEADER = 1
@@ -30,15 +30,15 @@ _THROUGH_PROPERTIES = 4
 _MAX_HEAD_BYTES = MAX_HEAD_BYTES
 
 
-class RoutedIngress(InEndpoint):
-    """The incoming end of a routed link; ``egress`` is the other end, None while they are not joined."""
+class RoutedIncomingEndpoint(DeliverySource):
+    """The incoming end of a routed link; ``outgoing`` is the other end, None while they are not joined."""
 
     __slots__ = (
         "_drained",
         "account",
         "attached_at_s",
         "check",
-        "egress",
+        "outgoing",
         "entry",
         "frames",
         "identity",
@@ -50,9 +50,14 @@ class RoutedIngress(InEndpoint):
     )
 
     def __init__(
-        self, link: IncomingLink, pulse: Pulse, entry: AddressEntry, totals: AddressCounters, tenant: Tenant | None
+        self,
+        link: IncomingLink,
+        shared: SharedState,
+        entry: AddressEntry,
+        totals: AddressCounters,
+        tenant: Tenant | None,
     ) -> None:
-        super().__init__(pulse)
+        super().__init__(shared)
         self.link = link
         #: The address of the link route, which counts its messages.
         self.entry = entry
@@ -60,7 +65,7 @@ class RoutedIngress(InEndpoint):
         self.tenant = tenant
         self.totals = totals
         # Credit comes from the other end only.
-        self.account = CreditAccount(link, pulse, entry, 0)
+        self.account = CreditAccount(link, shared, entry, 0)
         self.counters = self.account.counters
         self.frames = Frames(link)
         self.settlement = Settlement(self.account)
@@ -69,9 +74,9 @@ class RoutedIngress(InEndpoint):
         self.check: MessageCheck | None = None
         #: The link's number in management; 0 until the router sets it.
         self.identity = 0
-        self.attached_at_s = pulse.now_s
-        self.pace = Pace(pulse.now_s)
-        self.egress: RoutedEgress | None = None
+        self.attached_at_s = shared.now_s
+        self.pace = Pace(shared.now_s)
+        self.outgoing: RoutedOutgoingEndpoint | None = None
         #: The sender has answered the receiver's drain.
         self._drained = False
 
@@ -85,34 +90,34 @@ class RoutedIngress(InEndpoint):
         """Number of its open deliveries."""
         return self.account.unsettled
 
-    def join_ends(self, egress: RoutedEgress) -> None:
+    def join_ends(self, outgoing: RoutedOutgoingEndpoint) -> None:
         """Join the two ends, which are attached or will be."""
-        self.egress = egress
+        self.outgoing = outgoing
         self._drained = False
-        egress.ingress = self
+        outgoing.incoming = self
 
     def part_ends(self) -> None:
         """Separate the two ends: the link has ended."""
-        if self.egress is not None:
-            self.egress.ingress = None
-            self.egress = None
+        if self.outgoing is not None:
+            self.outgoing.incoming = None
+            self.outgoing = None
 
     # --- credit
 
     def follow_receiver(self) -> None:
         """Grant the sender the receiver's credit, and drain it if the receiver drains."""
         link = self.link
-        egress = self.egress
-        if egress is None or not link.attached or self.pulse.draining:
+        outgoing = self.outgoing
+        if outgoing is None or not link.attached or self.shared.draining:
             return
-        out = egress.link
+        out = outgoing.link
         if out.drain and self._drained:
-            if egress.waiting.count == 0 and not is_gathering(self.link):
+            if outgoing.waiting.count == 0 and not is_gathering(self.link):
                 self._drained = False
                 out.return_credit()
             return
         self._drained = False
-        owed = out.credit - egress.count_without_credit() - link.credit
+        owed = out.credit - outgoing.count_without_credit() - link.credit
         if is_gathering(self.link):
             owed -= 1
         if owed > 0 or (link.draining and not out.drain):
@@ -130,7 +135,7 @@ class RoutedIngress(InEndpoint):
 
     def on_drained(self, link: LinkPort) -> None:
         """Answer the receiver's drain: the sender used up its credit or gave it back."""
-        self.account.dry_since_s = self.pulse.now_s
+        self.account.dry_since_s = self.shared.now_s
         self._drained = True
         self.follow_receiver()
 
@@ -180,7 +185,7 @@ class RoutedIngress(InEndpoint):
     ) -> None:
         """Read only what is necessary, and pass the message on unchanged."""
         check = self.check
-        scan = self.pulse.scan
+        scan = self.shared.scan
         try:
             depth = _THROUGH_HEADER if check is None else _THROUGH_PROPERTIES
             if not scan.scan_sections(data, start, end, depth, delivery.complete):
@@ -199,17 +204,17 @@ class RoutedIngress(InEndpoint):
         except InvalidMessage:
             self.settlement.refuse_delivery(delivery, message, REJECTED, INVALID_MESSAGE)
             return
-        egress = self.egress
-        if egress is None:
+        outgoing = self.outgoing
+        if outgoing is None:
             return  # credit is granted only while both ends are attached
-        self._count_message(egress)
-        egress.offer_delivery(self, delivery, data, start, end, message)
+        self._count_message(outgoing)
+        outgoing.offer_delivery(self, delivery, data, start, end, message)
         if message is not None:
             message.now_routed()
         if delivery.remote_settled:
             self.settlement.count_presettled()
 
-    def _count_message(self, egress: RoutedEgress) -> None:
+    def _count_message(self, outgoing: RoutedOutgoingEndpoint) -> None:
         """Count a message that enters the network here, and leaves it or goes to another router."""
         counters = self.entry.counters
         counters.ingress += 1
@@ -217,7 +222,7 @@ class RoutedIngress(InEndpoint):
         if self.account.of_container:
             counters.ingress_container += 1
             self.totals.ingress_container += 1
-        if egress.is_trunk:
+        if outgoing.is_trunk:
             counters.transit += 1
             self.totals.transit += 1
         else:
@@ -251,12 +256,12 @@ class RoutedIngress(InEndpoint):
         self.settlement.count_refused(delivery)
 
     def accept_delivery(self, delivery: IncomingDelivery) -> None:
-        """See ``InEndpoint.accept_delivery``."""
+        """See ``DeliverySource.accept_delivery``."""
         if self.settlement.accept_delivery(delivery):
             self.follow_receiver()
 
     def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
-        """See ``InEndpoint.answer_delivery``."""
+        """See ``DeliverySource.answer_delivery``."""
         if self.settlement.answer_delivery(delivery, code, state, settled):
             self.follow_receiver()
 
@@ -265,17 +270,17 @@ class RoutedIngress(InEndpoint):
         self.settlement.lose_deliveries(own)
 
 
-class RoutedEgress(Egress):
-    """The outgoing end of a routed link; ``ingress`` is the other end, as in ``RoutedIngress``."""
+class RoutedOutgoingEndpoint(OutgoingEndpoint):
+    """The outgoing end of a routed link; ``incoming`` is the other end, as in ``RoutedIncomingEndpoint``."""
 
-    __slots__ = ("_emptied", "closing", "ingress", "is_trunk")
+    __slots__ = ("_emptied", "closing", "incoming", "is_trunk")
 
     def __init__(
-        self, link: OutgoingLink, pulse: Pulse, presettles: bool, is_trunk: bool, emptied: Callable[[], None]
+        self, link: OutgoingLink, shared: SharedState, presettles: bool, is_trunk: bool, emptied: Callable[[], None]
     ) -> None:
         """``emptied`` is called once no delivery waits, while the link is ``closing``."""
-        super().__init__(link, pulse, 0, True, presettles)
-        self.ingress: RoutedIngress | None = None
+        super().__init__(link, shared, 0, True, presettles)
+        self.incoming: RoutedIncomingEndpoint | None = None
         #: It leads to a neighbouring router.
         self.is_trunk = is_trunk
         #: The link is to end, once no delivery waits here.
@@ -295,8 +300,8 @@ class RoutedEgress(Egress):
         Without a sender, report once that no delivery waits.
         """
         self.send_waiting()
-        if self.ingress is not None:
-            self.ingress.follow_receiver()
+        if self.incoming is not None:
+            self.incoming.follow_receiver()
             self.note_credit()
         elif self.closing and self.waiting.count == 0:
             self.closing = False

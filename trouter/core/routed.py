@@ -22,9 +22,9 @@ from trouter.wire.types import Described
 from .addresses import MOBILE, strip_location
 from .containers import DetachReason, OwnSession, free_name, own_link, passed_on, takes
 from .entry import AddressEntry
-from .links import LinkOptions, attach_link, make_routed_egress, make_routed_ingress
+from .links import LinkOptions, attach_link, make_routed_incoming, make_routed_outgoing
 from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, AttachRefused
-from .relay import RoutedEgress, RoutedIngress
+from .relay import RoutedIncomingEndpoint, RoutedOutgoingEndpoint
 from .routerport import RouterPort
 from .routes import (
     ADDRESS_PROPERTY,
@@ -102,20 +102,22 @@ class RoutedLink:
         far = self.far = own_link(session, name, not near.incoming)
         far.context = self
         endpoint = self._make_endpoint(far, self._hop.container.terms, presettles=False)
-        ingress, egress = (near.sink, endpoint) if near.incoming else (endpoint, near.sink)
-        assert isinstance(ingress, RoutedIngress)  # noqa: S101 - by its direction
-        assert isinstance(egress, RoutedEgress)  # noqa: S101 - by its direction
-        ingress.join_ends(egress)
+        incoming, outgoing = (near.sink, endpoint) if near.incoming else (endpoint, near.sink)
+        assert isinstance(incoming, RoutedIncomingEndpoint)  # noqa: S101 - by its direction
+        assert isinstance(outgoing, RoutedOutgoingEndpoint)  # noqa: S101 - by its direction
+        incoming.join_ends(outgoing)
         self._router.add_endpoint(endpoint, self._hop.container.number)
         attach_link(far, source, target)
         near.keep_essentials()
 
-    def _make_endpoint(self, link: Link, terms: PeerTerms, *, presettles: bool) -> RoutedIngress | RoutedEgress:
+    def _make_endpoint(
+        self, link: Link, terms: PeerTerms, *, presettles: bool
+    ) -> RoutedIncomingEndpoint | RoutedOutgoingEndpoint:
         options = LinkOptions(terms=terms, entry=self._pattern.entry, presettles=presettles)
         if isinstance(link, IncomingLink):
-            return make_routed_ingress(self._router, link, options)
+            return make_routed_incoming(self._router, link, options)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
-        return make_routed_egress(self._router, link, options, self._pass_detach_on)
+        return make_routed_outgoing(self._router, link, options, self._pass_detach_on)
 
     def _own_name(self, name: str) -> str:
         """Return the name of our link: unique for a client's link, unchanged for another router's (1.7)."""
@@ -178,9 +180,9 @@ class RoutedLink:
             self._router.end_link(near, DetachReason(True, FRAME_TOO_SMALL))
             return
         attach_link(near, source, target)
-        ingress = near.sink if near.incoming else link.sink
-        assert isinstance(ingress, RoutedIngress)  # noqa: S101 - by its direction
-        ingress.follow_receiver()
+        incoming = near.sink if near.incoming else link.sink
+        assert isinstance(incoming, RoutedIncomingEndpoint)  # noqa: S101 - by its direction
+        incoming.follow_receiver()
 
     def handle_refusal(self, error: Error) -> None:
         """Refuse the peer's link: there is no session, or it cannot have our link."""
@@ -199,7 +201,7 @@ class RoutedLink:
         self._own.drop_link(self)
         other = far if link is near else near
         for each in (near.sink, far.sink if far is not None else None):
-            if isinstance(each, RoutedIngress):
+            if isinstance(each, RoutedIncomingEndpoint):
                 each.part_ends()
         if other is None:
             return
@@ -210,8 +212,8 @@ class RoutedLink:
             return
         self._asker, self._word = link, DetachReason(reason.closed, passed_on(reason.error))
         link.context = self
-        self._router.farewells.add(self, self._router.pulse.now_s)
-        if isinstance(other.sink, RoutedEgress) and other.sink.backlog > 0:
+        self._router.farewells.add(self, self._router.shared.now_s)
+        if isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.backlog > 0:
             other.sink.closing = True
         else:
             self._pass_detach_on()
@@ -266,7 +268,7 @@ class RoutedLink:
     def _cut_short(self) -> None:
         """Stop waiting for the other end; detach it now if its deliveries held that back."""
         _, other = self._detached_ends()
-        if isinstance(other.sink, RoutedEgress) and other.sink.closing:
+        if isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.closing:
             other.sink.closing = False
             self._router.end_link(other, self._word)
 

@@ -17,17 +17,17 @@ from .containers import Container, Containers, DetachReason, LinkOwner, OwnSessi
 from .counters import AddressCounters, Latency, Outcomes
 from .edge.downlinks import Edges
 from .edge.uplink import Uplink
-from .egress import Egress
 from .entry import AddressEntry
 from .exchanges import Exchanges
 from .farewells import Farewells
-from .ingress import Ingress
+from .incoming import IncomingEndpoint
 from .inprocess import InsideConsumer, InsideSender, Subscription
-from .links import Endpoint, IncomingEndpoint
+from .links import AnyIncoming, Endpoint
 from .network import Network, Trunk
 from .observer import RouterObserver
+from .outgoing import OutgoingEndpoint
 from .pace import Paces
-from .ports import Pulse
+from .ports import SharedState
 from .routes import LinkRoute, Routes
 from .table import AddressRule, AddressTable
 from .tenants import Tenant
@@ -35,7 +35,7 @@ from .watch import OVERDRAWN_TEXT, Notice, Watch, zero_credit_s
 
 
 class Router:
-    """All routing state of one router. Single owner, synchronous; the caller sets ``pulse.now_s``."""
+    """All routing state of one router. Single owner, synchronous; the caller sets ``shared.now_s``."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class Router:
         ``on_route`` is called with a link route, its container, and whether the container has it from now on.
         """
         self.table = AddressTable(router_id, mode, default_distribution)
-        self.pulse = Pulse()
+        self.shared = SharedState()
         self.totals = AddressCounters()
-        self.pulse.network = self.table.network
-        self._inside = InsideSender(self.pulse, router_id)
+        self.shared.network = self.table.network
+        self._inside = InsideSender(self.shared, router_id)
         #: The edge routers connected to this one.
         self.edges = Edges(self)
         self.table.user_listeners.add(self.edges.notify_followers)
@@ -71,7 +71,7 @@ class Router:
         self.containers = Containers()
         self.routes = Routes(self.table, self._connection_to, on_route)
         self.auto_links = AutoLinks(self)
-        self.exchanges = Exchanges(self.table, self.pulse, self.totals)
+        self.exchanges = Exchanges(self.table, self.shared, self.totals)
         #: Routed links with one end detached and the other not yet.
         self.farewells = Farewells()
         self.table.id_listeners.add(self._move_senders)
@@ -81,12 +81,12 @@ class Router:
     @property
     def latency(self) -> Latency:
         """Ages of deliveries, by class of address and by outcome."""
-        return self.pulse.latency
+        return self.shared.latency
 
     @property
     def outcomes(self) -> Outcomes:
         """Counts of deliveries by outcome and class of address."""
-        return self.pulse.outcomes
+        return self.shared.outcomes
 
     def next_identity(self) -> int:
         """Return a number that no link, configured address or route of this router had before."""
@@ -130,9 +130,9 @@ class Router:
 
     def give_up_sent(self, trunk: Trunk) -> None:
         """Give up what was sent to a neighbour: it is silent although the connection is open."""
-        for egress in list(self.egresses()):
-            if egress.trunk is trunk and egress is not trunk.control_out:
-                egress.give_up_sent()
+        for outgoing in list(self.outgoing_endpoints()):
+            if outgoing.trunk is trunk and outgoing is not trunk.control_out:
+                outgoing.give_up_sent()
 
     def is_own(self, link: Link) -> bool:
         """Return whether this router attached the link by itself."""
@@ -171,10 +171,10 @@ class Router:
 
     def _lose_endpoint(self, link: Link, reason: DetachReason | None) -> None:
         sink = link.sink
-        if isinstance(sink, Egress):
-            self._lose_egress(sink)
-        elif isinstance(sink, IncomingEndpoint):
-            self._lose_ingress(sink)
+        if isinstance(sink, OutgoingEndpoint):
+            self._lose_outgoing(sink)
+        elif isinstance(sink, AnyIncoming):
+            self._lose_incoming(sink)
         _notify_owner(link, reason)
 
     def lose_session(self, session: Session, error: Error | None = None) -> None:
@@ -187,10 +187,10 @@ class Router:
         self._let_go(links)
         for link in links:
             sink = link.sink
-            if isinstance(sink, Egress):
-                self._lose_egress(sink, own.get(link, []))
-            elif isinstance(sink, IncomingEndpoint):
-                self._lose_ingress(sink, own.get(link, []))
+            if isinstance(sink, OutgoingEndpoint):
+                self._lose_outgoing(sink, own.get(link, []))
+            elif isinstance(sink, AnyIncoming):
+                self._lose_incoming(sink, own.get(link, []))
         if isinstance(session.context, OwnSession):
             session.context.refuse_waiting(error)
         for link in links:
@@ -198,10 +198,10 @@ class Router:
 
     # --- the edge
 
-    def set_uplink(self, uplink: Uplink | None, way: Egress | None) -> None:
+    def set_uplink(self, uplink: Uplink | None, way: OutgoingEndpoint | None) -> None:
         """Use this uplink of an edge router, and the link ``way`` for all that is elsewhere; None for none."""
         former, self.uplink = self.uplink, uplink
-        self.pulse.uplink = way
+        self.shared.uplink = way
         if former is not None:
             self.table.user_listeners.remove(former.update_links)
             self.network.local_listeners.remove(former.advertise_local)
@@ -247,34 +247,34 @@ class Router:
             link.sink = _NO_OWNER
         self._lost = links
 
-    def _lose_ingress(self, ingress: IncomingEndpoint, own: list[Delivery] | None = None) -> None:
-        if self.links.pop(ingress.identity, None) is None:
+    def _lose_incoming(self, incoming: AnyIncoming, own: list[Delivery] | None = None) -> None:
+        if self.links.pop(incoming.identity, None) is None:
             return
-        self._watch.forget_link(ingress)
-        self.pulse.owing.pop(ingress.account, None)
-        ingress.lose_link(own)
-        if ingress.tenant is not None:
-            ingress.tenant.past.update(ingress.counters.as_dict())
-        self.edges.forget_endpoint(ingress)
-        entry = ingress.entry
+        self._watch.forget_link(incoming)
+        self.shared.owing.pop(incoming.account, None)
+        incoming.lose_link(own)
+        if incoming.tenant is not None:
+            incoming.tenant.past.update(incoming.counters.as_dict())
+        self.edges.forget_endpoint(incoming)
+        entry = incoming.entry
         if entry is not None:
-            if isinstance(ingress, Ingress):
-                entry.remove_sender(ingress)
+            if isinstance(incoming, IncomingEndpoint):
+                entry.remove_sender(incoming)
             self.table.release_entry(entry)
-        self._lose_trunk_link(ingress)
+        self._lose_trunk_link(incoming)
 
-    def _lose_egress(self, egress: Egress, own: list[Delivery] | None = None) -> None:
-        if self.links.pop(egress.identity, None) is None:
+    def _lose_outgoing(self, outgoing: OutgoingEndpoint, own: list[Delivery] | None = None) -> None:
+        if self.links.pop(outgoing.identity, None) is None:
             return
-        self._watch.forget_link(egress)
-        self.edges.forget_endpoint(egress)
-        entry, egress.entry = egress.entry, None
-        self._lose_trunk_link(egress)
-        if egress.pool is not None:
-            egress.pool.forget_link(egress)
-        if isinstance(entry, AddressEntry) and egress in entry.forwarder.consumers:  # else routed, or never answered
-            entry.remove_consumer(egress)
-        egress.lose_link(own)
+        self._watch.forget_link(outgoing)
+        self.edges.forget_endpoint(outgoing)
+        entry, outgoing.entry = outgoing.entry, None
+        self._lose_trunk_link(outgoing)
+        if outgoing.pool is not None:
+            outgoing.pool.forget_link(outgoing)
+        if isinstance(entry, AddressEntry) and outgoing in entry.forwarder.consumers:  # else routed, or never answered
+            entry.remove_consumer(outgoing)
+        outgoing.lose_link(own)
         if isinstance(entry, AddressEntry):
             self.table.release_entry(entry)
 
@@ -293,39 +293,42 @@ class Router:
             if former is None:
                 continue
             for sender in list(former.senders):
-                if isinstance(sender, Ingress) and table.parse(sender.rewriter.to_override or "").key == whole.key:
+                if (
+                    isinstance(sender, IncomingEndpoint)
+                    and table.parse(sender.rewriter.to_override or "").key == whole.key
+                ):
                     former.remove_sender(sender)
                     sender.move_to(whole)
                     whole.add_sender(sender)
             table.release_entry(former)
 
-    def ingresses(self) -> Iterator[IncomingEndpoint]:
+    def incoming_endpoints(self) -> Iterator[AnyIncoming]:
         """Return an iterator over the links on which peers send."""
-        return (each for each in self.links.values() if not isinstance(each, Egress))
+        return (each for each in self.links.values() if not isinstance(each, OutgoingEndpoint))
 
-    def egresses(self) -> Iterator[Egress]:
+    def outgoing_endpoints(self) -> Iterator[OutgoingEndpoint]:
         """Return an iterator over the links on which peers receive."""
-        return (each for each in self.links.values() if isinstance(each, Egress))
+        return (each for each in self.links.values() if isinstance(each, OutgoingEndpoint))
 
     # --- the end of the router
 
     def stop_credit(self) -> None:
         """Grant no more credit, and drain every sender."""
-        self.pulse.draining = True
-        for ingress in self.ingresses():
-            ingress.link.drain()
+        self.shared.draining = True
+        for incoming in self.incoming_endpoints():
+            incoming.link.drain()
 
     def count_unsettled(self) -> int:
         """Return the number of deliveries without an outcome, or not sent on yet."""
-        incoming = sum(ingress.unsettled for ingress in self.ingresses())
-        return incoming + sum(egress.waiting.count for egress in self.egresses())
+        unsettled = sum(each.unsettled for each in self.incoming_endpoints())
+        return unsettled + sum(each.waiting.count for each in self.outgoing_endpoints())
 
     def return_owed_credit(self, max_links: int) -> bool:
         """Grant the credit owed to senders that sent nothing since the last call; return whether to call again.
 
         Each call handles up to ``max_links`` links.
         """
-        owing = self.pulse.owing
+        owing = self.shared.owing
         for account in list(islice(owing, max_links)):
             del owing[account]
             if not account.return_owed():
@@ -339,13 +342,13 @@ class Router:
 
         Each call handles a bounded portion.
         """
-        self.pulse.now_s = now_s
+        self.shared.now_s = now_s
         self._let_go([])
         self._paces.scan(self.links.values(), now_s)
         self.exchanges.stalls.scan(now_s)
         self.farewells.scan(now_s)
-        notices = [Notice(link, OVERDRAWN_TEXT) for link in self.pulse.overdrawing if link.attached]
-        self.pulse.overdrawing.clear()
+        notices = [Notice(link, OVERDRAWN_TEXT) for link in self.shared.overdrawing if link.attached]
+        self.shared.overdrawing.clear()
         return notices + self._watch.scan(self.links.values(), now_s)
 
     def deliveries_stuck(self, link: Link | None = None) -> int:
@@ -356,12 +359,12 @@ class Router:
 
     def links_blocked(self) -> int:
         """Return the number of links without credit for more than 10 s."""
-        return self._watch.count_blocked(self.pulse.now_s)
+        return self._watch.count_blocked(self.shared.now_s)
 
     def zero_credit_s(self, link: Link) -> float:
         """Return the seconds that ``link`` has been without credit; 0 with credit."""
         sink = link.sink
-        return zero_credit_s(sink, self.pulse.now_s) if isinstance(sink, Endpoint) else 0.0
+        return zero_credit_s(sink, self.shared.now_s) if isinstance(sink, Endpoint) else 0.0
 
     # --- inside the router
 
@@ -395,15 +398,15 @@ class Router:
 
     def send_control(self, trunk: Trunk, message: bytes) -> bool:
         """Send a (pre-settled) control message to a neighbour, unchanged; return whether there is a link for it."""
-        egress = trunk.control_out
-        if egress is None:
+        outgoing = trunk.control_out
+        if outgoing is None:
             return False
-        self.send_on(egress, message)
+        self.send_on(outgoing, message)
         return True
 
-    def send_on(self, egress: Egress, message: bytes) -> None:
+    def send_on(self, outgoing: OutgoingEndpoint, message: bytes) -> None:
         """Send a (pre-settled) message from inside the router on one link, whatever its address."""
-        self._inside.send_on(egress, message)
+        self._inside.send_on(outgoing, message)
 
 
 def _notify_owner(link: Link, reason: DetachReason | None) -> None:
@@ -417,9 +420,9 @@ def _notify_owner(link: Link, reason: DetachReason | None) -> None:
 def _find_way_up(router: Router, address: str, tenant: Tenant | None) -> AddressEntry | None:
     """Return the uplink's entry if the address may have receivers elsewhere; else None."""
     parsed = router.table.parse(address, tenant=tenant)
-    if router.pulse.uplink is None or not (parsed.letter == MOBILE or parsed.key == UPLINK_KEY):
+    if router.shared.uplink is None or not (parsed.letter == MOBILE or parsed.key == UPLINK_KEY):
         return None
-    up = router.pulse.uplink.entry
+    up = router.shared.uplink.entry
     return up if isinstance(up, AddressEntry) else None
 
 

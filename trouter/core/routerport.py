@@ -13,10 +13,10 @@ from trouter.engine.ports import LinkSink
 
 from .containers import Container, DetachReason
 from .counters import AddressCounters
-from .egress import Egress
 from .farewells import Farewells
 from .network import Network
-from .ports import Pulse
+from .outgoing import OutgoingEndpoint
+from .ports import SharedState
 from .routes import Routes
 from .table import AddressTable
 from .tenants import Tenant
@@ -38,7 +38,7 @@ class RouterPort(Protocol):
         """Return the router's addresses."""
 
     @property
-    def pulse(self) -> Pulse:
+    def shared(self) -> SharedState:
         """Return the time, and the state that all links share."""
 
     @property
@@ -76,5 +76,5 @@ class RouterPort(Protocol):
     def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
         """Send a (pre-settled) message from inside the router; return the number of receivers."""
 
-    def send_on(self, egress: Egress, message: bytes) -> None:
+    def send_on(self, outgoing: OutgoingEndpoint, message: bytes) -> None:
         """Send a (pre-settled) message from inside the router on one link, whatever its address."""

@@ -11,8 +11,8 @@ from typing import Final
 from trouter.engine.ports import SessionPort
 from trouter.engine.session import Session
 
-from .egress import Egress
 from .message import Message, OutgoingDelivery
+from .outgoing import OutgoingEndpoint
 
 #: Seconds for which a receiver may take nothing.
 STALLED_S: Final = 10.0
@@ -50,9 +50,9 @@ class Stalls:
             if has_little_room(message.session, 4) and self._others_wait(message):
                 for copy, (piece, _, since_s) in now.items():
                     if now_s - since_s >= STALLED_S and piece < message.first + len(message.chunks):
-                        egress = copy.link.sink
-                        if isinstance(egress, Egress):
-                            egress.cut_off(copy)
+                        outgoing = copy.link.sink
+                        if isinstance(outgoing, OutgoingEndpoint):
+                            outgoing.cut_off(copy)
 
     def _others_wait(self, message: Message) -> bool:
         """Return whether a receiver has all of the message that has come, or had it all and is done."""

@@ -12,7 +12,7 @@ from typing import Final
 from trouter.engine.faults import Misuse
 from trouter.engine.session import Session
 
-from .egress import Egress
+from .outgoing import OutgoingEndpoint
 
 #: The capability of a neighbour that accepts such links.
 STREAMING_LINKS: Final = "qd.streaming-links"
@@ -33,8 +33,8 @@ class Streams:
         self,
         begin: Callable[[], Session],
         end: Callable[[Session], None],
-        attach: Callable[[Session], Egress],
-        detach: Callable[[Egress], None],
+        attach: Callable[[Session], OutgoingEndpoint],
+        detach: Callable[[OutgoingEndpoint], None],
     ) -> None:
         """Make a pool; ``begin`` returns a session of ours (or raises Misuse), which ``end`` ends."""
         self._begin = begin
@@ -42,8 +42,8 @@ class Streams:
         self._attach = attach
         self.detach = detach
         #: All links, and those without a message; the one used last is taken first.
-        self._links: dict[Egress, None] = {}
-        self._idle: dict[Egress, None] = {}
+        self._links: dict[OutgoingEndpoint, None] = {}
+        self._idle: dict[OutgoingEndpoint, None] = {}
         self._max_links = MAX_STREAMS
 
     @property
@@ -56,7 +56,7 @@ class Streams:
         """Number of links that wait for a message."""
         return len(self._idle)
 
-    def borrow_link(self) -> Egress | None:
+    def borrow_link(self) -> OutgoingEndpoint | None:
         """Return a link for the message that is offered to it next; None if there are no more."""
         if self._idle:
             return self._idle.popitem()[0]
@@ -64,27 +64,27 @@ class Streams:
             return None
         try:
             session = self._begin()
-            egress = self._attach(session)
+            outgoing = self._attach(session)
         except Misuse:
             self._max_links = len(self._links)  # the neighbour has no room for more
             return None
-        egress.pool = self
-        self._links[egress] = None
-        return egress
+        outgoing.pool = self
+        self._links[outgoing] = None
+        return outgoing
 
-    def return_link(self, egress: Egress) -> None:
+    def return_link(self, outgoing: OutgoingEndpoint) -> None:
         """Take the link back: its message has ended or was given up."""
-        if egress in self._links:
-            self._idle[egress] = None
+        if outgoing in self._links:
+            self._idle[outgoing] = None
 
-    def forget_link(self, egress: Egress) -> None:
+    def forget_link(self, outgoing: OutgoingEndpoint) -> None:
         """End the session of a link that has ended."""
-        if egress in self._links:
-            del self._links[egress]
-            self._idle.pop(egress, None)
-            if egress.link.remote_attach is None or egress.link.remote_attach.target is None:
+        if outgoing in self._links:
+            del self._links[outgoing]
+            self._idle.pop(outgoing, None)
+            if outgoing.link.remote_attach is None or outgoing.link.remote_attach.target is None:
                 self._max_links = len(self._links)  # refused
-            session = egress.link.session
+            session = outgoing.link.session
             if isinstance(session, Session) and session.mapped:
                 self._end(session)
 

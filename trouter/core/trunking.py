@@ -12,12 +12,12 @@ from trouter.engine.link_base import Link
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
 
-from .egress import Egress
 from .gather import Gatherer, every
-from .ingress import Ingress
-from .links import LinkOptions, attach_link, make_egress, make_ingress, make_receiver
+from .incoming import IncomingEndpoint
+from .links import LinkOptions, attach_link, make_incoming, make_outgoing, make_receiver
 from .message import DEFAULT_PRIORITY
 from .network import PRIORITIES, Trunk
+from .outgoing import OutgoingEndpoint
 from .routerport import RouterPort
 from .streams import Streams
 from .terms import PeerTerms
@@ -89,14 +89,14 @@ def open_streams(
 ) -> None:
     """Provide links for unfinished messages from now on; ``begin`` and ``end`` as in ``Streams``."""
 
-    def attach(session: Session) -> Egress:
+    def attach(session: Session) -> OutgoingEndpoint:
         session.urgency = DEFAULT_PRIORITY
         sink = attach_own(router, trunk, session, STREAM, False, trunk.capacity).sink
-        assert isinstance(sink, Egress)  # noqa: S101 - we send on it
+        assert isinstance(sink, OutgoingEndpoint)  # noqa: S101 - we send on it
         return sink
 
-    def detach(egress: Egress) -> None:
-        router.detach_link(egress.link, True)
+    def detach(outgoing: OutgoingEndpoint) -> None:
+        router.detach_link(outgoing.link, True)
 
     trunk.streams = Streams(begin, end, attach, detach)
 
@@ -121,22 +121,22 @@ def _make_endpoint(router: RouterPort, link: Link, trunk: Trunk, kind: str, capa
             process = every(partial(router.network.receive_control, trunk))
             trunk.control_in = make_receiver(router, link, options, process, MAX_CONTROL_BYTES)
         else:
-            trunk.add_data_in(make_ingress(router, link, options))
+            trunk.add_data_in(make_incoming(router, link, options))
     elif isinstance(link, OutgoingLink):
-        egress = make_egress(router, link, options)
+        outgoing = make_outgoing(router, link, options)
         if is_control:
             link.session.urgency = PRIORITIES
-            trunk.control_out = egress
+            trunk.control_out = outgoing
         elif kind == DATA:
             link.session.urgency = min(trunk.data_out, PRIORITIES - 1)
-            trunk.add_data(egress)
+            trunk.add_data(outgoing)
 
 
 def _begin(router: RouterPort, link: Link, trunk: Trunk) -> None:
     sink = link.sink
-    assert isinstance(sink, Ingress | Gatherer | Egress)  # noqa: S101 - `_make_endpoint` has just put it there
+    assert isinstance(sink, IncomingEndpoint | Gatherer | OutgoingEndpoint)  # noqa: S101 - `_make_endpoint` has just put it there
     router.add_endpoint(sink, trunk.number)
-    if not isinstance(sink, Egress):
+    if not isinstance(sink, OutgoingEndpoint):
         sink.account.grant_first_credit()
     elif sink.link.credit > 0:
         sink.on_credit(link)

@@ -12,9 +12,9 @@ from trouter.engine.session import Session
 
 from .addresses import AREA, EDGE, MAX_ADDRESS_BYTES, MOBILE, ROUTER, UPLINK_KEY, Address
 from .edge.protocol import SERVICES
-from .egress import Egress
 from .exchanges import Exchange
-from .ingress import Ingress
+from .incoming import IncomingEndpoint
+from .outgoing import OutgoingEndpoint
 from .pace import settled_count
 from .routes import IN, LINK_BALANCED, OUT, RoutePattern
 from .table import AddressRule
@@ -115,7 +115,7 @@ def explain(router: Router, address: str) -> AddressExplanation:
     if entry is None:
         verdict = _why_no_entry(router, parsed, rule)
         return _without_entry(address, key, _describe(router, rule), rule.distribution, verdict)
-    consumers: list[Egress] = entry.forwarder.consumers
+    consumers: list[OutgoingEndpoint] = entry.forwarder.consumers
     senders = _senders(entry)
     taken = _fallback(entry)
     return AddressExplanation(
@@ -203,7 +203,7 @@ def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEn
     if served.count_destinations() == 0:
         return _judge_unserved(router, address, rule, entry)
     where = "" if taken is None else "on fallback: "
-    consumers: list[Egress] = served.forwarder.consumers
+    consumers: list[OutgoingEndpoint] = served.forwarder.consumers
     busy = [each for each in consumers if each.count_load() > 0]
     stuck = [each for each in consumers if router.deliveries_stuck(each.link) > 0]
     unpaid = [each for each in consumers if each.link.credit <= 0]
@@ -214,12 +214,12 @@ def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEn
         if blocked:
             return f"{where}held by {_name(blocked)}: {text}"
     if stuck:
-        holder = max(stuck, key=Egress.count_load)
+        holder = max(stuck, key=OutgoingEndpoint.count_load)
         count = router.deliveries_stuck(holder.link)
         return f"{where}held by {_name([holder])}: {count} waiting or unsettled for more than {STUCK_AFTER_S:.0f} s"
     thirsty = [each for each in _senders(entry) if each.link.credit <= 0]
     if thirsty and len(thirsty) == len(entry.senders) and busy:
-        holder = max(busy, key=Egress.count_load)
+        holder = max(busy, key=OutgoingEndpoint.count_load)
         return f"{where}senders without credit: {_name([holder])} has {holder.count_load()} waiting or unsettled"
     if thirsty and len(thirsty) == len(entry.senders) and not consumers:
         waiting = sum(each.unsettled for each in thirsty)
@@ -232,8 +232,8 @@ def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEn
     return f"{where}flowing" if busy or _moves(router, served) else f"{where}ready: nothing is under way"
 
 
-def _senders(entry: AddressEntry) -> list[Ingress]:
-    return [each for each in entry.senders if isinstance(each, Ingress)]
+def _senders(entry: AddressEntry) -> list[IncomingEndpoint]:
+    return [each for each in entry.senders if isinstance(each, IncomingEndpoint)]
 
 
 def _judge_exchange(exchange: Exchange) -> str:
@@ -259,17 +259,17 @@ def _judge_unserved(router: Router, address: Address, rule: AddressRule, entry: 
 _BLOCKED: Final = {"window": "its session's window is closed", "output": "its connection takes nothing in"}
 
 
-def _waits_for(endpoint: Egress | Ingress) -> str:
+def _waits_for(endpoint: OutgoingEndpoint | IncomingEndpoint) -> str:
     """Return what a link waits for; empty if it can continue."""
-    if isinstance(endpoint, Egress) and endpoint.link.waiting:
+    if isinstance(endpoint, OutgoingEndpoint) and endpoint.link.waiting:
         session = endpoint.link.session
         return "window" if isinstance(session, Session) and session.remote_incoming_window <= 0 else "output"
     return "credit" if endpoint.link.credit <= 0 else ""
 
 
 def _moves(router: Router, entry: AddressEntry) -> bool:
-    now_s = router.pulse.now_s
-    ends: tuple[Egress | Ingress, ...] = (*entry.forwarder.consumers, *_senders(entry))
+    now_s = router.shared.now_s
+    ends: tuple[OutgoingEndpoint | IncomingEndpoint, ...] = (*entry.forwarder.consumers, *_senders(entry))
     return any(each.pace.rate(settled_count(each), now_s) > 0 for each in ends)
 
 
@@ -283,18 +283,18 @@ def _fallback(entry: AddressEntry) -> AddressEntry | None:
     )
 
 
-def _facts(router: Router, endpoints: Sequence[Egress | Ingress]) -> tuple[LinkFacts, ...]:
+def _facts(router: Router, endpoints: Sequence[OutgoingEndpoint | IncomingEndpoint]) -> tuple[LinkFacts, ...]:
     """Return the facts of the busiest links, by identity."""
     chosen = nlargest(MAX_LINKS, endpoints, key=_load) if len(endpoints) > MAX_LINKS else endpoints
     return tuple(_fact(router, each) for each in sorted(chosen, key=lambda each: each.identity))
 
 
-def _load(endpoint: Egress | Ingress) -> int:
-    return endpoint.count_load() if isinstance(endpoint, Egress) else endpoint.unsettled
+def _load(endpoint: OutgoingEndpoint | IncomingEndpoint) -> int:
+    return endpoint.count_load() if isinstance(endpoint, OutgoingEndpoint) else endpoint.unsettled
 
 
-def _fact(router: Router, endpoint: Egress | Ingress) -> LinkFacts:
-    now_s = router.pulse.now_s
+def _fact(router: Router, endpoint: OutgoingEndpoint | IncomingEndpoint) -> LinkFacts:
+    now_s = router.shared.now_s
     connection = endpoint.link.session.connection
     remote = connection.remote_open if isinstance(connection, Connection) else None
     return LinkFacts(
@@ -304,7 +304,7 @@ def _fact(router: Router, endpoint: Egress | Ingress) -> LinkFacts:
         name=endpoint.link.name,
         credit=max(0, endpoint.link.credit),
         zero_credit_s=zero_credit_s(endpoint, now_s),
-        undelivered=endpoint.backlog if isinstance(endpoint, Egress) else 0,
+        undelivered=endpoint.backlog if isinstance(endpoint, OutgoingEndpoint) else 0,
         unsettled=endpoint.unsettled,
         stuck=router.deliveries_stuck(endpoint.link),
         settle_rate=endpoint.pace.rate(settled_count(endpoint), now_s),
@@ -312,7 +312,7 @@ def _fact(router: Router, endpoint: Egress | Ingress) -> LinkFacts:
     )
 
 
-def _name(endpoints: Iterable[Egress | Ingress]) -> str:
+def _name(endpoints: Iterable[OutgoingEndpoint | IncomingEndpoint]) -> str:
     """Return ``link 3 on connection 2, link 5 ... and 7 more``."""
     some = sorted(endpoints, key=lambda each: each.identity)
     named = ", ".join(f"link {each.identity} on connection {each.connection_number}" for each in some[:_NAMED])

@@ -278,7 +278,7 @@ class Agent:
 
     def _set_clock(self) -> None:
         """Set the core's clock, from which it takes seconds and arrival times."""
-        self._router.pulse.now_s = self._now()
+        self._router.shared.now_s = self._now()
 
     def _unread_bytes(self, desk: Desk, address: str) -> int:
         """Return the bytes that wait for credit at an address."""
@@ -287,8 +287,8 @@ class Agent:
             return 0
         waiting = (
             delivery.message.held
-            for egress in entry.forwarder.consumers
-            for delivery in egress.queue
+            for outgoing in entry.forwarder.consumers
+            for delivery in outgoing.queue
             if delivery.message is not None
         )
         return sum(waiting)

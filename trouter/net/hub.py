@@ -24,7 +24,7 @@ class Hub:
 
     def update_clock(self) -> None:
         """Set the core's clock; once per round of reads."""
-        self.router.pulse.now_s = trio.current_time()
+        self.router.shared.now_s = trio.current_time()
 
     def flush(self) -> None:
         """Write every touched connection once."""

@@ -32,4 +32,4 @@ def grant_owed_credit(router: Router, queue: TimerQueue) -> None:
     def wake() -> None:
         queue.advance(timer, trio.current_time() + MOMENT_S)
 
-    router.pulse.owed_listeners.add(wake)
+    router.shared.owed_listeners.add(wake)

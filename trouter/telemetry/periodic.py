@@ -108,7 +108,7 @@ class Telemetry:
         since_us, at_us = self._sketches.since_us, now_us()
         for sketch in self._sketches.take_sketches(at_us):
             self._recorder.emit(sketch)
-        times: TimesByAddress | None = self._router.pulse.times
+        times: TimesByAddress | None = self._router.shared.times
         for address, each in () if times is None else times.collect_times():
             buckets, counts = merged(enumerate(each.counts))
             sketch = _sketch(since_us, at_us, buckets, counts, addr=address, min=each.smallest, max=each.largest)
@@ -116,14 +116,14 @@ class Telemetry:
 
     def _time_addresses(self, max_addresses: int) -> None:
         """Count the latencies of up to ``max_addresses`` addresses from now on; 0 for none."""
-        pulse = self._router.pulse
-        if pulse.times is None:
-            pulse.times = TimesByAddress(max_addresses) if max_addresses else None
+        shared = self._router.shared
+        if shared.times is None:
+            shared.times = TimesByAddress(max_addresses) if max_addresses else None
         elif max_addresses:
-            pulse.times.max_addresses = max_addresses
+            shared.times.max_addresses = max_addresses
         else:
-            pulse.times.collect_times()
-            pulse.times = None
+            shared.times.collect_times()
+            shared.times = None
 
     def _check_clock(self) -> None:
         offset_us = _offset_us()

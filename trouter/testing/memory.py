@@ -83,11 +83,11 @@ class MemoryRouter:
     @property
     def now_s(self) -> float:
         """The time of the router's clock in seconds."""
-        return self.core.pulse.now_s
+        return self.core.shared.now_s
 
     @now_s.setter
     def now_s(self, now_s: float) -> None:
-        self.core.pulse.now_s = now_s
+        self.core.shared.now_s = now_s
 
     def connect(
         self,

@@ -14,13 +14,13 @@ from typing import Protocol
 
 from trouter.core.addresses import MOBILE, temporary_token
 from trouter.core.containers import DetachReason
-from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.gather import Gatherer, every
-from trouter.core.ingress import Ingress
-from trouter.core.links import Endpoint, LinkOptions, attach_link, make_egress, make_egress_by, make_receiver
+from trouter.core.incoming import IncomingEndpoint
+from trouter.core.links import Endpoint, LinkOptions, attach_link, make_outgoing, make_outgoing_by, make_receiver
 from trouter.core.messagelog import MessageLog
 from trouter.core.notes import Note, read, write
+from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
 from trouter.core.routes import IN, OUT
@@ -93,7 +93,7 @@ class Edges:
         if peer.tracker is not None:
             raise AttachRefused(ONE_TRACKER)
         options = LinkOptions(terms=network_terms(peer.number, DEFAULT_CAPACITY), lends=False)
-        peer.tracker = make_egress_by(partial(EdgeTracker, self._router.send_on), self._router, link, options)
+        peer.tracker = make_outgoing_by(partial(EdgeTracker, self._router.send_on), self._router, link, options)
 
     def send_tracked_addresses(self, peer: EdgePeer) -> None:
         """Send the tracked addresses over the tracking link, which is now attached."""
@@ -133,7 +133,7 @@ class Edges:
                 del self._by_id[peer.id]
         elif endpoint is peer.tracker:
             peer.tracker = None
-        elif isinstance(endpoint, Ingress) and endpoint.entry in peer.sends:
+        elif isinstance(endpoint, IncomingEndpoint) and endpoint.entry in peer.sends:
             self._remove_tracker(peer, endpoint.entry)
 
     def _remove_tracker(self, peer: EdgePeer, entry: AddressEntry) -> None:
@@ -162,11 +162,11 @@ class Edges:
     # --- heartbeats
 
     def _note_heartbeat(self, gatherer: Gatherer) -> None:
-        self._beats[gatherer] = self._router.pulse.now_s
+        self._beats[gatherer] = self._router.shared.now_s
 
     def silent_connections(self) -> set[int]:
         """Return the numbers of the connections whose heartbeat is overdue."""
-        due_s = self._router.pulse.now_s - SILENCE_S
+        due_s = self._router.shared.now_s - SILENCE_S
         return {gatherer.connection_number for gatherer, last_s in self._beats.items() if last_s < due_s}
 
     # --- look-ups
@@ -243,11 +243,11 @@ def accept_downlink(
         raise AttachRefused(NO_EDGE)
     entry = router.edges.obtain_downlink(edge, edge_id)
     options = LinkOptions(terms=network_terms(terms.connection_number, terms.link_capacity), entry=entry)
-    egress = edge.downlink = make_egress(router, link, options)
+    outgoing = edge.downlink = make_outgoing(router, link, options)
     attach_link(link, source, wanted.target)
-    entry.add_consumer(egress)
+    entry.add_consumer(outgoing)
     if link.credit > 0:
-        egress.on_credit(link)
+        outgoing.on_credit(link)
 
 
 def accept_tracking(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, edge: EdgePeer) -> None:
@@ -270,16 +270,16 @@ def open_edge_streams(
     Like Qpid Dispatch's they have no addresses; the annotations of each message name its address.
     """
 
-    def attach(session: Session) -> Egress:
+    def attach(session: Session) -> OutgoingEndpoint:
         link = add_link(session, f"qdlink.{temporary_token()[:15]}", False)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
         terms = replace(network_terms(number, capacity), log=log)
-        egress = make_egress(router, link, LinkOptions(terms=terms, lends=False))
-        router.add_endpoint(egress, number)
+        outgoing = make_outgoing(router, link, LinkOptions(terms=terms, lends=False))
+        router.add_endpoint(outgoing, number)
         attach_link(link, Source(expiry_policy=DETACH), Target(expiry_policy=DETACH))
-        return egress
+        return outgoing
 
-    def detach(egress: Egress) -> None:
-        router.detach_link(egress.link, True)
+    def detach(outgoing: OutgoingEndpoint) -> None:
+        router.detach_link(outgoing.link, True)
 
     router.network.pools[number] = Streams(begin, end, attach, detach)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.notes import Note, write
-from trouter.core.ports import Pulse
+from trouter.core.outgoing import OutgoingEndpoint
+from trouter.core.ports import SharedState
 from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import LinkPort
 
@@ -22,7 +22,7 @@ class EdgePeer:
         self.user = user
         #: The edge router's id, "" before its downlink.
         self.id = ""
-        self.downlink: Egress | None = None
+        self.downlink: OutgoingEndpoint | None = None
         self.tracker: EdgeTracker | None = None
         #: The addresses that it sends to, and the number of links for each.
         self.sends: dict[AddressEntry, int] = {}
@@ -65,22 +65,22 @@ class TrackedAddresses:
             self._send(write(Note([key, takes])))
 
 
-class EdgeTracker(Egress):
+class EdgeTracker(OutgoingEndpoint):
     """The link that notifies an edge router of ``addresses``."""
 
     __slots__ = ("addresses",)
 
     def __init__(
         self,
-        send: Callable[[Egress, bytes], None],
+        send: Callable[[OutgoingEndpoint, bytes], None],
         link: OutgoingLink,
-        pulse: Pulse,
+        shared: SharedState,
         capacity: int,
         plain: bool,
         presettles: bool,
     ) -> None:
         """``send`` sends a message of the router itself on a link."""
-        super().__init__(link, pulse, capacity, plain, presettles)
+        super().__init__(link, shared, capacity, plain, presettles)
         self.addresses = TrackedAddresses(link, partial(send, self))
 
     def on_credit(self, link: LinkPort) -> None:

@@ -13,15 +13,15 @@ from typing import Final, Protocol
 
 from trouter.core.addresses import FALLBACK_PHASE, MOBILE, temporary_token
 from trouter.core.containers import Container, DetachReason, own_link
-from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.gather import Gatherer, every
-from trouter.core.ingress import Ingress
-from trouter.core.links import LinkOptions, MakeEgress, attach_link, make_egress_by, make_ingress, make_receiver
+from trouter.core.incoming import IncomingEndpoint
+from trouter.core.links import LinkOptions, MakeOutgoing, attach_link, make_incoming, make_outgoing_by, make_receiver
 from trouter.core.lookups import Lookups, Query, made_up
 from trouter.core.network import LINK_ROUTE_LETTERS
 from trouter.core.notes import Note, read, write
-from trouter.core.ports import Pulse
+from trouter.core.outgoing import OutgoingEndpoint
+from trouter.core.ports import SharedState
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
 from trouter.core.terms import network_terms
@@ -49,22 +49,22 @@ _MAX_BEAT: Final = 2**31
 _EXPIRY: Final = "link-detach"
 
 
-class ProxyEgress(Egress):
+class ProxyEndpoint(OutgoingEndpoint):
     """The link on which the messages to one address go up; it ends without local senders, after the last message."""
 
     __slots__ = ("_close", "closing")
 
     def __init__(
         self,
-        close: Callable[[ProxyEgress], None],
+        close: Callable[[ProxyEndpoint], None],
         link: OutgoingLink,
-        pulse: Pulse,
+        shared: SharedState,
         capacity: int,
         plain: bool,
         presettles: bool,
     ) -> None:
         """``close`` is called once, when the link is to end and no delivery waits."""
-        super().__init__(link, pulse, capacity, plain, presettles)
+        super().__init__(link, shared, capacity, plain, presettles)
         self.closing = False
         self._close = close
 
@@ -78,7 +78,7 @@ class ProxyEgress(Egress):
 class EdgeRouter(RouterPort, Protocol):
     """The router that an uplink belongs to."""
 
-    def set_uplink(self, uplink: Uplink | None, way: Egress | None) -> None:
+    def set_uplink(self, uplink: Uplink | None, way: OutgoingEndpoint | None) -> None:
         """Use this uplink from now on, with the link ``way`` for all that is elsewhere; None for neither."""
 
 
@@ -119,19 +119,19 @@ class Uplink:
         self._owner = owner
         #: An invalid tracking message came and was reported.
         self._disbelieved = False
-        self._anonymous: Egress | None = None
-        self._downlink: Ingress | None = None
+        self._anonymous: OutgoingEndpoint | None = None
+        self._downlink: IncomingEndpoint | None = None
         self._tracking: Gatherer | None = None
-        self._management: Egress | None = None
+        self._management: OutgoingEndpoint | None = None
         self._responses: Gatherer | None = None
         self._announcer = Announcer(router.table.router_id, self._send_note, owner.note_trouble)
         self._lookups = Lookups(router)
-        self._heartbeat: Egress | None = None
+        self._heartbeat: OutgoingEndpoint | None = None
         self._beats = 0
-        self._receivers: dict[AddressEntry, Ingress] = {}
-        self._senders: dict[AddressEntry, ProxyEgress] = {}
+        self._receivers: dict[AddressEntry, IncomingEndpoint] = {}
+        self._senders: dict[AddressEntry, ProxyEndpoint] = {}
         #: The address of each link.
-        self._used_for: dict[Ingress | Egress, AddressEntry] = {}
+        self._used_for: dict[IncomingEndpoint | OutgoingEndpoint, AddressEntry] = {}
         #: The addresses with a link to send on that have receivers elsewhere.
         self._taken: set[AddressEntry] = set()
 
@@ -187,30 +187,35 @@ class Uplink:
         self._tracking = self._receive_notes(self._sessions[1], Source(TRACKING), TRACKING_CREDIT, self._process_note)
         self._needed.add_link(_TRACKING, self._tracking.link)
 
-    def _attach_to(self, session: Session, service: str) -> Egress:
+    def _attach_to(self, session: Session, service: str) -> OutgoingEndpoint:
         """Return a link to a service of the interior router; it has no source, like Qpid Dispatch's."""
         return self._send_on(session, Target(service), has_source=False)
 
     def _send_on(
-        self, session: Session, target: Target, make: MakeEgress[Egress] = Egress, *, has_source: bool = True
-    ) -> Egress:
+        self,
+        session: Session,
+        target: Target,
+        make: MakeOutgoing[OutgoingEndpoint] = OutgoingEndpoint,
+        *,
+        has_source: bool = True,
+    ) -> OutgoingEndpoint:
         link = self._link(session, incoming=False)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
-        egress = make_egress_by(make, self._router, link, LinkOptions(terms=self._terms))
-        self._router.add_endpoint(egress, self.number)
+        outgoing = make_outgoing_by(make, self._router, link, LinkOptions(terms=self._terms))
+        self._router.add_endpoint(outgoing, self.number)
         attach_link(link, Source(expiry_policy=_EXPIRY) if has_source else None, _lasting(target))
-        return egress
+        return outgoing
 
-    def _receive_messages(self, session: Session, entry: AddressEntry | None, source: Source) -> Ingress:
+    def _receive_messages(self, session: Session, entry: AddressEntry | None, source: Source) -> IncomingEndpoint:
         router, link = self._router, self._link(session, incoming=True)
         assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
         options = LinkOptions(terms=self._terms, entry=entry, is_fallback=source.capabilities == _FALLBACK)
-        ingress = make_ingress(router, link, options)
-        router.add_endpoint(ingress, self.number)
+        incoming = make_incoming(router, link, options)
+        router.add_endpoint(incoming, self.number)
         target = Target(capabilities=source.capabilities) if entry is None else Target()
         attach_link(link, _lasting(source), _lasting(target))
-        ingress.account.grant_first_credit()
-        return ingress
+        incoming.account.grant_first_credit()
+        return incoming
 
     def _receive_notes(self, session: Session, source: Source, credit: int, take: Callable[[bytes], None]) -> Gatherer:
         link = self._link(session, incoming=True)
@@ -271,7 +276,7 @@ class Uplink:
 
     def _forget_address(self, sink: LinkSink) -> str:
         """Forget the ended link of an address and return the address; the next user of it attaches a link again."""
-        entry = self._used_for.pop(sink, None) if isinstance(sink, Ingress | Egress) else None
+        entry = self._used_for.pop(sink, None) if isinstance(sink, IncomingEndpoint | OutgoingEndpoint) else None
         if entry is None:
             return ""
         if self._receivers.get(entry) is sink:
@@ -300,37 +305,37 @@ class Uplink:
 
     def _keep_receiver(self, entry: AddressEntry) -> None:
         wanted = self._has_consumers(entry)
-        ingress = self._receivers.get(entry)
-        if wanted and ingress is None:
+        incoming = self._receivers.get(entry)
+        if wanted and incoming is None:
             source = Source(entry.text, capabilities=self._capability(entry, outgoing=True))
-            ingress = self._receivers[entry] = self._receive_messages(self._sessions[0], entry, source)
-            self._used_for[ingress] = entry
-            entry.add_sender(ingress)
-        elif ingress is not None and not wanted:
+            incoming = self._receivers[entry] = self._receive_messages(self._sessions[0], entry, source)
+            self._used_for[incoming] = entry
+            entry.add_sender(incoming)
+        elif incoming is not None and not wanted:
             del self._receivers[entry]
-            self._detach_link(ingress.link)
+            self._detach_link(incoming.link)
 
     def _keep_sender(self, entry: AddressEntry) -> None:
         wanted = self._has_producers(entry)
-        egress = self._senders.get(entry)
-        if wanted and egress is None:
+        outgoing = self._senders.get(entry)
+        if wanted and outgoing is None:
             target = Target(entry.text, capabilities=self._capability(entry, outgoing=False))
-            made = self._send_on(self._sessions[0], target, partial(ProxyEgress, self._end_when_sent))
-            assert isinstance(made, ProxyEgress)  # noqa: S101 - asked for
+            made = self._send_on(self._sessions[0], target, partial(ProxyEndpoint, self._end_when_sent))
+            assert isinstance(made, ProxyEndpoint)  # noqa: S101 - asked for
             self._senders[entry] = made
             self._used_for[made] = entry
-        elif egress is not None and not wanted:
+        elif outgoing is not None and not wanted:
             del self._senders[entry]
             self._taken.discard(entry)
-            self._stop_forwarding(entry, egress)
-            egress.closing = True
-            if egress.backlog == 0:
-                self._end_when_sent(egress)
+            self._stop_forwarding(entry, outgoing)
+            outgoing.closing = True
+            if outgoing.backlog == 0:
+                self._end_when_sent(outgoing)
 
-    def _end_when_sent(self, egress: ProxyEgress) -> None:
+    def _end_when_sent(self, outgoing: ProxyEndpoint) -> None:
         """End the link of an address without local senders, once all messages are sent."""
-        egress.closing = False
-        self._detach_link(egress.link)
+        outgoing.closing = False
+        self._detach_link(outgoing.link)
 
     def _detach_link(self, link: Link) -> None:
         """Detach a link of ours that is no longer needed."""
@@ -386,20 +391,20 @@ class Uplink:
 
     def _update_forwarding(self, entry: AddressEntry) -> None:
         """Start or stop sending messages up, as the interior router says, and never past a closer consumer."""
-        egress = self._senders.get(entry)
-        if egress is None:
+        outgoing = self._senders.get(entry)
+        if outgoing is None:
             return
         wanted = entry in self._taken and not (entry.treatment == "closest" and self._has_consumers(entry))
-        if wanted and egress.entry is None:
-            egress.serve_entry(entry)
-            entry.add_consumer(egress)
+        if wanted and outgoing.entry is None:
+            outgoing.serve_entry(entry)
+            entry.add_consumer(outgoing)
         elif not wanted:
-            self._stop_forwarding(entry, egress)
+            self._stop_forwarding(entry, outgoing)
 
-    def _stop_forwarding(self, entry: AddressEntry, egress: Egress) -> None:
-        if egress.entry is not None:
-            egress.entry = None
-            entry.remove_consumer(egress)
+    def _stop_forwarding(self, entry: AddressEntry, outgoing: OutgoingEndpoint) -> None:
+        if outgoing.entry is not None:
+            outgoing.entry = None
+            entry.remove_consumer(outgoing)
 
     # --- look-ups
 

@@ -19,7 +19,7 @@ from .message import IncomingDelivery, Message, OutgoingDelivery, Outstanding, j
 from .messagelog import SentLog
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
 from .pace import Pace
-from .ports import AddressPort, InEndpoint, Pulse, TrunkPort, notify_sender
+from .ports import AddressPort, DeliverySource, SharedState, TrunkPort, notify_sender
 
 _FIRST_OUTCOME = 0x24
 _LAST_OUTCOME = 0x27
@@ -28,7 +28,7 @@ _LAST_OUTCOME = 0x27
 class StreamLinks(Protocol):
     """The links of one connection for unfinished messages; see ``Streams``."""
 
-    def borrow_link(self) -> Egress | None:
+    def borrow_link(self) -> OutgoingEndpoint | None:
         """Return a link for the message that is offered to it next; None if there are no more."""
 
     def close_idle(self) -> None:
@@ -38,10 +38,10 @@ class StreamLinks(Protocol):
 class LinkPool(Protocol):
     """The links of one connection for unfinished messages; see ``Streams``."""
 
-    def return_link(self, egress: Egress) -> None:
+    def return_link(self, outgoing: OutgoingEndpoint) -> None:
         """Take the link back: its message has ended or was given up."""
 
-    def forget_link(self, egress: Egress) -> None:
+    def forget_link(self, outgoing: OutgoingEndpoint) -> None:
         """Forget the link, which is gone."""
 
 
@@ -141,7 +141,7 @@ class Backlog:
         return dropped
 
 
-class Egress(LinkSink):
+class OutgoingEndpoint(LinkSink):
     """One outgoing link: its deliveries, waiting and unsettled."""
 
     __slots__ = (
@@ -162,7 +162,7 @@ class Egress(LinkSink):
         "plain",
         "pool",
         "presettles",
-        "pulse",
+        "shared",
         "streams",
         "totals",
         "trunk",
@@ -170,9 +170,9 @@ class Egress(LinkSink):
         "waiting",
     )
 
-    def __init__(self, link: OutgoingLink, pulse: Pulse, capacity: int, plain: bool, presettles: bool) -> None:
+    def __init__(self, link: OutgoingLink, shared: SharedState, capacity: int, plain: bool, presettles: bool) -> None:
         self.link = link
-        self.pulse = pulse
+        self.shared = shared
         self.waiting = Backlog()
         self.counters = Counters()
         #: The class of its address, as an index into ``latency.FAMILIES``.
@@ -204,10 +204,10 @@ class Egress(LinkSink):
         #: The numbers of link and connection in management; 0 until the router sets them.
         self.identity = 0
         self.connection_number = 0
-        self.attached_at_s = pulse.now_s
-        self.pace = Pace(pulse.now_s)
+        self.attached_at_s = shared.now_s
+        self.pace = Pace(shared.now_s)
         #: When the receiver's credit ran out, while it is out; negative if that is unknown.
-        self.dry_since_s = pulse.now_s
+        self.dry_since_s = shared.now_s
 
     @property
     def backlog(self) -> int:
@@ -239,7 +239,13 @@ class Egress(LinkSink):
     # --- sending
 
     def offer_delivery(
-        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+        self,
+        source: DeliverySource,
+        delivery: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> OutgoingDelivery:
         """Send a copy of ``delivery``, now or later; return the copy.
 
@@ -250,10 +256,10 @@ class Egress(LinkSink):
             if stream is not None:
                 return self._lend_stream(stream, source, delivery, message)
         out = deliveries.new_outgoing(self.link)
-        pulse = self.pulse
+        shared = self.shared
         out.tag = delivery.tag
-        out.number = pulse.next_tag
-        pulse.next_tag = out.number + 1
+        out.number = shared.next_tag
+        shared.next_tag = out.number + 1
         out.arrived_at_s = delivery.arrived_at_s
         out.message_format = delivery.message_format
         out.transfer_state = delivery.transfer_state
@@ -300,7 +306,7 @@ class Egress(LinkSink):
         return out
 
     def _lend_stream(
-        self, stream: Egress, source: InEndpoint, delivery: IncomingDelivery, message: Message
+        self, stream: OutgoingEndpoint, source: DeliverySource, delivery: IncomingDelivery, message: Message
     ) -> OutgoingDelivery:
         """Send a copy of an unfinished message over a link of its own; it still counts in this link's load."""
         out = stream.offer_delivery(source, delivery, b"", 0, 0, message)
@@ -366,7 +372,7 @@ class Egress(LinkSink):
             if not out.complete:
                 break
             if out.settled:
-                self.counters.count_outcome(0, self.pulse.now_s - out.arrived_at_s)
+                self.counters.count_outcome(0, self.shared.now_s - out.arrived_at_s)
             self._remove_waiting(out)
         if waiting.count == 0:
             waiting.forget_droppable()
@@ -375,7 +381,7 @@ class Egress(LinkSink):
     def note_credit(self) -> None:
         """Note when the credit has run out."""
         if self.link.credit == 0 and self.dry_since_s < 0:
-            self.dry_since_s = self.pulse.now_s
+            self.dry_since_s = self.shared.now_s
 
     def _remove_waiting(self, out: OutgoingDelivery) -> None:
         """Remove a delivery from those that wait, if it is there; a link of a pool that is idle then goes back."""
@@ -386,7 +392,7 @@ class Egress(LinkSink):
         """Count pre-settled deliveries that were dropped."""
         self.counters.presettled += count
         self.counters.dropped_presettled += count
-        self.pulse.outcomes.dropped[self.family] += count
+        self.shared.outcomes.dropped[self.family] += count
 
     def _send_available(self, out: OutgoingDelivery, message: Message) -> None:
         """Send as much of the message as has come and as the link takes."""
@@ -414,7 +420,7 @@ class Egress(LinkSink):
         """Count ``out``, whose last frame is written; accept it for its sender if the receiver gets it pre-settled."""
         self.counters.deliveries += 1
         if self.link.credit == 0:
-            self.dry_since_s = self.pulse.now_s
+            self.dry_since_s = self.shared.now_s
         if self.log is not None:
             self.log.log_sent(out)
         if not out.settled:
@@ -441,7 +447,7 @@ class Egress(LinkSink):
         elif settled:
             self._settled_one()
         if settled:
-            self.counters.count_outcome(out.remote_code, self.pulse.now_s - out.arrived_at_s)
+            self.counters.count_outcome(out.remote_code, self.shared.now_s - out.arrived_at_s)
             out.partner = None
             self._count_done(out)
         if partner is not None:
@@ -478,7 +484,7 @@ class Egress(LinkSink):
             out.link.session.settle_outgoing(out, code, state, True)
             if out.complete:
                 self._settled_one()
-                self.counters.count_outcome(out.remote_code, self.pulse.now_s - out.arrived_at_s)
+                self.counters.count_outcome(out.remote_code, self.shared.now_s - out.arrived_at_s)
 
     # --- from the sender
 
@@ -575,7 +581,7 @@ class Egress(LinkSink):
                 if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
                     code = MODIFIED
                     state = FAILED_STATE
-                self.counters.count_outcome(code, self.pulse.now_s - out.arrived_at_s)
+                self.counters.count_outcome(code, self.shared.now_s - out.arrived_at_s)
                 self._notify_lost(out, code, state)
         self.unsettled = 0
 

@@ -3,7 +3,7 @@ cimport cython
 from trouter.core cimport deliveries
 from trouter.core.counters cimport AddressCounters, Counters, Origins
 from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
-from trouter.core.ports cimport InEndpoint, Pulse, notify_sender
+from trouter.core.ports cimport DeliverySource, SharedState, notify_sender
 from trouter.engine.link cimport OutgoingLink
 from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, SessionPort
 
@@ -30,9 +30,9 @@ cdef class Backlog:
     cdef Py_ssize_t drop_presettled(self) except -1
 
 
-cdef class Egress(LinkSink):
+cdef class OutgoingEndpoint(LinkSink):
     cdef public OutgoingLink link
-    cdef public Pulse pulse
+    cdef public SharedState shared
     cdef public Backlog waiting
     cdef public Counters counters
     cdef public Py_ssize_t family
@@ -56,10 +56,10 @@ cdef class Egress(LinkSink):
     cdef public Origins origins
 
     cpdef Py_ssize_t count_load(self)
-    @cython.locals(out=OutgoingDelivery, pulse=Pulse, link=OutgoingLink, written=bytes, stream=Egress)
-    cpdef OutgoingDelivery offer_delivery(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(out=OutgoingDelivery, shared=SharedState, link=OutgoingLink, written=bytes, stream=OutgoingEndpoint)
+    cpdef OutgoingDelivery offer_delivery(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(out=OutgoingDelivery)
-    cdef OutgoingDelivery _lend_stream(self, Egress stream, InEndpoint source, IncomingDelivery delivery, Message message)
+    cdef OutgoingDelivery _lend_stream(self, OutgoingEndpoint stream, DeliverySource source, IncomingDelivery delivery, Message message)
     @cython.locals(link=OutgoingLink)
     cpdef Py_ssize_t continue_with(self, OutgoingDelivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cdef bint _may_begin(self, OutgoingLink link)

@@ -1,0 +1,499 @@
+"""The parts of an incoming link: its sender's credit, the frames of unfinished messages, and the answers.
+
+The endpoint of a link has one of each. They refer to the link and to what all links share, and never to the endpoint.
+"""
+
+from __future__ import annotations
+
+from trouter.engine.link import IncomingLink
+from trouter.engine.ports import Delivery
+from trouter.wire import octets
+from trouter.wire.order import SectionOrder
+from trouter.wire.sections import InvalidMessage
+
+from .counters import Counters, family_of
+from .entry import AddressEntry
+from .message import CachedAnnotations, HeadWriter, IncomingDelivery, Message
+from .outcomes import (
+    ACCEPTED,
+    ACCEPTED_STATE,
+    FAILED_STATE,
+    MODIFIED,
+    REJECTED,
+    RELEASED,
+    RELEASED_STATE,
+    rejected_state,
+)
+from .outgoing import OutgoingEndpoint
+from .ports import Gate, SharedState
+
+#: Bytes of an unfinished message to wait for before it is streamed (Q2's upper mark).
+_STREAM_AT = 131072
+#: The most bytes of header, annotations and (anonymous) properties to wait for.
+MAX_HEAD_BYTES = 1048576
+
+INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
+
+
+class CreditAccount:
+    """The credit of a link's sender: how much, and when (routing.md 1.6, 3.1-3.3).
+
+    Credit waits for a consumer of ``entry``, the link's address (None for an anonymous link), and is granted again as
+    deliveries end.
+    """
+
+    __slots__ = (
+        "between_routers",
+        "capacity",
+        "counters",
+        "dry_since_s",
+        "entry",
+        "gate",
+        "link",
+        "noted",
+        "of_container",
+        "pending",
+        "shared",
+        "unsettled",
+    )
+
+    def __init__(self, link: IncomingLink, shared: SharedState, entry: AddressEntry | None, capacity: int) -> None:
+        self.link = link
+        self.shared = shared
+        self.entry = entry
+        self.counters = Counters()
+        self.capacity = capacity
+        #: Credit that waits for a consumer, in deliveries.
+        self.pending = 0
+        #: The number of deliveries when credit was owed that is too little to grant at once; negative for none.
+        self.noted = -1
+        #: Deliveries that use credit: incomplete, or settled by neither side.
+        self.unsettled = 0
+        #: The gate that limits credit, or None.
+        self.gate: Gate | None = None
+        #: The peer is a route container.
+        self.of_container = False
+        #: Credit does not wait for outcomes (3.1).
+        self.between_routers = False
+        #: When the sender's credit ran out, while it is out; negative if that is unknown.
+        self.dry_since_s = shared.now_s
+
+    def grant_first_credit(self) -> None:
+        """Grant the first credit, or keep it until a consumer exists (routing.md 1.6)."""
+        self.pending = self.capacity
+        if self.entry is None or self.entry.is_reachable():
+            self.grant_kept()
+
+    def grant_kept(self) -> None:
+        """Grant the credit that was kept back, because the address has a consumer again (3.2); this ends a drain."""
+        if (self.pending > 0 or self.link.draining) and not self.shared.draining:
+            count = self.pending
+            self.pending = 0
+            self.grant_credit(count)
+
+    def note_drained(self) -> None:
+        """Note that the sender gave its credit back; grant it again if there is a consumer (3.3)."""
+        self.pending = self.capacity - self.unsettled
+        self.dry_since_s = self.shared.now_s
+        if self.entry is None or self.entry.is_reachable():
+            self.grant_kept()
+
+    def note_overdrawn(self) -> None:
+        """Count a delivery without credit; report the link for the log once."""
+        self.shared.overdrawn += 1
+        if self.link.overdrawn == 1:
+            self.shared.overdrawing.append(self.link)
+
+    def begin_delivery(self, delivery: IncomingDelivery) -> None:
+        """Count a delivery whose first frame came; one in several frames uses credit until its last."""
+        delivery.arrived_at_s = self.shared.now_s
+        self.counters.deliveries += 1
+        if delivery.remote_settled:
+            delivery.mark_settled()
+            if not delivery.complete:
+                self.unsettled += 1
+        else:
+            self.unsettled += 1
+        if self.link.credit <= 0:
+            self.dry_since_s = delivery.arrived_at_s
+
+    def top_up_credit(self) -> None:
+        """Grant the credit of deliveries that have ended, a few at a time while the sender has plenty.
+
+        The credit owed is what is missing to the capacity, so credit that a sender gave back unasked is not lost. An
+        amount too small to grant now is granted when no more deliveries come: some senders continue only after a flow.
+        A broker gets more credit only once it has used all of it, however long that takes: RabbitMQ adds a flow's
+        credit to what it has under way, so several flows in a row would make it send ever more without credit.
+        """
+        link = self.link
+        owed = self.capacity - self.pending - link.credit
+        if not self.between_routers:
+            owed -= self.unsettled
+        if link.draining or self.shared.draining:
+            self.pending += owed
+        elif owed > 0 and (link.credit <= 0 or link.flow_due if self.of_container else owed >= link.credit):
+            waits = link.credit <= 0 and not self.between_routers and self.entry is not None
+            if waits and not self.entry.is_reachable():  # type: ignore[union-attr]  # just compared
+                self.pending += owed
+            else:
+                self.grant_credit(owed)
+        elif owed > 0 and self.noted < 0 and not self.of_container:
+            self.noted = self.counters.deliveries
+            self.shared.note_owing(self)
+
+    def return_owed(self) -> bool:
+        """Grant the credit owed, however little; return False if deliveries came since it was noted."""
+        came = self.counters.deliveries
+        if came != self.noted:
+            self.noted = came
+            return False
+        self.noted = -1
+        link = self.link
+        if link.attached and link.credit > 0 and not link.draining and not self.shared.draining:
+            owed = self.capacity - self.pending - link.credit
+            if not self.between_routers:
+                owed -= self.unsettled
+            if owed > 0:
+                self.grant_credit(owed)
+        return True
+
+    def grant_credit(self, count: int) -> None:
+        """Grant credit, as far as the gate allows; this ends a drain."""
+        if self.gate is not None:
+            count = self.gate.take_credit(self, count)
+            if count == 0 and not self.link.draining:
+                return
+        self.link.grant(count)
+        if self.link.credit > 0:
+            self.dry_since_s = -1.0
+
+
+class Settlement:
+    """The answers to the sender of a link, the sender's own states, and the counts of both.
+
+    Obeys routing.md 2.6 (undeliverable), 2.7 (loss), 2.8 (pre-settled) and 4.4 (outcomes while a message is still
+    coming). An answer that ends a delivery returns True: its credit may be granted again.
+    """
+
+    __slots__ = ("account", "family", "of_router", "shared")
+
+    def __init__(self, account: CreditAccount) -> None:
+        self.account = account
+        self.shared = account.shared
+        #: The class of the link's address, as an index into ``counters.FAMILIES``.
+        self.family = family_of(None if account.entry is None else account.entry.key)
+        #: The sender is a neighbouring router; the router's own counts of pre-settled deliveries are of clients' only.
+        self.of_router = False
+
+    # --- to the sender
+
+    def release_undeliverable(self, delivery: IncomingDelivery, message: Message | None) -> None:
+        """Release or drop a message without receivers (2.6); drain a link with an address instead of granting."""
+        account = self.account
+        if account.entry is None or account.between_routers or account.entry.forwarder.standing:
+            self.refuse_delivery(delivery, message, RELEASED, RELEASED_STATE)
+            return
+        account.counters.undeliverable += 1
+        if message is not None:
+            message.now_routed()
+        account.link.drain()
+        if delivery.remote_settled:
+            self._count_dropped()
+        else:
+            self._give_outcome(delivery, RELEASED, RELEASED_STATE)
+
+    def refuse_delivery(self, delivery: IncomingDelivery, message: Message | None, code: int, state: bytes) -> None:
+        """Answer a delivery by the router itself."""
+        if message is not None:
+            message.now_routed()
+            message.discard_rest()
+        if code == RELEASED:
+            self.account.counters.undeliverable += 1
+        if delivery.remote_settled:
+            self._count_dropped()
+        else:
+            self._give_outcome(delivery, code, state)
+
+    def _give_outcome(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
+        """Give a delivery its outcome; settle it once the message is complete."""
+        if delivery.complete:
+            self._finish_delivery(delivery, code, state)
+            return
+        delivery.outcome = b"" if state is None else state
+        if state is not None:
+            delivery.link.session.settle_incoming(delivery, code, state, False)
+
+    def _finish_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
+        """Settle a complete delivery with the sender, and count its end."""
+        delivery.link.session.settle_incoming(delivery, code, state, True)
+        self.account.unsettled -= 1
+        self._count_end(delivery, code)
+
+    def accept_delivery(self, delivery: IncomingDelivery) -> bool:
+        """Accept a delivery for all its receivers; the sender gets no state while its message is still coming."""
+        if delivery.complete:
+            return self.answer_delivery(delivery, ACCEPTED, ACCEPTED_STATE, True)
+        delivery.state_code = ACCEPTED
+        delivery.outcome = ACCEPTED_STATE
+        return False
+
+    def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> bool:
+        """Relay a receiver's state to the sender; an outcome that was sent is final."""
+        if delivery.remote_settled:
+            return False
+        if delivery.state_code != 0 and delivery.outcome is not None:
+            code = delivery.state_code
+            state = delivery.outcome
+        if settled and delivery.complete:
+            self._finish_delivery(delivery, code, state)
+            return True
+        if settled:
+            if delivery.message is not None:
+                delivery.message.discard_rest()
+            self._give_outcome(delivery, code, state)
+        elif state is not delivery.outcome:
+            delivery.link.session.settle_incoming(delivery, code, state, False)
+            if delivery.fanout is None and ACCEPTED <= code <= MODIFIED:
+                delivery.outcome = state
+        return False
+
+    # --- from the sender
+
+    def relay_disposition(self, delivery: IncomingDelivery) -> bool:
+        """Relay the sender's state or settlement to the receivers of the message."""
+        settled = delivery.remote_settled
+        self._relay_state(delivery, delivery.remote_code, delivery.remote_state, settled)
+        if settled and not delivery.settled:
+            delivery.mark_settled()
+            self._count_end(delivery, delivery.state_code)
+            if delivery.complete:
+                self.account.unsettled -= 1
+                return True
+        return False
+
+    def end_frame(self, delivery: IncomingDelivery, was_settled: bool) -> bool:
+        """Apply what a later frame of a message says of its settlement; return whether it was the last frame."""
+        if delivery.remote_settled and not delivery.settled:
+            was_settled = True  # the flag came after the first frame
+            delivery.mark_settled()
+            self._relay_state(delivery, 0, None, True)
+            self._count_end(delivery, delivery.state_code)
+        if not delivery.complete:
+            return False
+        delivery.message = None
+        if was_settled:
+            self.account.unsettled -= 1
+        elif delivery.outcome is not None and not delivery.settled:
+            # an outcome from before the message was complete (4.4)
+            self._finish_delivery(delivery, delivery.state_code, delivery.outcome or None)
+        return True
+
+    def _relay_state(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+        """Relay the sender's state to every copy that still refers to the delivery."""
+        for each in [delivery.partner] if delivery.fanout is None else delivery.fanout.copies[:]:
+            out = each
+            if out is None:
+                continue
+            if isinstance(out.link.sink, OutgoingEndpoint):
+                outgoing = out.link.sink
+                outgoing.relay_sender_state(out, code, state, settled)
+            elif settled:
+                out.partner = None
+        if settled:
+            delivery.partner = None
+            delivery.fanout = None
+
+    # --- the end of unfinished messages, and of the link
+
+    def abort_delivery(self, delivery: IncomingDelivery) -> bool:
+        """Drop a delivery that the sender aborted (4.4): only receivers of a part of it are notified.
+
+        Return False if it had been refused.
+        """
+        if delivery.message is None:
+            return False
+        take_back(delivery)
+        self.account.unsettled -= 1
+        return True
+
+    def lose_deliveries(self, own: list[Delivery] | None) -> None:
+        """Abort unfinished input, and ignore outcomes still to come: the link is lost (2.7).
+
+        ``own`` is the link's unsettled deliveries, if the caller knows them.
+        """
+        link = self.account.link
+        if link.partial is not None:
+            take_back(link.partial)  # type: ignore[arg-type]  # made by ``new_incoming``
+            link.partial = None
+        session = link.session
+        if own is None and self.account.unsettled > 0:
+            own = session.deliveries_of(link, True)
+        if own is not None:
+            for each in own:
+                delivery: IncomingDelivery = each  # type: ignore[assignment]  # made by ``new_incoming``
+                session.forget_incoming(delivery)
+                if delivery.fanout is not None:
+                    self._relay_state(delivery, MODIFIED, FAILED_STATE, True)
+                elif delivery.partner is not None:
+                    delivery.partner.partner = None
+                    delivery.partner = None
+        self.account.unsettled = 0
+
+    # --- counts
+
+    def count_refused(self, delivery: IncomingDelivery) -> None:
+        """Count a delivery that its link rejected."""
+        delivery.arrived_at_s = self.shared.now_s
+        self.account.counters.deliveries += 1
+        if delivery.remote_settled:
+            self._count_dropped()
+        else:
+            self._count_end(delivery, REJECTED)
+
+    def _count_end(self, delivery: IncomingDelivery, code: int) -> None:
+        shared = self.shared
+        account = self.account
+        age_s = shared.now_s - delivery.arrived_at_s
+        account.counters.count_outcome(code, age_s)
+        shared.latency.count_delivery(self.family, code, age_s)
+        if shared.times is not None and account.entry is not None:
+            times = shared.times
+            times.count_delivery(account.entry, age_s)
+
+    def count_presettled(self) -> None:
+        """Count a pre-settled delivery that went to its receivers."""
+        self.account.counters.presettled += 1
+        if not self.of_router:
+            self.shared.outcomes.presettled[self.family] += 1
+
+    def _count_dropped(self) -> None:
+        self.count_presettled()
+        self.account.counters.dropped_presettled += 1
+        self.shared.outcomes.dropped[self.family] += 1
+
+
+class Frames:
+    """The frames of a link's unfinished messages: gathered whole, or sent on while more of them come.
+
+    Obeys routing.md 3.7-3.8 (streaming). ``of_router``: the sender is a neighbouring router.
+    """
+
+    __slots__ = ("_link", "_order", "_window_bytes", "of_router", "prompt")
+
+    def __init__(self, link: IncomingLink) -> None:
+        self._link = link
+        self._window_bytes = self._link.session.window_bytes
+        self.of_router = False
+        #: Unfinished messages are routed as soon as possible.
+        self.prompt = False
+        #: The order of sections in a message of several frames, if that is checked.
+        self._order: SectionOrder | None = None
+
+    def begin_message(self, delivery: IncomingDelivery, source: HeadWriter, is_checked: bool) -> Message:
+        """Return the message of a delivery whose first frame is not its last; ``source`` writes its annotations."""
+        message = Message(self._link.session, source)
+        message.wanted = 1 if self.of_router else _STREAM_AT  # a neighbour's may be a stream
+        delivery.message = message
+        self._order = SectionOrder() if is_checked else None
+        return message
+
+    def add_frame(self, delivery: IncomingDelivery, message: Message, data: bytes, start: int, end: int) -> bool:
+        """Keep or send on the next frame, ``data[start:end]``; return whether the message is to be routed now.
+
+        InvalidMessage for a frame that breaks the order of sections.
+        """
+        message.complete = delivery.complete
+        if self._order is not None:
+            self._check_order(delivery, message, data, start, end)
+        if message.routed:
+            if not message.discard:
+                self._send_frame_on(message, data, start, end)
+            return False
+        message.append_chunk(octets.cut(data, start, end))
+        return message.complete or message.held >= message.wanted or self._must_not_wait(message)
+
+    def _check_order(self, delivery: IncomingDelivery, message: Message, data: bytes, start: int, end: int) -> None:
+        """Check the next frame; if it breaks the order, abort the copies; InvalidMessage."""
+        order = self._order
+        self._order = None
+        try:
+            order.check_bytes(data, start, end, delivery.complete)  # type: ignore[union-attr]  # the caller has checked
+        except InvalidMessage:
+            if message.copies:
+                take_back(delivery)
+                delivery.message = message
+            raise
+        self._order = order
+
+    def _send_frame_on(self, message: Message, data: bytes, start: int, end: int) -> None:
+        """Send a frame of a routed message to every copy; keep what a receiver does not take now."""
+        if len(message.copies) == 1:
+            only = message.copies[0]
+            sole: OutgoingEndpoint = only.link.sink  # type: ignore[assignment]
+            start = sole.continue_with(only, message, data, start, end)
+            if only.complete:
+                return
+            if start == end and not message.complete:
+                return
+        message.append_chunk(octets.cut(data, start, end))
+        for each in message.copies[:]:
+            copy = each
+            outgoing: OutgoingEndpoint = copy.link.sink  # type: ignore[assignment]
+            outgoing.send_more(copy)
+
+    def relieve_window(self, message: Message) -> None:
+        """Release copies that wait for others, if the session has hardly any window left for the message."""
+        if message.copies and self._link.session.held_bytes * 4 > self._window_bytes * 3:
+            for each in message.copies[:]:
+                copy = each
+                outgoing: OutgoingEndpoint = copy.link.sink  # type: ignore[assignment]
+                outgoing.release_waiting(copy)
+
+    # --- whether an unfinished message waits
+
+    def _must_not_wait(self, message: Message) -> bool:
+        """Return whether to wait no longer: unfinished messages fill half the window, and might all be stuck."""
+        return message.wanted == _STREAM_AT and self._link.session.held_bytes * 2 > self._window_bytes
+
+    def wait_for_more(self, message: Message, max_bytes: int) -> bool:
+        """Wait for more of an unfinished message; return False if ``max_bytes`` or too much is here already."""
+        if message.held >= max_bytes or self._link.session.held_bytes * 4 > self._window_bytes * 3:
+            return False
+        more = message.held if message.held * 8 < self._window_bytes else self._window_bytes // 8
+        message.wanted = message.held + (more if more > 0 else 1)
+        if message.wanted > max_bytes:
+            message.wanted = max_bytes
+        return True
+
+    def must_gather(self, message: Message, annotations: CachedAnnotations | None) -> bool:
+        """Return whether to wait for more of a neighbour's unfinished message, which is not marked as a stream."""
+        if message.complete or self.prompt or message.held >= _STREAM_AT:
+            return False
+        if annotations is not None and annotations.parsed.stream:
+            return False
+        message.wanted = _STREAM_AT
+        return not self._must_not_wait(message)
+
+
+def is_gathering(link: IncomingLink) -> bool:
+    """Return whether the sender has begun a delivery that was not forwarded yet."""
+    partial: IncomingDelivery | None = link.partial  # type: ignore[assignment]  # made by ``new_incoming``
+    return partial is not None and partial.message is not None and not partial.message.routed
+
+
+def take_back(delivery: IncomingDelivery) -> None:
+    """Abort every copy of an unfinished message whose rest will not come."""
+    message = delivery.message
+    delivery.message = None
+    if message is None:
+        return
+    message.aborted = True
+    for each in message.copies[:]:
+        out = each
+        outgoing: OutgoingEndpoint = out.link.sink  # type: ignore[assignment]
+        outgoing.abort_delivery(out)
+    # The copies get no further answer: one whose abort waits for its receiver's window must not be settled before.
+    delivery.fanout = None
+    delivery.partner = None
+    message.routed = True
+    message.discard_rest()
