@@ -66,5 +66,5 @@ def test_each_folder_that_is_named_exists() -> None:
 
 def test_a_name_that_is_gone_would_be_found() -> None:
     assert len(CITATIONS) >= 60
-    assert "CreditAccount.grant_credit" in defined_in(PACKAGE / "core" / "incoming.py")
-    assert "CreditAccount.gone" not in defined_in(PACKAGE / "core" / "incoming.py")
+    assert "CreditAccount.grant_credit" in defined_in(PACKAGE / "core" / "incoming_parts.py")
+    assert "CreditAccount.gone" not in defined_in(PACKAGE / "core" / "incoming_parts.py")

@@ -58,6 +58,7 @@ cdef class OutgoingEndpoint(LinkSink):
     cpdef Py_ssize_t count_load(self)
     @cython.locals(out=OutgoingDelivery, shared=SharedState, link=OutgoingLink, written=bytes, stream=OutgoingEndpoint)
     cpdef OutgoingDelivery offer_delivery(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef _count_offered(self, DeliverySource source)
     @cython.locals(out=OutgoingDelivery)
     cdef OutgoingDelivery _lend_stream(self, OutgoingEndpoint stream, DeliverySource source, IncomingDelivery delivery, Message message)
     @cython.locals(link=OutgoingLink)

@@ -263,10 +263,7 @@ class OutgoingEndpoint(LinkSink):
         out.arrived_at_s = delivery.arrived_at_s
         out.message_format = delivery.message_format
         out.transfer_state = delivery.transfer_state
-        if source.trunk is None:
-            self.origins.here += 1
-        elif self.trunk is None:
-            self.origins.count_origin(source.arrival.origin)
+        self._count_offered(source)
         if delivery.remote_settled:
             out.mark_settled()
         else:
@@ -274,9 +271,6 @@ class OutgoingEndpoint(LinkSink):
             if self.presettles:
                 out.mark_settled()
         link = self.link
-        if self.totals is not None:
-            self.totals.egress_container += 1
-            self.entry.counters.egress_container += 1  # type: ignore[union-attr]  # what counts has an address
         if self.log is not None:
             self.log.note_offered(out, data[start:end] if message is None else message.first_piece())
         if message is None:
@@ -304,6 +298,16 @@ class OutgoingEndpoint(LinkSink):
                 self.waiting.note_droppable(out)
         self.waiting.append(out)
         return out
+
+    def _count_offered(self, source: DeliverySource) -> None:
+        """Count a delivery by the router where it entered the network, and as one to a container if this is one."""
+        if source.trunk is None:
+            self.origins.here += 1
+        elif self.trunk is None:
+            self.origins.count_origin(source.arrival.origin)
+        if self.totals is not None:
+            self.totals.egress_container += 1
+            self.entry.counters.egress_container += 1  # type: ignore[union-attr]  # what counts has an address
 
     def _lend_stream(
         self, stream: OutgoingEndpoint, source: DeliverySource, delivery: IncomingDelivery, message: Message
