@@ -151,3 +151,4 @@ cdef class Arrival:
 
 
 cpdef join_copy(IncomingDelivery partner, OutgoingDelivery out)
+cpdef leave_outstanding(OutgoingDelivery out)

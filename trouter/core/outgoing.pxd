@@ -2,7 +2,7 @@ cimport cython
 
 from trouter.core cimport deliveries
 from trouter.core.counters cimport AddressCounters, Counters, Origins
-from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
+from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy, leave_outstanding
 from trouter.core.ports cimport DeliverySource, SharedState, notify_sender
 from trouter.engine.link cimport OutgoingLink
 from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, SessionPort
@@ -80,7 +80,6 @@ cdef class OutgoingEndpoint(LinkSink):
     @cython.locals(out=OutgoingDelivery, partner=IncomingDelivery, settled=bint)
     cpdef on_disposition(self, Delivery delivery)
     cdef _abort_decided(self, OutgoingDelivery out)
-    cdef _count_done(self, OutgoingDelivery out)
     cdef _settle_with_receiver(self, OutgoingDelivery out, int code, bytes state)
     cpdef relay_sender_state(self, OutgoingDelivery out, int code, bytes state, bint settled)
     cpdef abort_delivery(self, OutgoingDelivery out)
