@@ -151,4 +151,3 @@ cdef class Arrival:
 
 
 cpdef join_copy(IncomingDelivery partner, OutgoingDelivery out)
-cpdef leave_outstanding(OutgoingDelivery out)

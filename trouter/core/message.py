@@ -281,13 +281,6 @@ def join_copy(partner: IncomingDelivery, out: OutgoingDelivery) -> None:
         partner.fanout.copies.append(out)
 
 
-def leave_outstanding(out: OutgoingDelivery) -> None:
-    """Count ``out`` as no longer under way to another router."""
-    if out.outstanding is not None:
-        out.outstanding.count -= 1
-        out.outstanding = None
-
-
 class Heads:
     """First pieces that differ between copies; new copies get ``now``, None for the usual one.
 

@@ -2,7 +2,7 @@ cimport cython
 
 from trouter.core cimport deliveries
 from trouter.core.counters cimport AddressCounters, Counters, Origins
-from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy, leave_outstanding
+from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
 from trouter.core.ports cimport DeliverySource, SharedState, notify_sender
 from trouter.engine.link cimport OutgoingLink
 from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, SessionPort
@@ -93,5 +93,6 @@ cdef class OutgoingEndpoint(LinkSink):
     cdef _notify_lost(self, OutgoingDelivery out, int code, bytes state)
 
 
+cdef _leave_outstanding(OutgoingDelivery out)
 @cython.locals(message=Message, copy=OutgoingDelivery)
 cdef bint _may_do_without(OutgoingDelivery out) except -1

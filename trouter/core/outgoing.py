@@ -15,7 +15,7 @@ from trouter.engine.ports import Delivery, LinkPort, LinkSink
 
 from . import deliveries
 from .counters import AddressCounters, Counters, Origins, family_of
-from .message import IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy, leave_outstanding
+from .message import IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
 from .messagelog import SentLog
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
 from .pace import Pace
@@ -431,7 +431,7 @@ class OutgoingEndpoint(LinkSink):
             self.unsettled += 1
             return
         self.counters.presettled += 1
-        leave_outstanding(out)
+        _leave_outstanding(out)
         partner = out.partner
         if partner is not None:  # the receiver wanted it settled, the sender did not: accept it for the receiver
             out.partner = None
@@ -453,7 +453,7 @@ class OutgoingEndpoint(LinkSink):
         if settled:
             self.counters.count_outcome(out.remote_code, self.shared.now_s - out.arrived_at_s)
             out.partner = None
-            leave_outstanding(out)
+            _leave_outstanding(out)
         if partner is not None:
             notify_sender(out, partner, out.remote_code, out.remote_state, settled)
         elif not settled and out.remote_code >= _FIRST_OUTCOME:
@@ -477,7 +477,7 @@ class OutgoingEndpoint(LinkSink):
 
     def _settle_with_receiver(self, out: OutgoingDelivery, code: int, state: bytes | None) -> None:
         """Settle ``out`` with the receiver, if it is not settled yet."""
-        leave_outstanding(out)
+        _leave_outstanding(out)
         if not (out.settled or out.remote_settled):
             out.link.session.settle_outgoing(out, code, state, True)
             if out.complete:
@@ -494,7 +494,7 @@ class OutgoingEndpoint(LinkSink):
                 self._settle_with_receiver(out, code, state)
             else:
                 out.mark_settled()
-                leave_outstanding(out)
+                _leave_outstanding(out)
                 self.waiting.note_droppable(out)
         else:
             out.link.session.settle_outgoing(out, code, state, False)
@@ -502,7 +502,7 @@ class OutgoingEndpoint(LinkSink):
     def abort_delivery(self, out: OutgoingDelivery) -> None:
         """Abort a delivery whose message will never be complete; forget it if it was not begun."""
         out.partner = None
-        leave_outstanding(out)
+        _leave_outstanding(out)
         if out.message is not None:
             out.message.remove_copy(out)
         self._remove_waiting(out)
@@ -592,11 +592,18 @@ class OutgoingEndpoint(LinkSink):
         self._notify_lost(out, RELEASED, RELEASED_STATE)
 
     def _notify_lost(self, out: OutgoingDelivery, code: int, state: bytes) -> None:
-        leave_outstanding(out)
+        _leave_outstanding(out)
         partner = out.partner
         if partner is not None:
             out.partner = None
             notify_sender(out, partner, code, state, True)
+
+
+def _leave_outstanding(out: OutgoingDelivery) -> None:
+    """Count ``out`` as no longer under way to another router."""
+    if out.outstanding is not None:
+        out.outstanding.count -= 1
+        out.outstanding = None
 
 
 def _may_do_without(out: OutgoingDelivery) -> bool:
