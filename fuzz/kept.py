@@ -10,6 +10,7 @@ Allowed: nothing.
 from __future__ import annotations
 
 import gc
+import sys
 import tracemalloc
 from typing import Final
 
@@ -46,6 +47,10 @@ CHARGED_PART: Final = 2
 
 def check(data: bytes) -> None:
     how, stream = (data[0], data[1:]) if data else (0, b"")
+    traced = sys.gettrace()
+    if traced is not None:  # a coverage, which keeps memory for each line, watches a round that is not measured
+        play(MemoryRouter(), how, stream)
+    sys.settrace(None)
     MemoryRouter().connect(TERMS, limits=LIMITS).drop()  # makes what is made once
     router = MemoryRouter()
     collected = gc.isenabled()
@@ -54,20 +59,14 @@ def check(data: bytes) -> None:
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        client = router.connect(TERMS, limits=LIMITS)
-        server = client.server
-        for start in range(0, len(stream), 4096):
-            server.receive_data(stream[start : start + 4096])
-            answer(client, how)
-            router.flush()
-            server.out.clear()
+        client = play(router, how, stream)
         gc.collect(0)
         left = tracemalloc.get_traced_memory()[0] - before
-        charged = cost_bytes(server)
+        charged = cost_bytes(client.server)
         assert left <= BASE_BYTES + WORST_RATIO * len(stream), f"{left} bytes are left of {len(stream)}"
         assert left <= BASE_BYTES + CHARGED_PART * charged, f"{left} bytes are left, {charged} are charged"
         client.drop()
-        del client, server
+        del client
         router.clients.clear()
         router.core.scan(1.0)  # lets go of the links that were lost last
         gc.collect(1)  # the first collection has moved the survivors there
@@ -77,6 +76,19 @@ def check(data: bytes) -> None:
         tracemalloc.stop()
         if collected:
             gc.enable()
+        sys.settrace(traced)
+
+
+def play(router: MemoryRouter, how: int, stream: bytes) -> MemoryClient:
+    """Let a new client of the router send the stream, answer it, and return the client."""
+    client = router.connect(TERMS, limits=LIMITS)
+    server = client.server
+    for start in range(0, len(stream), 4096):
+        server.receive_data(stream[start : start + 4096])
+        answer(client, how)
+        router.flush()
+        server.out.clear()
+    return client
 
 
 def answer(client: MemoryClient, how: int) -> None:

@@ -16,6 +16,7 @@ from fuzz import run
 from trouter.testing.fuzz import FuzzTarget, Pool, hunt, hunt_mutations, mutate, text
 from trouter.testing.fuzz.command import replay
 from trouter.testing.fuzz.hunting import SlowInput, cuts, try_one
+from trouter.testing.fuzz.lines import Coverage
 from trouter.testing.fuzz.mutation import MAX_BYTES
 
 #: Count of inputs of all targets: seeds, their beginnings, and mutations.
@@ -76,6 +77,14 @@ def test_some_mutations_of_the_seeds_pass(name: str) -> None:
     count = SLOW_MUTATIONS.get(name, MUTATIONS)
     found = hunt(target.check, (mutate(rng, pool, target.mutator) for _ in range(count)))
     assert (found.tried, found.data, found.error) == (count, None, None)
+
+
+def test_what_a_coverage_keeps_is_not_memory_of_the_client() -> None:
+    target = run.load("kept")
+    coverage = Coverage(["trouter.core", "trouter.testing"])
+    with coverage.running():
+        target.check(target.seeds[0])
+    assert len(coverage.arcs) > 400
 
 
 def finds_two_high_octets(data: bytes) -> None:

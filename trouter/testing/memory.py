@@ -380,9 +380,9 @@ class MemoryClient:
         assert remote is not None  # noqa: S101 - it is open
         return Container(self.server, self.terms, remote.container_id, name, self.terms.role)
 
-    def _note(self, fault: object) -> None:
+    def _note(self, fault: PeerFault | None) -> None:
         if fault is not None:
-            self.faults.append(fault)
+            self.faults.append(fault.with_traceback(None))  # its frames hold what the peer sent
 
     def _lose_links(self, error: Error | None = None) -> None:
         self.router.core.container_gone(self.terms.connection_number, error)
