@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from manual import columns, compatibility, configuration, limits_page, metrics, migration, operations, states
+from manual import columns, compatibility, configuration, limits_page, metrics, migration, operations, pictures, states
 
 
 def pages() -> dict[str, str]:
-    """Return every generated page by its name in docs/."""
+    """Return every generated page and picture by its name in docs/."""
     return {
         **configuration.pages(),
         "migration.md": migration.page(),
@@ -19,12 +19,13 @@ def pages() -> dict[str, str]:
         "management.md": operations.page(),
         "metrics.md": metrics.page(),
         "protocol/states.md": states.page(),
+        **pictures.pages(),
     }
 
 
 if __name__ == "__main__":
     for name, text in pages().items():
         path = Path(sys.argv[1]) / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     columns.TYPES_OF_CONSOLE.write_text(columns.console_types(), encoding="utf-8")
