@@ -11,7 +11,8 @@ from typing import Final
 from trouter.records.segments import segment_name
 from trouter_pipeline.compact import facts_table
 from trouter_pipeline.datasets import BY_KIND, SEGMENTS, SegmentFacts, columns_of, records_folder, table_columns
-from trouter_pipeline.delta import Folder, write_part
+from trouter_pipeline.delta import Folder
+from trouter_pipeline.parquet import File, write_part
 
 from .recorded import BEGIN_US, MINUTE_US, ROUTER, Faults, Records
 
@@ -52,9 +53,10 @@ def make(root: Path, faults: Faults) -> int:
     records = faults.records
     folder = Folder(records_folder(root))
     version = folder.create(table_columns(), BY_KIND)
-    staged = folder.path / "_staging" / "made"
-    place = staged / f"record={KIND}" / f"date={DATE}"
-    place.mkdir(parents=True)
+    staged = folder.path / "_staging/made"
+    place = f"record={KIND}/date={DATE}"
+    Path(staged / place).mkdir(parents=True)
+    written = []
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(
@@ -68,8 +70,9 @@ def make(root: Path, faults: Faults) -> int:
             continue
         first = number * records.each
         name = segment_name(ROUTER, _BOOT, first)
-        file = place / f"{number:04}.parquet"
+        file = staged / f"{place}/{number:04}.parquet"
         connection.execute(f"COPY ({_query(records, first, name)}) TO '{file}' (FORMAT parquet, COMPRESSION zstd)")
+        written.append(File(f"{place}/{number:04}.parquet", (KIND, DATE), records.each, Path(file).stat().st_size))
         last = first + records.each - 1
         segments[name] = SegmentFacts(
             router=ROUTER,
@@ -82,8 +85,8 @@ def make(root: Path, faults: Faults) -> int:
             t_max=_told_us(records, last),
             dates=(DATE,),
         )
-    write_part(facts_table(segments), staged, {"record": SEGMENTS, "date": None})
-    folder.commit(version, folder.place(staged, BY_KIND), (), {"job": "made"}, shown="made")
+    written.append(write_part(facts_table(segments), staged, {"record": SEGMENTS, "date": None}))
+    folder.commit(version, folder.place(staged, written), (), {"job": "made"}, shown="made")
     return len(segments) * records.each
 
 

@@ -23,7 +23,7 @@ def store(root: Path, name: str, rows: Sequence[Mapping[str, Any]], day: date = 
     found = found.append_column("date", pa.array([day] * found.num_rows, pa.date32()))
     table = Table(root, name)
     table.commit(found, [day], inputs={}, job=name, version=1, parameters={})
-    return table.folder.joinpath(*(file.path for file in table.files([day])))
+    return Path(table.folder).joinpath(*(file.path for file in table.files([day])))
 
 
 def metered(vhost: str, hours: int = 24, msgs: int = 100, **changed: Any) -> list[dict[str, Any]]:

@@ -103,7 +103,7 @@ def test_of_two_that_land_the_same_batch_one_does(spark: SparkSession, tmp_path:
 
 def test_files_of_a_killed_run_are_never_read(spark: SparkSession, tmp_path: Path) -> None:
     with landing_in(tmp_path, rows(spark, 1)) as landing:
-        left = landing.folder / "address=a" / "date=2026-01-31"
+        left = Path(landing.folder) / "address=a" / "date=2026-01-31"
         left.mkdir(parents=True)
         (left / "part.parquet").write_bytes(b"half of it")
         landing.land(rows(spark, 1), 0)

@@ -204,7 +204,7 @@ def named(root: Path) -> set[Path]:
     """Return the files of the last version."""
     records = Records(root)
     assert records.version is not None
-    return {records.version.path(file) for file in records.version.files}
+    return {Path(records.version.path(file)) for file in records.version.files}
 
 
 def test_former_versions_have_the_rows_until_they_are_vacuumed(root: Path) -> None:

@@ -77,7 +77,7 @@ def test_days_are_replaced_others_stay_and_the_inputs_are_known(spark: SparkSess
     assert (made.job, made.job_version, made.parameters) == ("test", 3, {"a": 1})
     commit(table, frame(spark), [SECOND])
     assert values(spark, table) == [(FIRST, 1)]
-    assert list((table.folder / "_staging").iterdir()) == []
+    assert list((Path(table.folder) / "_staging").iterdir()) == []
 
 
 def test_other_programs_read_the_same_version_and_its_history(tmp_path: Path) -> None:
@@ -100,13 +100,13 @@ def test_other_programs_read_the_same_version_and_its_history(tmp_path: Path) ->
 def test_rows_of_a_day_that_is_not_to_be_replaced_change_nothing(tmp_path: Path) -> None:
     table = Table(tmp_path, "t")
     commit(table, arrow((FIRST, 1)), [FIRST])
-    files = set(table.folder.rglob("*.parquet"))
+    files = set(Path(table.folder).rglob("*.parquet"))
     with pytest.raises(BadTable, match="rows of 2026-03-02"):
         commit(table, arrow((FIRST, 5), (SECOND, 2)), [FIRST])
     with pytest.raises(BadTable, match=r"no column `date`"):
         commit(table, arrow().drop_columns(["date"]), [FIRST])
     assert there(tmp_path) == [(FIRST, 1)]
-    assert set(table.folder.rglob("*.parquet")) == files
+    assert set(Path(table.folder).rglob("*.parquet")) == files
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -119,7 +119,7 @@ def test_of_two_writers_at_once_the_second_is_told_to_begin_again(tmp_path: Path
     with pytest.raises(TableBusy, match=r"changed meanwhile, by version \d: .*begin again"):
         commit(other, arrow((SECOND, 2)), [SECOND], b=1)
     assert there(tmp_path)[-1] == (SECOND, 1)
-    assert len(list(one.folder.rglob("*.parquet"))) == 1 + begun
+    assert len(list(Path(one.folder).rglob("*.parquet"))) == 1 + begun
     other.refresh()
     commit(other, arrow((SECOND, 2)), [SECOND], b=1)
     assert there(tmp_path)[-1] == (SECOND, 2)
@@ -219,7 +219,7 @@ def test_a_batch_of_a_stream_is_committed_once(tmp_path: Path) -> None:
     table.commit(arrow((FIRST, 2)), [FIRST], batch=("query", 1), **given)
     table.commit(arrow((FIRST, 3)), [FIRST], batch=("another", 0), **given)
     assert there(tmp_path) == [(FIRST, 3)]
-    assert len(list(table.folder.rglob("*.parquet"))) == 3
+    assert len(list(Path(table.folder).rglob("*.parquet"))) == 3
 
 
 def test_other_columns_replace_the_table_and_not_a_part_of_it(tmp_path: Path) -> None:
@@ -249,9 +249,9 @@ def test_a_vacuum_deletes_what_no_version_of_the_last_hours_has(tmp_path: Path) 
     reader = Table(tmp_path, "t")
     reader.files()
     commit(table, arrow((FIRST, 2)), [FIRST])
-    left = table.folder / "date=2026-03-01" / "part-of-a-killed-run.parquet"
+    left = Path(table.folder) / "date=2026-03-01" / "part-of-a-killed-run.parquet"
     left.write_bytes(b"half")
-    dead = table.folder / "_staging" / "dead"
+    dead = Path(table.folder) / "_staging" / "dead"
     dead.mkdir()
     for path in (left, dead):
         os.utime(path, (0, 0))
@@ -281,9 +281,9 @@ def test_files_that_other_programs_wrote_elsewhere_are_read(spark: SparkSession,
     version = folder.version()
     assert version is not None
     (file,) = [each for each in version.files if each.partition == ("2026-03-02",)]
-    place = table.folder / "Xy" / "part.parquet"
+    place = Path(table.folder) / "Xy" / "part.parquet"
     place.parent.mkdir()
-    version.path(file).rename(place)
+    Path(version.path(file)).rename(place)
     folder.commit(version, [file._replace(path="Xy/part.parquet")], [file], {}, shown="moved")
     table.refresh()
     assert there(tmp_path) == values(spark, table) == wanted
@@ -362,7 +362,7 @@ def test_a_disk_that_is_full_changes_nothing(tmp_path: Path, octets: int) -> Non
     )
     assert "arge" in done.stdout, done  # File too large
     assert there(tmp_path) == [(FIRST, 1)]
-    assert len(list(table.folder.rglob("*.parquet"))) == 1
+    assert len(list(Path(table.folder).rglob("*.parquet"))) == 1
     commit(Table(tmp_path, "t"), arrow((FIRST, 2)), [FIRST])
     assert there(tmp_path) == [(FIRST, 2)]
 

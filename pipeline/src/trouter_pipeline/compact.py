@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from trouter.records.marks import write_mark
 from trouter.records.reader import LAST_US, Corrupt
@@ -38,10 +37,12 @@ from trouter_pipeline.datasets import (
     records_folder,
     table_columns,
 )
-from trouter_pipeline.delta import File, Folder, Version, write_part
+from trouter_pipeline.delta import Folder, Version
 from trouter_pipeline.files import TableBusy
 from trouter_pipeline.gaps import Boot, Gap, gaps_in
 from trouter_pipeline.overlaps import Conflict, new_rows
+from trouter_pipeline.parquet import File, write_part
+from trouter_pipeline.places import Place, Where
 from trouter_pipeline.proof import Proof, claimed, prove
 from trouter_pipeline.rows import rows_of
 
@@ -62,16 +63,16 @@ Runner = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 
 class Group(NamedTuple):
-    """Segments that become files together, and the folder of these files."""
+    """Segments that become files together, and where these files go."""
 
     paths: tuple[str, ...]
-    staged: str
+    staged: Place
 
 
 class Made(NamedTuple):
-    """The result of a group: files by kind and day, facts by segment, errors and notes."""
+    """The result of a group: files of a kind and day each, facts by segment, errors and notes."""
 
-    files: list[tuple[str, str, str]]
+    files: list[File]
     facts: list[tuple[str, SegmentFacts]]
     errors: list[str]
     notes: list[str]
@@ -162,7 +163,7 @@ def _without_raising(work: Callable[[Any], Any], item: Any) -> Any:
 
 def compact(
     folders: Iterable[Path],
-    root: Path,
+    root: Where,
     *,
     run: Runner = here,
     cores: int = 1,
@@ -176,7 +177,7 @@ def compact(
     """
     folders = list(folders)
     with Folder(records_folder(root)).locked():
-        compaction = _Compaction(Path(root), run, cores, progress)
+        compaction = _Compaction(root, run, cores, progress)
         summary = compaction.run(folders)
         if mark:
             compaction.mark()
@@ -184,7 +185,7 @@ def compact(
 
 
 class _Compaction:
-    def __init__(self, root: Path, run: Runner, cores: int, progress: Callable[[str], None]) -> None:
+    def __init__(self, root: Where, run: Runner, cores: int, progress: Callable[[str], None]) -> None:
         self._root = root
         self._run = run
         self._cores = max(1, cores)
@@ -195,8 +196,8 @@ class _Compaction:
         self._summary = Summary()
         #: The segments that were read, with the checksum of all their bytes.
         self._seen: dict[SegmentPosition, int] = {}
-        #: Files to commit: kind, day, and path in the staging folder.
-        self._files: list[tuple[str, str, str]] = []
+        #: Files to commit, where they were staged.
+        self._files: list[File] = []
 
     def run(self, folders: Iterable[Path]) -> Summary:
         found = self._proved([place for each in folders for place in segments_in(each)])
@@ -289,7 +290,7 @@ class _Compaction:
 
     # --- rows
 
-    def _take(self, plain: Sequence[_Found], staged: Path) -> None:
+    def _take(self, plain: Sequence[_Found], staged: Place) -> None:
         """Make files of segments that overlap no other."""
         groups = self._groups(plain, staged)
         names = {str(each.proof.path): each.name for each in plain}
@@ -301,7 +302,7 @@ class _Compaction:
                 self._count_in(names[path], facts)
             self._progress(f"{done} of {len(groups)} groups, {self._summary.records} records")
 
-    def _groups(self, plain: Sequence[_Found], staged: Path) -> list[Group]:
+    def _groups(self, plain: Sequence[_Found], staged: Place) -> list[Group]:
         total = sum(each.proof.end for each in plain)
         maximum = min(MAX_BYTES, max(MIN_BYTES, total // (2 * self._cores)))
         groups: list[list[str]] = []
@@ -312,13 +313,13 @@ class _Compaction:
                 size = 0
             groups[-1].append(str(each.proof.path))
             size += each.proof.end
-        return [Group(tuple(paths), str(staged)) for paths in groups]
+        return [Group(tuple(paths), staged) for paths in groups]
 
-    def _take_rest(self, each: _Found, staged: Path) -> None:
+    def _take_rest(self, each: _Found, staged: Place) -> None:
         """Make a file of the records of a segment that are new."""
         try:
             rows = rows_of(each.proof.path)
-            fresh, there = new_rows(rows, self._files_by_kind())
+            fresh, there = new_rows(rows, self._files_by_kind(staged))
         except (Corrupt, Conflict, OSError) as error:
             self._summary.errors.append(_error_text(each.proof.path, error))
             return
@@ -339,16 +340,16 @@ class _Compaction:
         self._summary.records += facts.count if records is None else records
         self._summary.dates = sorted({*self._summary.dates, *facts.dates})
 
-    def _files_by_kind(self) -> dict[str, list[Path]]:
+    def _files_by_kind(self, staged: Place) -> dict[str, list[Place]]:
         """Return all files, with the staged ones."""
-        files = {kind: [Path(path) for path in self._records.paths(kind)] for kind in self._records.kinds}
-        for kind, _, path in self._files:
-            files.setdefault(kind, []).append(Path(path))
+        files = {kind: self._records.places(kind) for kind in self._records.kinds}
+        for each in self._files:
+            files.setdefault(each.partition[0] or "", []).append(staged / each.path)
         return files
 
     # --- the commit
 
-    def _commit(self, staged: Path) -> None:
+    def _commit(self, staged: Place) -> None:
         folder = self._records.folder
         base = self._records.version or folder.create(table_columns(), BY_KIND)
         if self._records.version is None and base.number:
@@ -357,10 +358,10 @@ class _Compaction:
         fresh = {name: facts for name, facts in self._segments.items() if name not in self._records.segments}
         replaced = [
             file
-            for kind, day in sorted({(kind, day) for kind, day, _ in self._files})
+            for kind, day in sorted({(each.partition[0] or "", each.partition[1] or "") for each in self._files})
             for file in self._merge(kind, day, self._records.files(kind, {day}), staged)
         ]
-        write_part(facts_table(fresh), staged, {"record": SEGMENTS, "date": None})
+        self._files.append(write_part(facts_table(fresh), staged, {"record": SEGMENTS, "date": None}))
         replaced += self._merge(SEGMENTS, None, self._records.of(SEGMENTS), staged)
         known = {*self._records.of(SEGMENTS)}
 
@@ -372,20 +373,21 @@ class _Compaction:
 
         folder.commit(
             base,
-            folder.place(staged, BY_KIND),
+            folder.place(staged, self._files),
             replaced,
             {"job": "compact", "segments": sorted(fresh), "records": self._summary.records},
             shown=f"trouter compact, {len(fresh)} segments",
             clash=clash,
         )
 
-    def _merge(self, kind: str, day: str | None, files: Sequence[File], staged: Path) -> list[File]:
+    def _merge(self, kind: str, day: str | None, files: Sequence[File], staged: Place) -> list[File]:
         """Merge the small files of a kind and day, if there are many; return the committed ones that were merged."""
         small = [file for file in files if file.octets < MERGE_BYTES][:MAX_MERGED]
         if len(small) < MERGE_FILES:
             return []
-        tables = [pq.ParquetFile(self._records.folder.path / file.path).read() for file in small]
-        _write_sorted(kind, day, pa.concat_tables(tables), staged)
+        assert self._records.version is not None  # noqa: S101 - it has files
+        tables = [self._records.version.rows(file) for file in small]
+        self._files.append(_write_sorted(kind, day, pa.concat_tables(tables), staged))
         return small
 
 
@@ -444,7 +446,7 @@ def _convert(group: Group) -> Made:
                 dates.add(day)
         made.facts.append((path, msgspec.structs.replace(rows.facts, dates=tuple(sorted(dates)))))
         made.notes.extend(rows.notes)
-    made.files.extend(_write(parts, Path(group.staged)))
+    made.files.extend(_write(parts, group.staged))
     return made
 
 
@@ -466,16 +468,13 @@ def _day(number: int) -> str:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=number)).date().isoformat()
 
 
-def _write(parts: dict[tuple[str, str], list[pa.Table]], staged: Path) -> list[tuple[str, str, str]]:
-    """Write one file for each kind and day, sorted by tenant; return kind, day and path of each. OSError."""
-    return [
-        (kind, day, str(_write_sorted(kind, day, pa.concat_tables(tables), staged)))
-        for (kind, day), tables in sorted(parts.items())
-    ]
+def _write(parts: dict[tuple[str, str], list[pa.Table]], staged: Place) -> list[File]:
+    """Write one file for each kind and day, sorted by tenant; return the files. OSError."""
+    return [_write_sorted(kind, day, pa.concat_tables(tables), staged) for (kind, day), tables in sorted(parts.items())]
 
 
-def _write_sorted(kind: str, day: str | None, table: pa.Table, staged: Path) -> Path:
-    """Write a file of a kind and day, sorted by tenant; return its path. OSError."""
+def _write_sorted(kind: str, day: str | None, table: pa.Table, staged: Place) -> File:
+    """Write a file of a kind and day, sorted by tenant; return it. OSError."""
     order = [name for name in ("vhost", "router", "boot", "n") if name in table.column_names]
     rows = table.sort_by([(name, "ascending") for name in order])
     return write_part(rows, staged, {"record": kind, "date": day})

@@ -15,13 +15,14 @@ import types
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
 from trouter.records import KINDS, Record
-from trouter_pipeline.delta import File, Folder
+from trouter_pipeline.delta import Folder
+from trouter_pipeline.parquet import File
+from trouter_pipeline.places import Place, Where
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -181,14 +182,14 @@ def table_columns() -> dict[str, Any]:
     return {name: _DELTA[kind] for name, kind in every.items()} | {"record": "string", "date": "date"}
 
 
-def records_folder(root: Path) -> Path:
-    return Path(root) / "records"
+def records_folder(root: Where) -> Place:
+    return Place.of(root) / "records"
 
 
 class Records:
     """The records under a root, at one version."""
 
-    def __init__(self, root: Path, at: int | datetime | None = None) -> None:
+    def __init__(self, root: Where, at: int | datetime | None = None) -> None:
         """``at``: the version to read, by number or moment; None for the last. BadTable, OSError."""
         self.folder = Folder(records_folder(root))
         self.version = self.folder.version(at)
@@ -231,9 +232,13 @@ class Records:
         days = self.kinds.get(kind, {})
         return [file for day, files in days.items() if wanted is None or day in wanted for file in files]
 
-    def paths(self, kind: str, dates: Iterable[str] | None = None) -> list[str]:
+    def places(self, kind: str, dates: Iterable[str] | None = None) -> list[Place]:
         """Return where the files of a kind are."""
-        return [str(self.folder.path / file.path) for file in self.files(kind, dates)]
+        return [self.folder.path / file.path for file in self.files(kind, dates)]
+
+    def paths(self, kind: str, dates: Iterable[str] | None = None) -> list[str]:
+        """Return the same as paths or URIs, for other programs."""
+        return [str(place) for place in self.places(kind, dates)]
 
     def of(self, name: str) -> list[File]:
         """Return the files of our own, ``SEGMENTS`` or ``PRUNED``."""
@@ -267,4 +272,5 @@ def arrow_dataset(records: Records, kind: str, dates: Iterable[str] | None = Non
 
     by_day = arrow.partitioning(pa.schema([("date", pa.date32())]), flavor="hive")
     schema = arrow_schema_of(kind).append(pa.field("date", pa.date32()))
-    return arrow.dataset(records.paths(kind, dates), schema, format="parquet", partitioning=by_day)
+    keys = [place.key for place in records.places(kind, dates)]
+    return arrow.dataset(keys, schema, format="parquet", partitioning=by_day, filesystem=records.folder.path.filesystem)

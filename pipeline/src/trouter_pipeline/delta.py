@@ -18,21 +18,21 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from trouter.records.disk import sync
 from trouter_pipeline.files import TableBusy, locked, make_folder
+from trouter_pipeline.parquet import File, frame_of, in_utc, is_arrow, is_in_its_folder, text_of
+from trouter_pipeline.places import Place, Unreached, Where
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,16 +43,14 @@ STAGING: Final = "_staging"
 #: The key of our own metadata in a commit, and that of a text which every tool shows.
 OURS: Final = "trouter"
 SHOWN: Final = "userMetadata"
-#: The name of a folder for null, as Spark and others write it.
-NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+#: The key of a text that no other commit has.
+MARK: Final = "trouterCommit"
 #: Properties of a table: a checkpoint of the log every so many versions.
 PROPERTIES: Final = {"delta.checkpointInterval": "20"}
 #: Property of a table of whose log no version may be deleted, because the state of its job is in it.
 WHOLE_LOG: Final = {"delta.enableExpiredLogCleanup": "false"}
 #: Features that a reader of plain files may ignore.
 _READABLE: Final = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-#: Spark writes timestamps that other programs read as well.
-_TIMES: Final = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 _LOCK: Final = "_LOCK"
 _OLD: Final = ("_manifest.json", "_land.json")
 #: How often a commit is tried again after other commits that it does not exclude.
@@ -67,15 +65,6 @@ class NoVersion(BadTable):
     """A table has no version of this number or moment."""
 
 
-class File(NamedTuple):
-    """A file of a version: its path in the folder, and the texts of its partition (None for null)."""
-
-    path: str
-    partition: tuple[str | None, ...]
-    rows: int
-    octets: int
-
-
 class Made(NamedTuple):
     """A version that we committed, and what it was made of."""
 
@@ -86,7 +75,7 @@ class Made(NamedTuple):
 class Version:
     """One version of a table; it stays what it is while others write."""
 
-    def __init__(self, folder: Path, table: DeltaTable) -> None:
+    def __init__(self, folder: Place, table: DeltaTable) -> None:
         self.folder = folder
         self.number = table.version()
         self._table = table
@@ -117,12 +106,12 @@ class Version:
         values = found["partition"].to_pylist() if self.partition else [{}] * len(paths)
         return tuple(
             sorted(
-                File(unquote(path), tuple(_text(each[name]) for name in self.partition), count or 0, size)
+                File(unquote(path), tuple(text_of(each[name]) for name in self.partition), count or 0, size)
                 for path, each, count, size in zip(paths, values, rows, octets, strict=True)
             )
         )
 
-    def path(self, file: File) -> Path:
+    def path(self, file: File) -> Place:
         """Return where a file is."""
         return self.folder / file.path
 
@@ -134,7 +123,7 @@ class Version:
     def made(self) -> Made | None:
         """Return our last commit up to this version and what it was made of; None without one. BadTable, OSError."""
         for number in range(self.number, -1, -1):
-            for facts in _commits(self.folder / LOG / f"{number:020}.json"):
+            for facts in _commits(self.folder / f"{LOG}/{number:020}.json"):
                 if OURS in facts:
                     return Made(number, facts[OURS])
         return None
@@ -146,12 +135,14 @@ class Version:
 
         if schema is None:
             schema = StructType.fromJson(json.loads(self._table.schema().to_json()))
+        if files and not self.folder.is_local:
+            return frame_of(spark, self.folder, files, self.partition, schema)
         reader = spark.read.schema(schema).option("basePath", str(self.folder))
-        plain = [str(self.path(file)) for file in files if _is_in_its_folder(self.partition, file)]
+        plain = [str(self.path(file)) for file in files if is_in_its_folder(self.partition, file)]
         frames = [reader.parquet(*plain).select(*schema.names)] if plain else []
         other: dict[tuple[str | None, ...], list[str]] = {}
         for file in files:
-            if not _is_in_its_folder(self.partition, file):  # another program wrote it, and names folders otherwise
+            if not is_in_its_folder(self.partition, file):  # another program wrote it, and names folders otherwise
                 other.setdefault(file.partition, []).append(str(self.path(file)))
         for values, paths in other.items():
             stored = StructType([each for each in schema if each.name not in self.partition])
@@ -173,38 +164,46 @@ class Version:
         """Return the rows of a file, without the columns of its partition; BadTable if it is damaged or gone."""
         path = self.path(file)
         try:
-            with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as opened:
+            with path.parquet() as opened, path.reached():
                 there = set(opened.schema_arrow.names)
                 found = opened.read(columns=None if columns is None else [name for name in columns if name in there])
         except FileNotFoundError:
             raise BadTable(
                 f"{path}: version {self.number} names this file, but it does not exist; it may have been vacuumed"
             ) from None
+        except Unreached:
+            raise
         except (OSError, pa.ArrowException) as error:
             raise BadTable(f"{path}: {error}") from None
-        return _in_utc(found)
+        return in_utc(found)
 
 
 class Folder:
-    """The folder of a table."""
+    """The folder of a table, on this machine or in an object store."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = Path(path).absolute()
+    def __init__(self, path: Where) -> None:
+        self.path = Place.of(path).absolute()
+        self._options = self.path.storage_options
 
     def version(self, at: int | datetime | None = None) -> Version | None:
         """Return a version: the last one, or that of a number or a moment. None without a table; BadTable, OSError."""
-        if old := [name for name in _OLD if (self.path / name).exists()]:
-            root = self.path.parent if self.path.name == "records" else self.path.parent.parent
-            raise BadTable(
-                f"{self.path / old[0]}: an earlier program made this table: run `trouter pipeline migrate {root}`"
-            )
+        if self.path.is_local:
+            path = Path(self.path)
+            if old := [name for name in _OLD if (path / name).exists()]:
+                root = path.parent if path.name == "records" else path.parent.parent
+                raise BadTable(
+                    f"{path / old[0]}: an earlier program made this table: run `trouter pipeline migrate {root}`"
+                )
         return self._version(at)
 
     def _version(self, at: int | datetime | None = None) -> Version | None:
         try:
-            table = DeltaTable(str(self.path), version=at if isinstance(at, int) else None)
-            if isinstance(at, datetime):
-                table.load_as_version(at)
+            with self.path.reached():
+                table = DeltaTable(
+                    str(self.path), version=at if isinstance(at, int) else None, storage_options=self._options
+                )
+                if isinstance(at, datetime):
+                    table.load_as_version(at)
         except TableNotFoundError:
             return None
         except DeltaError as error:
@@ -224,7 +223,7 @@ class Folder:
 
     def _written(self, number: int) -> datetime:
         """Return when a version was written."""
-        stamps = [facts["timestamp"] for facts in _commits(self.path / LOG / f"{number:020}.json")]
+        stamps = [facts["timestamp"] for facts in _commits(self.path / f"{LOG}/{number:020}.json")]
         return datetime.fromtimestamp(stamps[0] / 1000, UTC) if stamps else datetime.min.replace(tzinfo=UTC)
 
     def _require_readable(self, table: DeltaTable) -> None:
@@ -250,10 +249,12 @@ class Folder:
         found = self._version()
         if found is not None:
             return found
-        make_folder(self.path)
+        if self.path.is_local:
+            make_folder(Path(self.path))
         with suppress(CommitFailedError), self._faults():  # another process was first
             DeltaTable.create(
                 str(self.path),
+                storage_options=self._options,
                 schema=Schema.from_json(schema_of(columns)),
                 mode="ignore",
                 partition_by=list(partition),
@@ -281,37 +282,36 @@ class Folder:
         return self._last()
 
     @contextmanager
-    def staged(self) -> Iterator[Path]:
-        """Give a path for the unfinished files of a run; delete what is left there at the end."""
-        make_folder(self.path)
-        folder = self.path / STAGING / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    def staged(self) -> Iterator[Place]:
+        """Give a place for the unfinished files of a run; delete what is left there at the end.
 
-    def place(self, staged: Path, partition: Sequence[str]) -> list[File]:
-        """Move Parquet files to their places, durably; their folders name their partition. BadTable, OSError."""
-        placed = []
+        In an object store it is the folder itself, because a file that no version names is seen by no reader, and
+        nothing there can be renamed. What a killed run leaves, `vacuum` deletes.
+        """
+        if not self.path.is_local:
+            yield self.path
+            return
+        make_folder(Path(self.path))
+        place = self.path / f"{STAGING}/{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def place(self, staged: Place, files: Sequence[File]) -> list[File]:
+        """Move files to their places, durably; OSError."""
+        if not self.path.is_local:
+            return list(files)
         folders = set()
-        for path in sorted(staged.rglob("*.parquet")):
-            if path.name.startswith((".", "_")):
-                continue
-            relative = path.relative_to(staged)
-            named = _named(relative)
-            if strange := named.keys() ^ set(partition):
-                raise BadTable(f"{self.path}: the rows are not divided by {', '.join(sorted(strange))}")
-            rows = pq.read_metadata(path).num_rows
+        for each in files:
+            path, place = Path(staged / each.path), Path(self.path / each.path)
             sync(path)
-            place = self.path / relative
             make_folder(place.parent)
             path.rename(place)
             folders.add(place.parent)
-            values = tuple(named[name] for name in partition)
-            placed.append(File(relative.as_posix(), values, rows, place.stat().st_size))
-        for each in folders:
-            sync(each)
-        return placed
+        for folder in folders:
+            sync(folder)
+        return list(files)
 
     def commit(
         self,
@@ -334,8 +334,9 @@ class Folder:
         are deleted.
         """
         adding, removing = _actions(base.partition, add, remove)
+        mark = uuid.uuid4().hex
         properties = CommitProperties(
-            custom_metadata={OURS: dict(facts), SHOWN: shown},
+            custom_metadata={OURS: dict(facts), SHOWN: shown, MARK: mark},
             max_commit_retries=0,
             app_transactions=[] if batch is None else [Transaction(batch[0], batch[1])],
         )
@@ -353,16 +354,24 @@ class Folder:
                 later = self._last()
                 if later.number == base.number:
                     raise BadTable(f"{self.path / LOG}: version {base.number + 1} cannot be written")
+                if self._is_marked(base.number + 1, mark):  # it was written, and the answer was lost
+                    break
                 if why := clash(later):
                     raise TableBusy(f"{self.path} was changed meanwhile, by version {later.number}: {why}")
                 base = later
             else:
                 raise TableBusy(f"{self.path} is changed by others all the time: version {base.number} is not the last")
-        except BaseException:
-            self.discard(add)
+        except BaseException as error:
+            # Without an answer of an object store the version may still come to be.
+            if self.path.is_local or isinstance(error, (TableBusy, BadTable)):
+                self.discard(add)
             raise
         self._sync_log(base.number + 1)
         return self._last()
+
+    def _is_marked(self, number: int, mark: str) -> bool:
+        """Return whether a version is the one of this commit."""
+        return any(facts.get(MARK) == mark for facts in _commits(self.path / f"{LOG}/{number:020}.json"))
 
     def _append(self, base: Version, actions: list[Any], properties: CommitProperties) -> None:
         base._table.create_write_transaction(
@@ -383,6 +392,7 @@ class Folder:
             partition_by=list(base.partition),
             description=base.description or None,
             configuration=base._table.metadata().configuration,
+            storage_options=self._options,
             commit_properties=properties,
         )
         made = self._last()
@@ -405,7 +415,7 @@ class Folder:
         for each in placed:
             if each.path not in known:
                 with suppress(OSError):
-                    (self.path / each.path).unlink()
+                    (self.path / each.path).delete()
 
     def vacuum(self, keep_hours: int, *, really: bool) -> list[str]:
         """Delete files that no version of the last ``keep_hours`` hours has, if ``really``; return their paths.
@@ -422,27 +432,33 @@ class Folder:
                 post_commithook_properties=PostCommitHookProperties(),
             )
         old = time.time() - keep_hours * 3600
-        left = [path for path in (self.path / STAGING).glob("*") if _changed_s(path) <= old]
+        left = []
+        if self.path.is_local:
+            left = [path for path in Path(self.path, STAGING).glob("*") if _changed_s(path) <= old]
         if really:
             for path in left:
                 shutil.rmtree(path, ignore_errors=True)
-        return [*map(unquote, found), *(str(path.relative_to(self.path)) for path in left)]
+        return [*map(unquote, found), *(f"{STAGING}/{path.name}" for path in left)]
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the folder for this process, so that another one on this file system says so early; TableBusy, OSError.
 
-        What is committed does not depend on it.
+        What is committed does not depend on it, and in an object store there is no lock.
         """
-        make_folder(self.path)
-        with locked(self.path / _LOCK):
+        if not self.path.is_local:
+            yield
+            return
+        make_folder(Path(self.path))
+        with locked(Path(self.path, _LOCK)):
             yield
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
         """Raise what goes wrong as BadTable, except for a failed commit."""
         try:
-            yield
+            with self.path.reached():
+                yield
         except CommitFailedError:
             raise
         except DeltaError as error:
@@ -450,8 +466,9 @@ class Folder:
 
     def _sync_log(self, number: int) -> None:
         """Have the disk hold on to a version; OSError."""
-        sync(self.path / LOG / f"{number:020}.json")
-        sync(self.path / LOG)
+        if self.path.is_local:
+            sync(Path(self.path, LOG, f"{number:020}.json"))
+            sync(Path(self.path, LOG))
 
 
 def _actions(
@@ -476,11 +493,6 @@ def _actions(
         for each in remove
     ]
     return adding, removing
-
-
-def is_arrow(frame: Any) -> bool:
-    """Return whether rows are Arrow's and not Spark's, without importing either."""
-    return type(frame).__module__.startswith("pyarrow.")
 
 
 def columns_of(schema: str) -> dict[str, Any]:
@@ -514,64 +526,7 @@ def _nullable(kind: Any) -> Any:
     return changed
 
 
-def write(frame: Any, folder: Path, partition: Sequence[str]) -> None:
-    """Write rows of Spark or Arrow below ``folder``, divided by the columns of the partition; OSError."""
-    if not is_arrow(frame):
-        frame.sparkSession.conf.set(*_TIMES)
-        frame.write.option("compression", "zstd").partitionBy(*partition).parquet(str(folder.absolute()))
-        return
-    for values in frame.select(list(partition)).group_by(list(partition)).aggregate([]).to_pylist():
-        rows = frame
-        for name, value in values.items():
-            same = pc.is_null(rows[name]) if value is None else pc.equal(rows[name], value)
-            rows = rows.filter(same)
-        write_part(rows.drop_columns(list(partition)), folder, {name: _text(value) for name, value in values.items()})
-
-
-def write_part(rows: pa.Table, folder: Path, values: Mapping[str, str | None]) -> Path:
-    """Write rows of one partition below ``folder``, without its columns; return the file. OSError."""
-    path = folder / folder_of(values)
-    make_folder(path)
-    path /= f"part-{uuid.uuid4().hex}.zstd.parquet"
-    pq.write_table(rows, path, compression="zstd")
-    return path
-
-
-def folder_of(values: Mapping[str, str | None]) -> Path:
-    """Return the folders of a partition."""
-    return Path(*(f"{name}={NULL if value is None else quote(value, safe='')}" for name, value in values.items()))
-
-
-def value_of(text: str) -> str | None:
-    """Return the value that the name of a folder has."""
-    return None if text == NULL else unquote(text)
-
-
-def _named(path: Path) -> dict[str, str | None]:
-    """Return the partition that the folders of a path name."""
-    pairs = [part.partition("=") for part in path.parent.parts]
-    return {name: value_of(value) for name, _, value in pairs}
-
-
-def _is_in_its_folder(partition: Sequence[str], file: File) -> bool:
-    """Return whether the folders of a file name its partition, as Spark expects."""
-    return _named(Path(file.path)) == dict(zip(partition, file.partition, strict=True))
-
-
-def _text(value: object) -> str | None:
-    """Return a value of a partition as the log has it."""
-    return None if value is None else value.isoformat() if isinstance(value, date) else str(value)
-
-
-def _in_utc(rows: pa.Table) -> pa.Table:
-    """Return rows whose times are microseconds in UTC, as Delta's are."""
-    for number, each in enumerate(rows.schema):
-        if pa.types.is_timestamp(each.type) and not each.type.tz:
-            rows = rows.set_column(number, each.name, rows.column(number).cast(pa.timestamp("us", "UTC")))
-    return rows
-
-
-def _commits(path: Path) -> Iterator[dict[str, Any]]:
+def _commits(path: Place) -> Iterator[dict[str, Any]]:
     """Yield what a version in the log says of its commit; nothing if it is empty or no longer there. BadTable."""
     try:
         content = path.read_bytes()

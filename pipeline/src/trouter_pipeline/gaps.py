@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-import pyarrow.parquet as pq
-
 from trouter_pipeline.datasets import Records, SegmentFacts
 
 #: One start of one router.
@@ -47,8 +45,9 @@ def gaps_in(records: Records) -> list[Gap]:
 def reports_in(records: Records) -> dict[Boot, list[Report]]:
     """Return the reports of missing numbers by router and start; BadTable, OSError."""
     reports: dict[Boot, list[Report]] = {}
-    for path in records.paths("records.dropped"):
-        rows = pq.ParquetFile(path).read(columns=["router", "boot", "of_boot", "from_n", "to_n", "reason"])
+    for place in records.places("records.dropped"):
+        with place.parquet() as file, place.reached():
+            rows = file.read(columns=["router", "boot", "of_boot", "from_n", "to_n", "reason"])
         for row in rows.to_pylist():
             boot = row["boot"] if row["of_boot"] is None else row["of_boot"]
             reports.setdefault((row["router"], boot), []).append(Report(row["from_n"], row["to_n"], row["reason"]))

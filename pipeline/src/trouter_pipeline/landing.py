@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from trouter_pipeline.checkpoints import NoCheckpoint, query_of
-from trouter_pipeline.delta import File, Folder, Version, columns_in, write
+from trouter_pipeline.delta import Folder, Version, columns_in
+from trouter_pipeline.parquet import File, write_apart
+from trouter_pipeline.places import Place, Where
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,10 +51,10 @@ class Part(NamedTuple):
 class Landing:
     """The tables NAME and NAME_dead of one stream; ``held`` locks them for landing."""
 
-    def __init__(self, root: Path, name: str) -> None:
+    def __init__(self, root: Where, name: str) -> None:
         self.name = name
-        self.folder = Path(root) / "tables" / name
-        self.graves = Path(root) / "tables" / (name + DEAD_SUFFIX)
+        self.folder = Place.of(root) / f"tables/{name}"
+        self.graves = Place.of(root) / f"tables/{name}{DEAD_SUFFIX}"
         self._places = {False: Folder(self.folder), True: Folder(self.graves)}
         self._versions: dict[bool, Version] = {}
         self._query = ""
@@ -107,10 +109,11 @@ class Landing:
         counts: Counter[Part] = Counter()
         if self._versions[False].last_batch(self._query) >= batch:
             return counts
-        with self._places[False].staged() as staged:
-            write(frame, staged, (DEAD, *BY_ADDRESS))
+        with self._places[False].staged() as good, self._places[True].staged() as bad:
+            staged = {False: good, True: bad}
+            written = write_apart(frame, DEAD, {str(dead): place for dead, place in staged.items()}, BY_ADDRESS)
             for dead in (True, False):  # the good rows last: they complete the batch
-                placed = self._places[dead].place(staged / f"{DEAD}={str(dead).lower()}", BY_ADDRESS)
+                placed = self._places[dead].place(staged[dead], written[str(dead)])
                 for each in placed:
                     counts[Part(each.partition[0] or "", dead)] += each.rows
                 if placed or not dead:
@@ -133,7 +136,7 @@ class Landing:
 
 
 def landed(
-    spark: SparkSession, root: Path, name: str, *, dead: bool = False, at: int | datetime | None = None
+    spark: SparkSession, root: Where, name: str, *, dead: bool = False, at: int | datetime | None = None
 ) -> DataFrame:
     """Return the rows of a landed table, or of its dead letters, of the last version or that of ``at``.
 

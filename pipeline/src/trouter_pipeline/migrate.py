@@ -22,9 +22,10 @@ import pyarrow.parquet as pq
 from trouter.records.disk import sync
 from trouter_pipeline.compact import facts_table
 from trouter_pipeline.datasets import BY_KIND, PRUNED, SEGMENTS, SegmentFacts, records_folder, table_columns
-from trouter_pipeline.delta import WHOLE_LOG, BadTable, File, Folder, folder_of, value_of, write_part
+from trouter_pipeline.delta import WHOLE_LOG, BadTable, Folder
 from trouter_pipeline.files import locked, make_folder
 from trouter_pipeline.landing import BY_ADDRESS, Identity
+from trouter_pipeline.parquet import File, folder_of, value_of, write_part
 from trouter_pipeline.tables import BY_DAY, Commit
 
 MANIFEST: Final = "_manifest.json"
@@ -76,7 +77,7 @@ class _Landed(msgspec.Struct):
 def migrate(root: Path, progress: Callable[[str], None] = lambda _: None) -> list[str]:
     """Take over all tables below ``root``; return their names. BadTable, TableBusy, OSError."""
     done = []
-    folders = [records_folder(root), *sorted((Path(root) / "tables").glob("*"))]
+    folders = [Path(records_folder(root)), *sorted((Path(root) / "tables").glob("*"))]
     for folder in folders:
         for name, take in (
             (MANIFEST, _take_records if folder is folders[0] else _take_table),
@@ -118,11 +119,11 @@ def _take_records(folder: Path, path: Path) -> None:
         )
     )
     with place.staged() as staged:
-        write_part(facts_table(manifest.segments), staged, {"record": SEGMENTS, "date": None})
+        written = [write_part(facts_table(manifest.segments), staged, {"record": SEGMENTS, "date": None})]
         if manifest.pruned:
             told = pa.table({"json": [msgspec.json.encode(manifest.pruned).decode()]})
-            write_part(told, staged, {"record": PRUNED, "date": None})
-        files += place.place(staged, BY_KIND)
+            written.append(write_part(told, staged, {"record": PRUNED, "date": None}))
+        files += place.place(staged, written)
     facts = {"job": "migrate", "segments": sorted(manifest.segments)}
     place.commit(version, files, (), facts, shown="trouter migrate")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trouter_pipeline.places import Place
 from trouter_pipeline.rows import Rows
 
 
@@ -17,7 +17,7 @@ class Conflict(Exception):
     """Two segments hold different records under one number of one start of a router."""
 
 
-def new_rows(rows: Rows, files: Mapping[str, Iterable[Path]]) -> tuple[dict[str, pa.Table], Counter[str]]:
+def new_rows(rows: Rows, files: Mapping[str, Iterable[Place]]) -> tuple[dict[str, pa.Table], Counter[str]]:
     """Return the new rows by kind, and the number of known ones by their segment; Conflict, OSError.
 
     ``files`` are those of the table by kind.
@@ -30,13 +30,12 @@ def new_rows(rows: Rows, files: Mapping[str, Iterable[Path]]) -> tuple[dict[str,
         & (pc.field("n") <= facts.last)
     )
     there: dict[str, list[pa.Table]] = {}
-    for kind, paths in files.items():
-        for path in paths:
-            table = (
-                pq.ParquetFile(path).schema_arrow.empty_table()
-                if not _may_hold(path, facts.first, facts.last)
-                else (pq.read_table(path, filters=wanted, partitioning=None))
-            )
+    for kind, places in files.items():
+        for place in places:
+            if not _may_hold(place, facts.first, facts.last):
+                continue
+            with place.reached():
+                table = pq.read_table(place.key, filters=wanted, partitioning=None, filesystem=place.filesystem)
             if table.num_rows:
                 there.setdefault(kind, []).append(table)
     kinds: dict[int, str] = {}
@@ -61,9 +60,10 @@ def new_rows(rows: Rows, files: Mapping[str, Iterable[Path]]) -> tuple[dict[str,
     return fresh, found
 
 
-def _may_hold(path: Path, first: int, last: int) -> bool:
+def _may_hold(place: Place, first: int, last: int) -> bool:
     """Return whether a file may have numbers from ``first`` to ``last``, by its statistics."""
-    file = pq.ParquetFile(path).metadata
+    with place.parquet() as opened:
+        file = opened.metadata
     at = file.schema.names.index("n")
     for group in range(file.num_row_groups):
         known = file.row_group(group).column(at).statistics

@@ -14,19 +14,19 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Final
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from trouter.records import KINDS
-from trouter_pipeline.datasets import BY_KIND, PRUNED, UNKNOWN, Records, columns_of
-from trouter_pipeline.delta import File, Version, write_part
+from trouter_pipeline.datasets import PRUNED, UNKNOWN, Records, columns_of
+from trouter_pipeline.delta import Version
+from trouter_pipeline.parquet import File, write_part
+from trouter_pipeline.places import Place, Where
 from trouter_pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_by
-from trouter_pipeline.tables import BY_DAY, Commit, Table
+from trouter_pipeline.tables import Commit, Table
 
 _START: Final = ("router", "boot")
 _CONNECTION: Final = (*_START, "conn")
@@ -85,7 +85,7 @@ def _has_tenants(kind: str) -> bool:
 
 
 def prune(
-    root: Path,
+    root: Where,
     scope: Scope,
     *,
     really: bool = False,
@@ -143,7 +143,7 @@ def _check(scope: Scope) -> None:
 class _Records:
     """The records under a root, whose lock is held."""
 
-    def __init__(self, root: Path, scope: Scope, progress: Callable[[str], None]) -> None:
+    def __init__(self, root: Where, scope: Scope, progress: Callable[[str], None]) -> None:
         self._root = root
         self._scope = scope
         self._progress = progress
@@ -158,7 +158,7 @@ class _Records:
             self._progress(f"{kind}, {day}")
             gone = 0
             for file in files:
-                keep = self._keep(kind, self._path(file))
+                keep = self._keep(kind, file)
                 lost = len(keep) - (pc.sum(keep).as_py() or 0)
                 if lost:
                     gone += lost
@@ -174,14 +174,15 @@ class _Records:
         before = self._scope.before.isoformat()
         return [(day, files) for day, files in self._records.kinds.get(kind, {}).items() if day < before]
 
-    def _path(self, file: File) -> Path:
-        return self._records.folder.path / file.path
+    def _rows(self, file: File, columns: Sequence[str] | None = None) -> pa.Table:
+        assert self._records.version is not None  # noqa: S101 - it has files
+        return self._records.version.rows(file, columns)
 
-    def _keep(self, kind: str, path: Path) -> pa.Array:
+    def _keep(self, kind: str, file: File) -> pa.Array:
         """Return for each row of a file whether it stays."""
         wanted = {*_START, "vhost", "n"} if _has_tenants(kind) else {*_START, "n"}
         wanted |= {*_BEGINNINGS.get(kind, ()), *(_LINK if kind == _COUNTS else ())}
-        rows = pq.ParquetFile(path).read(columns=sorted(wanted))
+        rows = self._rows(file, sorted(wanted))
         keep = self._needed(kind, rows)
         if self._scope.tenants:
             theirs = pc.is_in(rows["vhost"], value_set=pa.array(self._scope.tenants, pa.string()))
@@ -241,7 +242,7 @@ class _Records:
     def _read(self, kind: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         for _, files in self._days(kind):
             for file in files:
-                yield pq.ParquetFile(self._path(file)).read(columns=list(columns))
+                yield self._rows(file, columns)
 
     def objections(self, parts: Sequence[Going], with_it: Collection[str]) -> list[str]:
         """Return notes for the operator; Refused if existing tables do not include the rows yet."""
@@ -281,36 +282,36 @@ class _Records:
             return
         whose = list(self._scope.tenants) or [EVERYBODY]
         pruned = {kind: dict(days) for kind, days in self._records.pruned.items()}
-        gone = self._records.of(PRUNED)
+        gone, written = self._records.of(PRUNED), list[File]()
         with folder.staged() as staged:
             for going in parts:
                 days = pruned.setdefault(going.what, {})
                 for day in going.days:
                     self._progress(f"{going.what}, {day}: writing")
-                    gone += self._rewrite(going.what, day, staged)
+                    gone += self._rewrite(going.what, day, staged, written)
                     days[day] = sorted({*days.get(day, ()), *whose})
             told = pa.table({"json": [msgspec.json.encode(pruned).decode()]})
-            write_part(told, staged, {"record": PRUNED, "date": None})
+            written.append(write_part(told, staged, {"record": PRUNED, "date": None}))
 
             def clash(later: Version) -> str:
                 return "" if {*later.files}.issuperset(gone) else "files that are to be replaced are gone; begin again"
 
             rows = {going.what: going.rows for going in parts}
             facts = {"job": "prune", "before": str(self._scope.before), "tenants": whose, "rows": rows}
-            placed = folder.place(staged, BY_KIND)
+            placed = folder.place(staged, written)
             folder.commit(version, placed, gone, facts, shown=f"trouter prune before {self._scope.before}", clash=clash)
 
-    def _rewrite(self, kind: str, day: str, staged: Path) -> list[File]:
-        """Write the remaining rows of a day into new files; return the files that they replace."""
+    def _rewrite(self, kind: str, day: str, staged: Place, written: list[File]) -> list[File]:
+        """Add new files with the remaining rows of a day to ``written``; return the files that they replace."""
         replaced = []
         for file in self._records.files(kind, {day}):
-            keep = self._keep(kind, self._path(file))
+            keep = self._keep(kind, file)
             if pc.all(keep, min_count=0).as_py():
                 continue
             replaced.append(file)
-            rows = pq.ParquetFile(self._path(file)).read().filter(keep)
+            rows = self._rows(file).filter(keep)
             if rows.num_rows:
-                write_part(rows, staged, {"record": kind, "date": day})
+                written.append(write_part(rows, staged, {"record": kind, "date": day}))
         return replaced
 
 
@@ -332,7 +333,7 @@ def _name(rows: pa.Table, key: Sequence[str]) -> pa.Array:
 class _Rows:
     """One table that is replaced by days, at the version that was the last."""
 
-    def __init__(self, root: Path, name: str, scope: Scope) -> None:
+    def __init__(self, root: Where, name: str, scope: Scope) -> None:
         self.table = Table(root, name)
         self._scope = scope
         commit, version = self.table.last_commit(), self.table.version()
@@ -367,7 +368,7 @@ class _Rows:
         pruned = dict(self._before.pruned)
         for day in self.going.days:
             pruned[day] = sorted({*pruned.get(day, ()), *(self._scope.tenants or (EVERYBODY,))})
-        place, gone = self.table.place, []
+        place, gone, written = self.table.place, list[File](), list[File]()
         with place.staged() as staged:
             for file in self._files:
                 rows = self._stay(self._version.rows(file))
@@ -375,8 +376,8 @@ class _Rows:
                     continue
                 gone.append(file)
                 if rows.num_rows:
-                    write_part(rows, staged, {"date": _day(file)})
-            self.table.put(place.place(staged, BY_DAY), gone, msgspec.structs.replace(self._before, pruned=pruned))
+                    written.append(write_part(rows, staged, {"date": _day(file)}))
+            self.table.put(place.place(staged, written), gone, msgspec.structs.replace(self._before, pruned=pruned))
 
 
 def _day(file: File) -> str:

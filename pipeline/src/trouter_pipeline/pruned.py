@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from pathlib import Path
 from typing import Final
 
 from trouter_pipeline.datasets import Records
+from trouter_pipeline.places import Where
 from trouter_pipeline.tables import Table
 
 #: All tenants, and rows without a tenant.
@@ -42,7 +42,7 @@ KEPT: Final[Mapping[str, str]] = {
 TOGETHER: Final = (("connection.opened", "connection.closed"), ("link.attached", "link.detached"))
 
 
-def frozen_days(root: Path, table: str) -> frozenset[date]:
+def frozen_days(root: Where, table: str) -> frozenset[date]:
     """Return the frozen days of a table; NoRecords, BadTable, OSError."""
     return frozen_by(Records(root), table)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -19,14 +18,13 @@ import pyarrow as pa
 from trouter_pipeline.delta import (
     WHOLE_LOG,
     BadTable,
-    File,
     Folder,
     Version,
     columns_in,
-    is_arrow,
-    write,
 )
 from trouter_pipeline.files import TableBusy
+from trouter_pipeline.parquet import File, is_arrow, write
+from trouter_pipeline.places import Place, Where
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,10 +52,10 @@ class Commit(msgspec.Struct, omit_defaults=True):
 class Table:
     """One table under the folder of a pipeline, at the version that was the last when it was first looked at."""
 
-    def __init__(self, root: Path, name: str, at: int | datetime | None = None) -> None:
+    def __init__(self, root: Where, name: str, at: int | datetime | None = None) -> None:
         """``at``: the version to read, by number or moment; None for the last."""
         self.name = name
-        self.folder = Path(root) / "tables" / name
+        self.folder = Place.of(root) / f"tables/{name}"
         self._place = Folder(self.folder)
         self._at = at
         self._looked = False
@@ -185,8 +183,7 @@ class Table:
         if other is not None and len(gone) != len(base.files):
             raise BadTable(f"{self.name}: some days have other columns, and are frozen or pruned: move the table away")
         with self._place.staged() as staged:
-            write(_without(frame, shut), staged, BY_DAY)
-            placed = self._place.place(staged, BY_DAY)
+            placed = self._place.place(staged, write(_without(frame, shut), staged, BY_DAY))
             strange = {each.partition[0] or "null" for each in placed} - replaced
             if strange:
                 self._place.discard(placed)

@@ -20,8 +20,10 @@ from pyspark.sql.window import Window as Over
 from trouter_pipeline import following
 from trouter_pipeline.attacks import STATES, Alert, Judge, Limits, Rules, Subject, judge_of
 from trouter_pipeline.datasets import NO_RECORDS, Records, dataset, records_folder, schema_of
+from trouter_pipeline.delta import BadTable
 from trouter_pipeline.detector import Row
 from trouter_pipeline.files import make_folder
+from trouter_pipeline.places import Where
 from trouter_pipeline.pruned import frozen_by
 from trouter_pipeline.stateful import detect
 from trouter_pipeline.streams import Pace, add_to, without_streams
@@ -224,7 +226,7 @@ def rules_used(decisions: DataFrame, loaded: DataFrame, until: date) -> DataFram
 # --- the tables
 
 
-def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Callable[[str], None]) -> Summary:
+def run(spark: SparkSession, root: Where, parameters: Parameters, progress: Callable[[str], None]) -> Summary:
     """Bring the tables up to date with the records; NoRecords, BadTable, TableBusy, OSError.
 
     All days are read, because an attack may last for many. Alerts that a stream added for later records stay.
@@ -285,16 +287,19 @@ def _is_made_of(table: Table, inputs: Mapping[str, int], parameters: Mapping[str
     return without_streams(commit.inputs) == inputs
 
 
-def compacted(spark: SparkSession, root: Path) -> DataFrame:
+def compacted(spark: SparkSession, root: Where) -> DataFrame:
     """Return input of `sightings` from files that compaction adds to the records under ``root``.
 
     Merged files come again, late, and are dropped like other late rows.
     """
+    records = records_folder(root).absolute()
+    if not records.is_local:
+        raise BadTable(f"{records}: a stream of compacted records is one of a folder: take --follow, or do without")
     frames = []
     for kind in KINDS:
-        folder = records_folder(root) / f"record={kind}"
+        folder = Path(records / f"record={kind}")
         make_folder(folder)
-        frames.append(spark.readStream.schema(schema_of(kind)).parquet(str(folder.absolute())))
+        frames.append(spark.readStream.schema(schema_of(kind)).parquet(str(folder)))
     return of_data_sets(*frames)
 
 
@@ -305,7 +310,7 @@ def followed(spark: SparkSession, folders: list[Path]) -> DataFrame:
 
 def follow(
     stream: DataFrame,
-    root: Path,
+    root: Where,
     checkpoint: Path,
     parameters: Parameters,
     on_rows: Callable[[Sequence[Any]], None] | None = None,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 
 from trouter_pipeline.jobs.meter import METER
+from trouter_pipeline.places import Where
 from trouter_pipeline.pruned import pruned_days
 from trouter_pipeline.tables import Table
 
@@ -20,7 +20,7 @@ class Summary:
     nothing: str | None = None
 
 
-def summary_of(root: Path, days: set[date]) -> Summary:
+def summary_of(root: Where, days: set[date]) -> Summary:
     """Return the summary of a job that computed these days; BadTable, OSError."""
     if days:
         return Summary(sorted(days))

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 
 from trouter_pipeline.detector import Judge, Row
 from trouter_pipeline.landing import Landing, landed
+from trouter_pipeline.places import Where
 from trouter_pipeline.reasons import reason_of
 from trouter_pipeline.stateful import detect
 from trouter_pipeline.streams import Pace, add_to, without_streams
@@ -290,7 +291,7 @@ class Cards:
 
 
 def run(
-    root: Path,
+    root: Where,
     events: DataFrame,
     pattern: Pattern,
     progress: Callable[[str], None],
@@ -318,7 +319,7 @@ def run(
 
 def follow(
     events: DataFrame,
-    root: Path,
+    root: Where,
     checkpoint: Path,
     pattern: Pattern,
     pace: Pace,
@@ -359,7 +360,7 @@ def of_spool(spark: SparkSession, folder: str) -> DataFrame:
     return spark.readStream.format("amqp").option("spool", folder).option("receiver", "none").load()
 
 
-def of_table(spark: SparkSession, root: Path, name: str) -> tuple[DataFrame, dict[str, int]]:
+def of_table(spark: SparkSession, root: Where, name: str) -> tuple[DataFrame, dict[str, int]]:
     """Return the rows of a landed table or of one that a job made, with its inputs; BadTable, NotLanded."""
     landing = Landing(root, name)
     if landing.identity() is not None:

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructField, StructType
 from trouter_pipeline.bodies import DEAD_LETTER, DEAD_LETTER_TYPE
 from trouter_pipeline.datasource import register
 from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part, columns_of_rows
+from trouter_pipeline.places import Place, Where
 from trouter_pipeline.reasons import reason_of
 from trouter_pipeline.schema import SCHEMA
 
@@ -142,14 +143,14 @@ def letters(rows: DataFrame, topic: str) -> DataFrame:
 
 def run(
     spark: SparkSession,
-    root: Path,
+    root: Where,
     parameters: Parameters,
     progress: Callable[[str], None] = lambda _: None,
     wants_to_end: Callable[[], bool] = bool,
 ) -> Summary:
     """Land all that is there, or with ``every_s`` until ``wants_to_end``. NotLanded, BadTable, TableBusy, OSError."""
     landing = Landing(root, parameters.name)
-    checkpoint = parameters.checkpoint or Path(root) / "checkpoints" / parameters.name
+    checkpoint = parameters.checkpoint or _checkpoint_in(root, parameters.name)
     summary = Summary()
     with landing.held():
         check_writable(checkpoint)
@@ -170,7 +171,7 @@ def run(
 
 def publish(
     spark: SparkSession,
-    root: Path,
+    root: Where,
     parameters: Parameters,
     kafka: Kafka,
     progress: Callable[[str], None] = lambda _: None,
@@ -178,7 +179,7 @@ def publish(
 ) -> None:
     """Send messages on to Kafka, at least once each; NotLanded if this Spark has no connector."""
     require_kafka(spark)
-    checkpoint = parameters.checkpoint or Path(root) / "checkpoints" / f"{parameters.name}-kafka"
+    checkpoint = parameters.checkpoint or _checkpoint_in(root, f"{parameters.name}-kafka")
     check_writable(checkpoint)
     progress(f"publishing to {kafka.topic}")
     writer = _writer(letters(_read(spark, parameters), kafka.topic), parameters, checkpoint)
@@ -197,6 +198,17 @@ def require_kafka(spark: SparkSession) -> None:
             f"this Spark has no connector for Kafka: give --conf spark.jars.packages={package}, or put its jars where "
             "Spark looks for them"
         ) from None
+
+
+def _checkpoint_in(root: Where, name: str) -> Path:
+    """Return the folder of a checkpoint below the root; NotLanded if that is in an object store."""
+    place = Place.of(root)
+    if not place.is_local:
+        raise NotLanded(
+            f"the tables in {place} are in an object store, and Spark keeps the checkpoint of a stream in a folder: "
+            "give --checkpoint DIR, the same one each time"
+        )
+    return Path(place / f"checkpoints/{name}")
 
 
 def check_writable(folder: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
@@ -17,6 +16,7 @@ from pyspark.sql.window import Window as Over
 from trouter.records.sketch import BITS
 from trouter_pipeline.datasets import Records, dataset
 from trouter_pipeline.jobs.segments import material_of
+from trouter_pipeline.places import Where
 from trouter_pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def middle(bucket: str) -> Column:
 
 def run(
     spark: SparkSession,
-    root: Path,
+    root: Where,
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:

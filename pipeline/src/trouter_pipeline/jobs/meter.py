@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from trouter_pipeline.metering.engines import Engine, InProcess
 from trouter_pipeline.metering.presence import connections
 from trouter_pipeline.metering.repairs import missing_of
 from trouter_pipeline.metering.traffic import meter
+from trouter_pipeline.places import Where
 from trouter_pipeline.pruned import frozen_by, pruned_days
 from trouter_pipeline.tables import Table
 
@@ -115,7 +115,7 @@ def ordered(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
 
 def run(
     engine: Engine,
-    root: Path,
+    root: Where,
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
@@ -16,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from trouter_pipeline.jobs.derived import Summary, changed_days, generations, summary_of
 from trouter_pipeline.jobs.meter import METER
 from trouter_pipeline.metering.counters import COUNTED, SUBJECTS
+from trouter_pipeline.places import Where
 from trouter_pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def rollup(meter: DataFrame, by: Sequence[str], period: str) -> DataFrame:
 
 def run(
     spark: SparkSession,
-    root: Path,
+    root: Where,
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
@@ -13,6 +12,7 @@ from pyspark.sql.window import Window as Over
 
 from trouter_pipeline.jobs.derived import Summary, changed_days, generations, summary_of
 from trouter_pipeline.jobs.meter import METER
+from trouter_pipeline.places import Where
 from trouter_pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def top(meter: DataFrame, limit: int, measure: str) -> DataFrame:
 
 def run(
     spark: SparkSession,
-    root: Path,
+    root: Where,
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from html import escape
-from pathlib import Path
 from typing import Final, NamedTuple
 
+from trouter_pipeline.places import Where
 from trouter_pipeline.report.sections import MAX_ROWS, Question, Section, Tables, made
 from trouter_pipeline.report.stored import Period
 
@@ -41,7 +41,7 @@ class Report(NamedTuple):
     attention: list[str]
 
 
-def build(root: Path, period: Period, limits: Mapping[str, int], now: datetime, at: datetime | None = None) -> Report:
+def build(root: Where, period: Period, limits: Mapping[str, int], now: datetime, at: datetime | None = None) -> Report:
     """Return the report of the tables under ``root``; ``limits`` has the connections that each tenant may have.
 
     ``at``: the tables are read as they were at this moment; None for their last versions.

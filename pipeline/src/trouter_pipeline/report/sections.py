@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow.compute as pc
 
 from trouter_pipeline.delta import BadTable
+from trouter_pipeline.places import Where
 from trouter_pipeline.report import drawing
 from trouter_pipeline.report.drawing import (
     COLOURS,
@@ -57,7 +57,7 @@ class Section:
 class Tables:
     """The tables of a folder, each read once; the error of an unreadable one is raised at each access."""
 
-    def __init__(self, root: Path, period: Period, at: datetime | None = None) -> None:
+    def __init__(self, root: Where, period: Period, at: datetime | None = None) -> None:
         self._root = root
         self._period = period
         self._at = at

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from trouter_pipeline.delta import BadTable, File, NoVersion, Version
+from trouter_pipeline.delta import BadTable, NoVersion, Version
+from trouter_pipeline.parquet import File
+from trouter_pipeline.places import Where
 from trouter_pipeline.tables import Table
 
 _TIME: Final = pa.timestamp("us", "UTC")
@@ -77,7 +78,7 @@ class Period:
         return (self.first is None or found >= self.first) and (self.last is None or found <= self.last)
 
 
-def read(root: Path, name: str, period: Period, at: int | datetime | None = None) -> Any:
+def read(root: Where, name: str, period: Period, at: int | datetime | None = None) -> Any:
     """Return a pyarrow.Table with the columns of COLUMNS, of the last version or that of ``at``; NoTable, BadTable."""
     table = Table(root, name, at)
     try:
