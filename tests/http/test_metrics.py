@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from trouter.core.counters import BOUNDS_S, FAMILIES, OUTCOMES, Latency, TimeHistogram
 from trouter.http import CertificateExpiry, Figures, ListenerFigures, MemoryOwner
-from trouter.http.figures import NetworkFigures, TenantFigures
+from trouter.http.figures import ConnectorFigures, NetworkFigures, RouteFigures, TenantFigures
 from trouter.http.metrics import MAX_LABEL_VALUES, TOTALS, exposition, tenant_exposition
 
 #: The names that dashboards of Qpid Dispatch use.
@@ -164,6 +164,45 @@ def test_the_values_of_each_own_series_are_tested_here() -> None:
     families: list[Metric] = list(text_string_to_metric_families(exposition(PLAIN).decode()))
     ours = {family.name for family in families if family.name.startswith("trouter_")}
     assert {name for name in ours if name not in here and not name.startswith("trouter_tenant_")} == set()
+
+
+def test_what_is_down_is_shown_by_its_name() -> None:
+    figures = dataclasses.replace(
+        PLAIN,
+        connectors=[ConnectorFigures("broker", False, 1_700_000_000.5, 7), ConnectorFigures("hub", True, 0.0, 1)],
+        auto_links=[RouteFigures("in", True), RouteFigures("out", False)],
+        link_routes=[RouteFigures("queues", False)],
+        uplink=False,
+        turned_away=5,
+        locked=2,
+    )
+    samples = samples_of(figures)
+    assert samples["trouter_connector_up{'connector': 'broker'}"] == 0
+    assert samples["trouter_connector_up{'connector': 'hub'}"] == 1
+    assert samples["trouter_connector_down_since_seconds{'connector': 'broker'}"] == 1_700_000_000.5
+    assert samples["trouter_connector_down_since_seconds{'connector': 'hub'}"] == 0
+    assert samples["trouter_connector_attempts_total{'connector': 'broker'}"] == 7
+    assert samples["trouter_auto_link_up{'auto_link': 'in'}"] == 1
+    assert samples["trouter_auto_link_up{'auto_link': 'out'}"] == 0
+    assert samples["trouter_link_route_up{'link_route': 'queues'}"] == 0
+    assert samples["trouter_uplink_up"] == 0
+    assert samples["trouter_connections_turned_away_total"] == 5
+    assert samples["trouter_logins_locked"] == 2
+
+
+def test_beyond_the_bound_one_series_is_down_if_any_of_the_rest_is() -> None:
+    count = MAX_LABEL_VALUES + 3
+    connectors = [
+        ConnectorFigures(f"c{number}", number != count - 2, 5.0 if number == count - 2 else 0.0, 1)
+        for number in range(count)
+    ]
+    auto_links = [RouteFigures(f"a{number}", number != count - 1) for number in range(count)]
+    samples = samples_of(dataclasses.replace(PLAIN, connectors=connectors, auto_links=auto_links))
+    assert samples["trouter_connector_up{'connector': '_other'}"] == 0
+    assert samples["trouter_connector_down_since_seconds{'connector': '_other'}"] == 5
+    assert samples["trouter_connector_attempts_total{'connector': '_other'}"] == 3
+    assert samples["trouter_auto_link_up{'auto_link': '_other'}"] == 0
+    assert sum(name.startswith("trouter_connector_up") for name in samples) == MAX_LABEL_VALUES + 1
 
 
 def test_the_network_is_shown_by_numbers_and_by_kinds_of_faults_that_are_fixed() -> None:

@@ -40,6 +40,13 @@ vhost {{
 }}
 listener {{ name: amqp, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, multiTenant: yes }}
 listener {{ name: web, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, http: yes }}
+connector {{ name: broker, host: 127.0.0.1, port: 1, role: route-container }}
+autoLink {{ name: in, address: in, direction: in, connection: broker }}
+linkRoute {{ name: queues, prefix: queues, direction: in, connection: broker }}
+"""
+EDGE = """
+router { id: E, mode: edge }
+listener { name: web, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, http: yes }
 """
 
 
@@ -71,6 +78,9 @@ async def _told(folder: Path) -> Told:
             await _traffic(router, url)
             await page.until_figures(lambda figures: figures.get("accepted_total", 0) == 3)
             told.add((await page.get("/metrics"))[1])
+        told.add((await trio.to_thread.run_sync(get, http_port(router), "/metrics"))[1])
+    (folder / "edge").mkdir()
+    with running(EDGE, folder / "edge") as router:
         told.add((await trio.to_thread.run_sync(get, http_port(router), "/metrics"))[1])
     return told
 
@@ -162,6 +172,12 @@ CASES = {
         "trouter_held_message_bytes", ("95x200", "100x200"), ("80x200", "100x200"), "trouter_held_message_bytes_limit"
     ),
     "TrouterConnectionsRefused": of("trouter_connections_refused_total", GROWS, ZERO, listener="amqp"),
+    "TrouterConnectorDown": of("trouter_connector_up", ZERO, ONE, connector="broker"),
+    "TrouterAutoLinkDown": of("trouter_auto_link_up", ZERO, ONE, auto_link="in"),
+    "TrouterLinkRouteDown": of("trouter_link_route_up", ZERO, ONE, link_route="queues"),
+    "TrouterUplinkDown": of("trouter_uplink_up", ZERO, ONE),
+    "TrouterLoginsLocked": of("trouter_logins_locked", ONE, ZERO),
+    "TrouterConnectionsTurnedAway": of("trouter_connections_turned_away_total", GROWS, ZERO),
     "TrouterVhostQuotaReached": of("trouter_vhost_quota_alarms_raised", ONE, ZERO, vhost="t1.example"),
     "TrouterDeliveriesStuck": of("qdr_deliveries_stuck_total", ONE, ZERO),
     "TrouterLinksBlocked": of("qdr_links_blocked_total", ONE, ZERO),
@@ -199,13 +215,18 @@ def _input(series: dict[str, str], instance: str) -> list[dict[str, str]]:
     ]
 
 
+def _shown(text: str, labels: dict[str, str]) -> str:
+    for label, value in labels.items():
+        text = text.replace(f"{{{{ $labels.{label} }}}}", value)
+    return text
+
+
 def _test(name: str, case: Case, *, fires: bool) -> dict[str, Any]:
     rule = RULES[name]
+    labels = {**case.labels, "instance": "router:8080"}
     alert = {
-        "exp_labels": {**case.labels, **rule["labels"], "instance": "router:8080"},
-        "exp_annotations": {
-            key: text.replace("{{ $labels.instance }}", "router:8080") for key, text in rule["annotations"].items()
-        },
+        "exp_labels": {**labels, **rule["labels"]},
+        "exp_annotations": {key: _shown(text, labels) for key, text in rule["annotations"].items()},
     }
     return {
         "interval": "1m",

@@ -155,6 +155,11 @@ class Lockout:
         waits = entry.level and now_s - max(entry.times[-1], entry.turn_s) <= self.rules.delay_window_s
         return entry.total, self._pause_s(entry) if waits else 0.0, max(0.0, entry.locked_until_s - now_s)
 
+    def count_locked(self) -> int:
+        """Return the number of users whose logins from a host are locked now."""
+        now_s = self._now()
+        return sum(entry.locked_until_s > now_s for entry in self._entries.values())
+
     def _count_failure(self, host: str, pair: Key | None) -> bool:
         """Count a failure; return whether it begins a lock of the pair."""
         place = self._place_key(host)

@@ -51,9 +51,11 @@ from trouter.telemetry.change_records import ChangeRecords
 from trouter.wire.performatives import Error
 
 from .consumers import Consumers
+from .link_findings import auto_link_findings, connector_findings
 from .pending import Unfit
 from .preparing import BAD_REQUEST, ConfiguredParts, Occasion, Preparation
 from .reload_report import log_reload, report_of
+from .routes import ConfiguredRoutes
 from .running import Running
 from .service import Service
 from .uplink_findings import uplink_findings
@@ -105,7 +107,17 @@ class Control:
         """The connectors that dial, and removed ones that still serve a peer."""
         return self._parts.connectors
 
+    @property
+    def routes(self) -> ConfiguredRoutes:
+        """The link routes and auto links."""
+        return self._parts.routes
+
     # --- the present state
+
+    @property
+    def has_uplink(self) -> bool | None:
+        """Whether an edge router has an uplink that it can use; None on other routers."""
+        return None if self._uplinks is None else self._uplinks.fault == ""
 
     @property
     def _withheld(self) -> frozenset[str]:
@@ -139,6 +151,8 @@ class Control:
             "failoverUrls": connector.failover_urls,
             "connectionStatus": connector.status,
             "connectionMsg": connector.message or None,
+            "connectionAttempts": connector.attempts,
+            "downSince": connector.down_since_us // 1000 or None,
         }
 
     # --- beginning and end
@@ -183,7 +197,7 @@ class Control:
         return self._make_listener(self, entity, sockets)
 
     def findings(self) -> tuple[Problem, ...]:
-        """Return the findings about the configuration in force and the uplinks, the most severe first."""
+        """Return the findings about the configuration in force and what is down of it, the most severe first."""
         if self._findings is None:
             found = evaluate(self._configuration, self._parts.plugins)
             unserved = {problem.entity for problem in self.service.withheld}
@@ -193,10 +207,11 @@ class Control:
                 if not (one.severity is Severity.PROBLEM and (one.entity in unserved or one.point in OVERTAKEN))
             ]
             self._findings = judged(self._configuration, [*self.service.withheld, *rest])
-        if self._uplinks is None:
-            return self._findings
         router, connectors = self._configuration.router, self.connectors.standing
-        return ordered([*self._findings, *uplink_findings(router, self._uplinks, connectors)])
+        down = [*connector_findings(connectors), *auto_link_findings(self.routes.auto_links.values())]
+        if self._uplinks is not None:
+            down += uplink_findings(router, self._uplinks, connectors)
+        return ordered([*self._findings, *down]) if down else self._findings
 
     async def retry_withheld(self) -> None:
         """Put into service the withheld parts that can be served now."""

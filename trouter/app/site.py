@@ -22,6 +22,7 @@ from trouter.connections.listen import Listener
 from trouter.connections.shared import Services
 from trouter.core.addresses import temporary_token
 from trouter.core.allocations import owners
+from trouter.core.autolinks import ACTIVE
 from trouter.core.counters import BOUNDS_S
 from trouter.core.inprocess import InsideMessage
 from trouter.core.outgoing import OutgoingEndpoint
@@ -30,10 +31,12 @@ from trouter.core.tenants import Tenant
 from trouter.hooks import PeerFacts
 from trouter.http.figures import (
     CertificateExpiry,
+    ConnectorFigures,
     Figures,
     ListenerFigures,
     MemoryOwner,
     NetworkFigures,
+    RouteFigures,
     TenantFigures,
 )
 from trouter.http.ports import Secured
@@ -147,6 +150,21 @@ class RouterSite:
                 ListenerFigures(each.entity.name, len(each.peers), each.accepted, each.refused)
                 for each in self._control.listeners.standing
             ],
+            connectors=[
+                ConnectorFigures(each.entity.name, each.is_up, each.down_since_us / 1e6, each.attempts)
+                for each in self._control.connectors.standing
+            ],
+            auto_links=[
+                RouteFigures(entity.name, auto.state == ACTIVE)
+                for entity, auto in self._control.routes.auto_links.values()
+            ],
+            link_routes=[
+                RouteFigures(entity.name, self._router.routes.is_active(route))
+                for entity, route in self._control.routes.routes.values()
+            ],
+            uplink=self._control.has_uplink,
+            turned_away=self._services.guard.turned_away,
+            locked=self._services.guard.lockout.count_locked(),
             vhost_connections=self._vhost_connections(),
             quota_alarms=quota_alarms,
             quota_alarms_raised=quota_alarms_raised,

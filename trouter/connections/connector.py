@@ -19,6 +19,7 @@ from trouter.auth.client_mechanisms import client_mechanisms
 from trouter.config import ConnectorEntity
 from trouter.hooks import ConnectorFacts, ListenerFacts, PeerFacts
 from trouter.net.dialing import Endpoint, cause, connect
+from trouter.telemetry.clocks import now_us
 from trouter.telemetry.connection_records import describe_open
 from trouter.tls.problems import TlsFailed
 from trouter.tls.secure import PLAINTEXT, Met, Resumable, resumable
@@ -65,6 +66,9 @@ class Connector:
         self._idle = trio.CancelScope()
         self._peer: Peer | None = None
         self._waited = 0
+        #: Attempts to connect since the start.
+        self.attempts = 0
+        self._down_since_us = now_us()
         #: The endpoint of the connection.
         self._dialled = self._failover.current
         #: The TLS session of the last connection, for resumption.
@@ -75,19 +79,25 @@ class Connector:
     @property
     def status(self) -> str:
         """State: INITIALIZING, CONNECTING (also between tries), SUCCESS once the peer has opened, or CLOSING."""
-        return "SUCCESS" if self._is_open() else self._status
+        return "SUCCESS" if self.is_up else self._status
 
     @property
     def message(self) -> str:
         """Text for the status: the log line of the peer's open, or why the last try failed."""
         peer = self._peer
-        if peer is None or not (peer.failure or self._is_open()):
+        if peer is None or not (peer.failure or self.is_up):
             return self._message
         remote = peer.engine.remote_open
         return self._failure_of(peer) if peer.failure or remote is None else describe_open(peer, remote)
 
-    def _is_open(self) -> bool:
-        """Return whether the peer has opened, and the connection has not failed since."""
+    @property
+    def down_since_us(self) -> int:
+        """Since when it has no open connection, in microseconds since 1970; 0 while it has one."""
+        return 0 if self.is_up else self._down_since_us
+
+    @property
+    def is_up(self) -> bool:
+        """True once the peer has opened the connection, until it fails."""
         peer = self._peer
         return self._status == "CONNECTING" and peer is not None and peer.lifetime.opened and not peer.failure
 
@@ -132,6 +142,7 @@ class Connector:
     async def _dial_endpoint(self) -> socket.socket | None:
         endpoint = self._failover.current
         self._status = "CONNECTING"
+        self.attempts += 1
         why = f"no answer within {DIAL_TIMEOUT_S:g} s"
         with trio.move_on_after(DIAL_TIMEOUT_S):
             try:
@@ -176,6 +187,8 @@ class Connector:
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
             self._peer = None
+            if lifetime.opened:
+                self._down_since_us = now_us()
             self._known = resumable(endpoint.host, security)
         if self._stopped:
             return

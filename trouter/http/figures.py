@@ -20,6 +20,24 @@ class ListenerFigures:
     refused: int
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectorFigures:
+    """A connector: whether it is up; since when it is down, in seconds since 1970, 0 while up; attempts to connect."""
+
+    name: str
+    up: bool
+    down_since_s: float
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFigures:
+    """An auto link or a link route: whether it is active."""
+
+    name: str
+    up: bool
+
+
 class Histogram(Protocol):
     """Counts of durations."""
 
@@ -91,6 +109,14 @@ class Figures:
     #: Findings about the configuration, by severity.
     findings: Mapping[str, int] = field(default_factory=dict)
     listeners: Sequence[ListenerFigures] = ()
+    connectors: Sequence[ConnectorFigures] = ()
+    auto_links: Sequence[RouteFigures] = ()
+    link_routes: Sequence[RouteFigures] = ()
+    #: Whether an edge router has a usable uplink; None on other routers.
+    uplink: bool | None = None
+    #: Connections closed before their handshake, since the start; users and hosts whose logins are locked now.
+    turned_away: int = 0
+    locked: int = 0
     #: Open connections by their hostname: configured vhosts by name, all others together as "".
     vhost_connections: Mapping[str, int] = field(default_factory=dict)
     #: Alarms about quotas since the start, and those raised now, by vhost.

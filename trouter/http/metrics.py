@@ -20,7 +20,7 @@ from trouter.columns.column import COUNTER, GAUGE
 from trouter.columns.router import ROUTER
 
 from .exposition import exposition_of, label_value
-from .figures import Figures, ListenerFigures, TenantFigures
+from .figures import ConnectorFigures, Figures, ListenerFigures, RouteFigures, TenantFigures
 
 #: What the values of a series are read from.
 Source = TypeVar("Source")
@@ -31,6 +31,7 @@ MAX_LABEL_VALUES: Final = 200
 OTHER: Final = "_other"
 _TENANT: Final = ("tenant",)
 _LISTENER: Final = ("listener",)
+_CONNECTOR: Final = ("connector",)
 _VHOST: Final = ("vhost",)
 _OWNER: Final = ("owner",)
 _CLASS_AND_OUTCOME: Final = ("address_class", "outcome")
@@ -90,6 +91,29 @@ def _by_listener(
     value: Callable[[ListenerFigures], int],
 ) -> Callable[[Figures], Iterable[tuple[Sequence[str], int]]]:
     return lambda figures: [((label_value(each.name),), value(each)) for each in _bounded_listeners(figures.listeners)]
+
+
+def _by_connector(
+    value: Callable[[ConnectorFigures], float],
+) -> Callable[[Figures], Iterable[tuple[Sequence[str], float]]]:
+    return lambda figures: [
+        ((label_value(each.name),), value(each)) for each in _bounded_connectors(figures.connectors)
+    ]
+
+
+def _by_route(
+    routes: Callable[[Figures], Iterable[RouteFigures]],
+) -> Callable[[Figures], Iterable[tuple[Sequence[str], int]]]:
+    """Return 1 or 0 for each name; of several routes with one name, and beyond the first names, the worst."""
+
+    def samples(figures: Figures) -> Iterable[tuple[Sequence[str], int]]:
+        up: dict[str, bool] = {}
+        for each in routes(figures):
+            name = each.name if each.name in up or len(up) < MAX_LABEL_VALUES else OTHER
+            up[name] = up.get(name, True) and each.up
+        return [((label_value(name),), int(value)) for name, value in up.items()]
+
+    return samples
 
 
 def _by_tenant(
@@ -193,6 +217,66 @@ SERIES: Final[tuple[DeclaredSeries[Figures], ...]] = (
         _by_listener(lambda listener: listener.refused),
         _LISTENER,
         "connections refused because of a limit",
+    ),
+    DeclaredSeries(
+        "trouter_connections_turned_away",
+        COUNTER,
+        "Connections closed before their handshake.",
+        _one(lambda figures: figures.turned_away),
+        shows="connections closed before their handshake: a decision blocks the host, it connects too fast, or it "
+        "has too many handshakes open",
+    ),
+    DeclaredSeries(
+        "trouter_logins_locked",
+        GAUGE,
+        "Users whose logins from a host are locked now.",
+        _one(lambda figures: figures.locked),
+        shows="users whose logins from a host are locked now, because of wrong passwords",
+    ),
+    DeclaredSeries(
+        "trouter_connector_up",
+        GAUGE,
+        "1 while the peer of a connector has opened the connection, else 0.",
+        _by_connector(lambda connector: int(connector.up)),
+        _CONNECTOR,
+    ),
+    DeclaredSeries(
+        "trouter_connector_down_since_seconds",
+        GAUGE,
+        "Since when a connector is down, in seconds since 1970; 0 while it is up.",
+        _by_connector(lambda connector: connector.down_since_s),
+        _CONNECTOR,
+    ),
+    DeclaredSeries(
+        "trouter_connector_attempts",
+        COUNTER,
+        "Attempts of a connector to connect.",
+        _by_connector(lambda connector: connector.attempts),
+        _CONNECTOR,
+        "attempts to connect; they grow while the connector is down",
+    ),
+    DeclaredSeries(
+        "trouter_auto_link_up",
+        GAUGE,
+        "1 while an auto link is active, else 0.",
+        _by_route(lambda figures: figures.auto_links),
+        ("auto_link",),
+        "1 while the auto link is active on each connection to its container, else 0",
+    ),
+    DeclaredSeries(
+        "trouter_link_route_up",
+        GAUGE,
+        "1 while a link route has a container, else 0.",
+        _by_route(lambda figures: figures.link_routes),
+        ("link_route",),
+        "1 while a container of the link route is connected, else 0",
+    ),
+    DeclaredSeries(
+        "trouter_uplink_up",
+        GAUGE,
+        "1 while an edge router has a usable uplink, else 0.",
+        lambda figures: [] if figures.uplink is None else [((), int(figures.uplink))],
+        shows="1 while the edge router has an uplink that it can use, else 0; other routers do not have it",
     ),
     DeclaredSeries(
         "trouter_vhost_connections",
@@ -397,6 +481,22 @@ def _bounded(counts: Mapping[str, int]) -> Mapping[str, int]:
         shown = name if name and len(bounded) <= MAX_LABEL_VALUES else OTHER
         bounded[shown] = bounded.get(shown, 0) + count
     return bounded
+
+
+def _bounded_connectors(connectors: Iterable[ConnectorFigures]) -> list[ConnectorFigures]:
+    """Return one for each name, the first MAX_LABEL_VALUES names; the rest as one, which is down if any of them is."""
+    by_name: dict[str, ConnectorFigures] = {}
+    for each in connectors:
+        name = each.name if each.name in by_name or len(by_name) < MAX_LABEL_VALUES else OTHER
+        sofar = by_name.get(name)
+        since_s = sorted(one.down_since_s for one in (sofar, each) if one is not None and not one.up)
+        by_name[name] = ConnectorFigures(
+            name,
+            not since_s,
+            since_s[0] if since_s else 0.0,
+            each.attempts + (0 if sofar is None else sofar.attempts),
+        )
+    return list(by_name.values())
 
 
 def _bounded_listeners(listeners: Iterable[ListenerFigures]) -> list[ListenerFigures]:

@@ -199,6 +199,8 @@ export interface Attributes {
     | "maxLinks"
     | "maxUnsettled"
     | "maxBufferedBytes"
+    | "connectionAttempts"
+    | "downSince"
     | "allowInsecurePlain"
     | "redirectHosts"
     | "name"

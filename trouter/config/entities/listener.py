@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trouter.columns.column import Form, Head
 from trouter.config import files, passwords, texts
 from trouter.config.entities import ends
 from trouter.config.entities.base import Entity, entity
@@ -559,8 +560,25 @@ class ConnectorEntity(Socketed):
     connection_status: None = reported(
         Kind.STRING,
         "The state of the connector: INITIALIZING, CONNECTING (also between two attempts), SUCCESS or CLOSING.",
+        head=Head("status", needs=False),
     )
-    connection_msg: None = reported(Kind.STRING, "The latest log line about its connection.")
+    connection_msg: None = reported(
+        Kind.STRING, "The latest log line about its connection.", head=Head("last message", needs=False)
+    )
+    connection_attempts: None = reported(
+        Kind.INTEGER,
+        "Attempts to connect since the connector exists.",
+        extra=True,
+        graph=True,
+        head=Head("attempts", Form.COMMAS, needs=False),
+    )
+    down_since: None = reported(
+        Kind.INTEGER,
+        "Since when it has no open connection, in milliseconds since 1970; absent while it has one.",
+        extra=True,
+        unit="milliseconds since 1970",
+        head=Head("down since", Form.DATE_OF_MS, needs=False, alarm=True),
+    )
     policy_vhost: str | None = ends.policy_vhost()
     open_properties: Mapping[str, object] = ends.open_properties()
     allow_insecure_plain: str = with_points(

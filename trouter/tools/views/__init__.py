@@ -6,7 +6,7 @@ from .events import LOG
 from .model import View
 from .overview import GENERAL, POLICY, POOLS
 from .owners import OWNERS
-from .routes import AUTO_LINKS, LINK_ROUTES
+from .routes import AUTO_LINKS, CONNECTORS, LINK_ROUTES
 from .topology import TOPOLOGY
 from .traffic import ADDRESSES, CONNECTIONS, EDGES, LINKS, NODES
 from .vhosts import VHOST_GROUPS, VHOST_STATS, VHOSTS
@@ -32,7 +32,7 @@ VIEWS = (
 )
 
 #: Those that qdstat does not have.
-OWN_VIEWS = (OWNERS, TOPOLOGY)
+OWN_VIEWS = (CONNECTORS, OWNERS, TOPOLOGY)
 
 #: The views that --all-entities shows, one after the other.
 ALL_ENTITIES = (LINKS, ADDRESSES, CONNECTIONS, AUTO_LINKS, LINK_ROUTES, GENERAL, POOLS, POLICY, VHOSTS, VHOST_STATS)

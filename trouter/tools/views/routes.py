@@ -1,13 +1,13 @@
-"""The views of links to other containers that the configuration has: auto links and link routes."""
+"""The views of what the configuration connects to other containers: connectors, auto links and link routes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trouter.config.entities import AutoLinkEntity, LinkRouteEntity
+from trouter.config.entities import AutoLinkEntity, ConnectorEntity, LinkRouteEntity
 
 from .lookup import is_address
-from .model import Filter, Listing, Row, Rows, View, ViewField, ViewRequest, attributes_of, fields_of, simple
+from .model import Filter, Listing, Row, Rows, View, ViewField, ViewRequest, attribute, attributes_of, fields_of, simple
 
 AUTO_LINK_FIELDS = fields_of(AutoLinkEntity.type.own)
 
@@ -32,6 +32,24 @@ def _link_routes(answers: Sequence[Rows]) -> list[Listing]:
     fields = [each for each in LINK_ROUTE_FIELDS if prefixed or not {*_PREFIXES}.intersection(each.reads)]
     return simple("Link Routes", fields, sort="address", empty="Link Routes\nNo Link Routes found")(answers)
 
+
+CONNECTOR_FIELDS = fields_of(
+    ConnectorEntity.type.own,
+    (
+        attribute("name", "name"),
+        ViewField("to", lambda row: f"{row.get('host')}:{row.get('port')}", reads=("host", "port")),
+        attribute("role", "role"),
+        "status", "attempts", "down since",
+    ),
+)  # fmt: skip
+
+CONNECTORS = View(
+    "connectors",
+    ("--connectors",),
+    "show connectors: their state, since when they are down, and why",
+    (ViewRequest("connector", attributes_of(CONNECTOR_FIELDS), limited=True),),
+    simple("Connectors", CONNECTOR_FIELDS, sort="name", empty="Connectors\nNo connectors found"),
+)
 
 AUTO_LINKS = View(
     "autolinks",
