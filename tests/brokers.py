@@ -45,6 +45,7 @@ class Broker(MessagingHandler):
         self.dispositions: list[str] = []
         self.links: list[Any] = []
         self.sessions: list[Any] = []
+        self._connections: list[Any] = []
         self._dials = dials
         self._changed = threading.Condition()
         self._injector = EventInjector()
@@ -60,7 +61,11 @@ class Broker(MessagingHandler):
     # --- called in the test's thread
 
     def run(self) -> None:
+        """Serve until ``stop``; then close the sockets of all connections, as the end of a process does."""
         self._container.run()
+        for connection in self._connections:
+            if connection.transport is not None and connection.transport._selectable is not None:
+                connection.transport._selectable._delegate.close()
 
     def wait(self, condition: Callable[[Broker], Any]) -> None:
         """Wait until the condition holds."""
@@ -96,7 +101,8 @@ class Broker(MessagingHandler):
     def on_start(self, event: Any) -> None:
         event.container.selectable(self._injector)
         if self._dials:
-            event.container.connect(f"127.0.0.1:{self._dials}", allowed_mechs="ANONYMOUS", reconnect=False)
+            url = f"127.0.0.1:{self._dials}"
+            self._connections.append(event.container.connect(url, allowed_mechs="ANONYMOUS", reconnect=False))
         else:
             acceptor: Any = event.container.listen("127.0.0.1:0")
             self._acceptor = acceptor
@@ -110,6 +116,7 @@ class Broker(MessagingHandler):
     def on_connection_opening(self, event: Any) -> None:
         connection: Any = event.connection
         connection.container = self.name
+        self._connections.append(connection)
 
     def on_link_opening(self, event: Any) -> None:
         link: Any = event.link

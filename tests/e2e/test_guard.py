@@ -141,7 +141,7 @@ def test_exempt_hosts_may_fail_as_often_as_they_like(start_router: StartRouter, 
 
 def lets_two_in(port: int) -> bool:
     try:
-        with Peer(port, opened=False), Peer(port, sasl=True) as peer:
+        with Peer(port, opened=False), Peer(port) as peer:
             return bool(peer.number)
     except Gone:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -106,7 +107,7 @@ def test_a_recorded_proof_with_the_nonce_of_now_is_refused(router: RunningRouter
 
 
 def test_a_proof_sent_before_its_challenge_is_refused(router: RunningRouter) -> None:
-    """The whole recording in one write, as a replay that does not read."""
+    """The whole recording is sent before the router is read, and nothing after it."""
     first, _, proof = recorded(router)
     with Peer(router.port, opened=False) as peer:
         peer.raw(SASL_HEADER)
@@ -114,6 +115,9 @@ def test_a_proof_sent_before_its_challenge_is_refused(router: RunningRouter) -> 
         peer.say(SaslResponse(proof), frame_type=1)
         peer.say(SaslResponse(b""), frame_type=1)
         peer.expect_header(SASL_HEADER)
+        peer.expect(SaslMechanisms)
+        peer.expect(SaslChallenge)
+        peer.sock.shutdown(socket.SHUT_WR)  # the router waits no longer for the rest of the login
         assert_refused(peer)
 
 
