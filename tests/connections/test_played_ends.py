@@ -16,6 +16,7 @@ from trouter.connections.stream import LINGER_S, Stream
 from trouter.engine.connection import Connection
 from trouter.records import ConnectionClosedRecord
 from trouter.testing.player import HANG_UP, Closed, PlayedRouter, kinds, play
+from trouter.wire.framing import frame
 from trouter.wire.performatives import (
     Attach,
     Begin,
@@ -94,10 +95,22 @@ async def test_a_silent_peer_is_closed_after_the_idle_time_out(
         assert how_it_ended(router) == ("local", "amqp:resource-limit-exceeded")
 
 
+async def test_a_peer_that_only_sends_heartbeats_stays(mock_clock: MockClock) -> None:
+    async with play(ROUTER + LISTENER.replace("idleTimeoutSeconds: 0", "idleTimeoutSeconds: 6")) as router:
+        peer = router.accept()
+        outputs = await peer.play(*OPENING)
+        assert only(outputs, Open).idle_time_out == 3000
+        for _ in range(20):
+            mock_clock.jump(1.0)
+            assert await peer.play(frame(0, b"")) == []
+        assert len(router.process.services.connections) == 1
+
+
 async def test_heartbeats_are_empty_frames_as_often_as_the_peer_wants_them(mock_clock: MockClock) -> None:
     async with play(ROUTER + LISTENER) as router:
         peer = router.accept()
-        await peer.play(OPENING[0], Open("client", idle_time_out=4000), OPENING[2])
+        outputs = await peer.play(OPENING[0], Open("client", idle_time_out=4000), OPENING[2])
+        assert only(outputs, Open).idle_time_out is None
         beats = []
         for _ in range(5):
             mock_clock.jump(1.0)

@@ -6,7 +6,19 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.connections.plays import BEGIN, LOGIN, OPEN, OPENING, RESPONSE, Scripted, condition_of, only, sasl
+from tests.connections.plays import (
+    BEGIN,
+    LISTENER,
+    LOGIN,
+    OPEN,
+    OPENING,
+    RESPONSE,
+    ROUTER,
+    Scripted,
+    condition_of,
+    only,
+    sasl,
+)
 from trouter.hooks import Authenticated, Challenge, Refused
 from trouter.records import ConnectionClosedRecord, ConnectionOpenedRecord, SaslOutcomeRecord
 from trouter.testing.player import HANG_UP, RESET, Closed, PlayedRouter, kinds, play
@@ -143,6 +155,14 @@ async def test_no_open_in_time_ends_the_connection(mock_clock: MockClock, caplog
         await peer.play()
         assert "failed: timed out: no open within 10 s" in caplog.text
         assert kinds(await peer.play(HANG_UP)) == [Closed]
+
+
+async def test_a_listener_without_a_limit_waits_for_an_open_for_ever(mock_clock: MockClock) -> None:
+    async with play(ROUTER + LISTENER.replace("port: 0,", "port: 0, initialHandshakeTimeoutSeconds: 0,")) as router:
+        peer = router.accept()
+        mock_clock.jump(86_400.0)
+        assert await peer.play() == []
+        assert kinds(await peer.play(*OPENING)) == [bytes, Open, Begin]
 
 
 async def test_credentials_that_expire_close_the_connection(

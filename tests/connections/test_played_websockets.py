@@ -217,7 +217,25 @@ async def test_pongs_keep_a_client_alive_that_sends_no_heartbeats(mock_clock: Mo
             await client.play(*(event.response() for event in asked))
         assert pings > 1
         assert len(client.router.process.services.connections) == 1
+        ends: list[Event] = []
         for _ in range(20):  # and without pongs it is closed
             mock_clock.jump(SILENT_S)
-            await client.play()
+            ends += await client.play()
+        messages = [event for event in ends if isinstance(event, BytesMessage)]
+        assert condition_of(client.outputs(list(messages))) == "amqp:resource-limit-exceeded"
         assert len(client.router.process.services.connections) == 0
+
+
+async def test_a_peer_that_drips_through_a_websocket_is_cut_off(
+    mock_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with websocket() as client:
+        await client.play(BytesMessage(data=OPENING[0][:3]))
+        events: list[Event] = []
+        for _ in range(3):
+            mock_clock.jump(1.0)
+            events += await client.play()
+        (event,) = events
+        assert isinstance(event, CloseConnection)
+        assert "failed: too slow: less than minHandshakeRate before its open" in caplog.text

@@ -193,23 +193,6 @@ def end_of(sock: socket.socket) -> bytes:
     return octets
 
 
-def test_so_many_handshakes_from_one_host_and_the_next_is_closed(start_router: StartRouter) -> None:
-    router = start_router(f"router {{ id: R, maxHandshakesPerHost: 3, handshakeExempt: none }}\n{ANONYMOUS}")
-    with ExitStack() as stack:
-        waiting = [stack.enter_context(Peer(router.port, opened=False)) for _ in range(3)]
-        router.wait_for_line("Accepted connection", 3)
-        with closing(socket.create_connection(("127.0.0.1", router.port), DEADLINE_S)) as sock:
-            assert end_of(sock) == b""
-        router.wait_for_line(r"connection from 127.0.0.1:\d+ refused: maxHandshakesPerHost 3 from 127.0.0.1$")
-        waiting[0].open()
-        with Peer(router.port) as late:
-            late.be_heard()
-        waiting[1].sock.close()
-        router.wait_for_line("peer closed the socket|Connection Closed")
-        with Peer(router.port) as later:
-            later.be_heard()
-
-
 def test_so_many_handshakes_in_all(start_router: StartRouter) -> None:
     router = start_router(f"router {{ id: R, maxHandshakes: 2, handshakeExempt: none }}\n{ANONYMOUS}{ANONYMOUS}")
     with Peer(router.ports[0], opened=False), Peer(router.ports[1], opened=False):
@@ -217,23 +200,6 @@ def test_so_many_handshakes_in_all(start_router: StartRouter) -> None:
         with closing(socket.create_connection(("127.0.0.1", router.ports[1]), DEADLINE_S)) as sock:
             assert end_of(sock) == b""
         router.wait_for_line("refused: maxHandshakes 2$")
-
-
-def test_so_many_connections_a_second_from_one_host(start_router: StartRouter) -> None:
-    more = "acceptRatePerHost: 1, acceptBurstPerHost: 3, handshakeExempt: none"
-    router = start_router(f"router {{ id: R, {more} }}\n{ANONYMOUS}")
-    closed = 0
-    with ExitStack() as stack:
-        for _ in range(12):
-            sock = stack.enter_context(closing(socket.create_connection(("127.0.0.1", router.port), DEADLINE_S)))
-            try:
-                sock.sendall(AMQP_HEADER)
-                closed += not sock.recv(8)
-            except OSError:
-                closed += 1
-    assert closed > 0
-    router.wait_for_line("refused: more than acceptRatePerHost 1 a second from 127.0.0.1")
-    assert len(router.matching("acceptRatePerHost")) < closed or closed == 1
 
 
 def test_a_host_that_guesses_on_while_throttled_is_soon_closed_at_accept(
@@ -261,15 +227,6 @@ def test_a_host_that_guesses_on_while_throttled_is_soon_closed_at_accept(
 
 
 # Slow clients
-
-
-def test_a_dripping_client_is_cut_off_and_a_silent_one_has_its_time(start_router: StartRouter) -> None:
-    router = start_router(f"router {{ id: R, handshakeExempt: none }}\n{ANONYMOUS}")
-    with Peer(router.port, opened=False) as silent, Peer(router.port, opened=False) as slow:
-        slow.raw(AMQP_HEADER[:3])
-        assert end_of(slow.sock) == b""
-        router.wait_for_line(rf"Connection from {slow.address} \(to .*\) failed: too slow: less than minHandshakeRate")
-        silent.open()
 
 
 # The same through WebSockets
@@ -300,15 +257,6 @@ def test_websockets_are_held_to_the_same(start_router: StartRouter) -> None:
         for _ in range(3):
             sock = stack.enter_context(closing(socket.create_connection(("127.0.0.1", port), DEADLINE_S)))
         assert end_of(sock) == b""
-
-
-def test_a_slow_websocket_peer_is_disconnected(start_router: StartRouter) -> None:
-    web = "listener { name: web, host: 127.0.0.1, port: 0, http: yes, saslMechanisms: ANONYMOUS }\n"
-    router = start_router(f"router {{ id: R, handshakeExempt: none }}\n{web}{ANONYMOUS}")
-    with closing(socket.create_connection(("127.0.0.1", http_port(router)), DEADLINE_S)) as sock:
-        sock.sendall(HANDSHAKE + b"\x82\x83\0\0\0\0" + AMQP_HEADER[:3])
-        sees_close(sock)
-    router.wait_for_line("failed: too slow")
 
 
 # Malformed logins

@@ -16,8 +16,6 @@ from tests.e2e.peer import Peer
 from tests.routers import StartRouter, process
 from trouter._buckets import Bucket
 from trouter.net.accepting import wait_for_token
-from trouter.wire.framing import frame
-from trouter.wire.performatives import Open
 
 
 def has_ipv6() -> bool:
@@ -134,6 +132,7 @@ def test_no_more_connections_a_second_than_allowed(start_router: StartRouter) ->
         f"listener {{ host: 127.0.0.1, port: 0, acceptRate: {rate} }}\nlistener {{ host: 127.0.0.1, port: 0 }}\n"
     )
     with Neighbours(router.ports[1]) as neighbours:
+        began = datetime.now().astimezone()
         peers = [Peer(router.port, opened=False) for _ in range(count)]
         for peer in peers:
             peer.open()
@@ -143,8 +142,8 @@ def test_no_more_connections_a_second_than_allowed(start_router: StartRouter) ->
     times = [datetime.strptime(line[:32], "%Y-%m-%d %H:%M:%S.%f %z") for line in accepted]
     assert len(times) == count
     # The first second's connections at once, and the others no sooner than the rate permits.
-    took_s = (times[-1] - times[0]).total_seconds()
-    assert took_s >= (count - rate) / rate - 0.05
+    took_s = (times[-1] - began).total_seconds()
+    assert took_s >= (count - rate) / rate
 
 
 async def test_a_second_brings_as_many_turns_as_the_rate_and_waiting_costs_none(
@@ -161,35 +160,3 @@ async def test_a_second_brings_as_many_turns_as_the_rate_and_waiting_costs_none(
         await wait_for_token(rate)
         rate.owe_tokens(1, trio.current_time())
         assert trio.current_time() == pytest.approx(3601.5 + expected_s)
-
-
-def test_heartbeats_come_as_often_as_the_peer_wants_them(start_router: StartRouter) -> None:
-    router = start_router("listener { host: 127.0.0.1, port: 0, idleTimeoutSeconds: 0 }")
-    with Peer(router.port, idle_time_out=400) as peer:
-        assert peer.remote_open is not None
-        assert peer.remote_open.idle_time_out is None
-        for _ in range(4):
-            assert peer.next() is None
-        peer.be_heard()
-
-
-def test_a_peer_that_only_sends_heartbeats_stays(start_router: StartRouter) -> None:
-    router = start_router("listener { host: 127.0.0.1, port: 0, idleTimeoutSeconds: 6 }")
-    with Peer(router.port, idle_time_out=1300) as peer:
-        assert peer.remote_open is not None
-        assert peer.remote_open.idle_time_out == 3_000
-        for _ in range(20):  # the router's own heartbeats set the pace: 20 take longer than its time-out
-            assert peer.next() is None
-            peer.raw(frame(0, b""))
-        peer.be_heard()
-
-
-def test_a_listener_without_a_handshake_limit_waits_for_ever(start_router: StartRouter) -> None:
-    router = start_router(
-        "listener { host: 127.0.0.1, port: 0, initialHandshakeTimeoutSeconds: 0 }\n"
-        "listener { host: 127.0.0.1, port: 0, initialHandshakeTimeoutSeconds: 1 }\n"
-    )
-    with Peer(router.ports[0], opened=False) as slow, Peer(router.ports[1], opened=False) as late:
-        assert late.sock.recv(1) == b""
-        router.wait_for_line(rf"Connection from {late.address} \(to .*\) failed: timed out: no open within 1 s")
-        assert isinstance(slow.open(), Open)

@@ -26,15 +26,9 @@ class WebSocket:
         sock: socket.socket,
         subprotocol: str = "amqp",
         headers: Sequence[tuple[bytes, bytes]] = (),
-        *,
-        answers: bool = True,
     ) -> None:
-        """Shake hands over ``sock``, which may be within TLS, with these headers added; raise Rejected.
-
-        Pings get a pong only if it ``answers``.
-        """
+        """Shake hands over ``sock``, which may be within TLS, with these headers added; raise Rejected."""
         self._sock: Any = sock
-        self._answers = answers
         self._protocol = WSConnection(ConnectionType.CLIENT)
         self._octets = bytearray()
         self._accepted = self._ended = False
@@ -57,7 +51,7 @@ class WebSocket:
                 raise Rejected(event.status_code)
             elif isinstance(event, BytesMessage):
                 self._octets += event.data
-            elif isinstance(event, Ping) and self._answers:
+            elif isinstance(event, Ping):
                 self._sock.sendall(self._protocol.send(event.response()))
             elif isinstance(event, CloseConnection):
                 self._ended = True

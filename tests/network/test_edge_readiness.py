@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 WEB = "listener { name: web, host: 127.0.0.1, port: 0, http: yes, websockets: no }"
 ESTABLISHED = r"Edge connection \(id=\d+\) to interior established"
 #: Attempts to use an uplink that are refused: enough to see that the log does not name each.
-REFUSALS = 4
+REFUSALS = 3
 POLICY = """
 policy {
     enableVhostPolicy: yes
