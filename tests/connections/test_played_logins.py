@@ -160,6 +160,7 @@ async def test_no_open_in_time_ends_the_connection(mock_clock: MockClock, caplog
 async def test_a_listener_without_a_limit_waits_for_an_open_for_ever(mock_clock: MockClock) -> None:
     async with play(ROUTER + LISTENER.replace("port: 0,", "port: 0, initialHandshakeTimeoutSeconds: 0,")) as router:
         peer = router.accept()
+        assert await peer.play() == []
         mock_clock.jump(86_400.0)
         assert await peer.play() == []
         assert kinds(await peer.play(*OPENING)) == [bytes, Open, Begin]
