@@ -52,6 +52,6 @@ def test_the_page_names_the_state_of_a_connector_that_cannot_connect(start_route
     with node_of(dialling.port) as node:
         shown = node.get("READ", type="connector", name="gone")
     assert shown["connectionMsg"]
-    (row,) = rows("connectionStatus connectionMsg")
+    (row,) = rows("stat --connectors")
     assert f"`{shown['connectionStatus']}` between two attempts" in row
     assert set(re.findall(r"\b[A-Z]{6,}\b", row)) == {shown["connectionStatus"]}
