@@ -96,6 +96,10 @@ class Shell:
         )
         return done.returncode, done.stdout + done.stderr
 
+    def kill(self, command: str) -> None:
+        """Obey a `kill`: stop all background commands, whichever it names."""
+        self.stop()
+
     def stop(self) -> None:
         """Stop the background commands, the last one first; each must end cleanly."""
         self.running.clear()
@@ -108,7 +112,7 @@ class Shell:
                 if command.endswith(" &"):
                     self.start(command.removesuffix(" &"))
                 elif command.startswith("kill "):
-                    self.stop()
+                    self.kill(command)
                 else:
                     status, output = self.type(command.removeprefix("! "))
                     assert (status == 0) is not command.startswith("! "), f"{command}: {output}"

@@ -20,6 +20,8 @@ pytest.importorskip("mkdocs", reason="make venv installs it")
 FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+#: The pages of the site of 0.2.0, one a line: others link to them.
+PUBLISHED = Path(__file__).with_name("published_pages.txt").read_text(encoding="utf-8").split()
 PAGES = [path for path in tracked_files() if path.suffix == ".md"]
 
 
@@ -61,6 +63,21 @@ def test_the_site_loads_nothing_from_other_hosts(site: Path) -> None:
         text = page.read_text(encoding="utf-8")
         assert not [each for each in Fetched(text).addresses if re.match(r"(\w+:)?//", each)], page
         assert 'class="mermaid"' not in text, f"{page}: the program that draws it is on another host"
+
+
+def test_pages_keep_their_addresses(site: Path) -> None:
+    assert len(PUBLISHED) > 90
+    names = [re.sub(r"README\.md$", "index.md", page).removesuffix(".md") for page in PUBLISHED]
+    assert [name for name in names if not (site / f"{name}.html").is_file()] == []
+
+
+def test_the_four_parts_stand_in_order_and_what_engineers_read_apart() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    parts = ["Home", "Tutorial", "How-to guides", "Reference", "Explanation", "For engineers"]
+    assert re.findall(r"^  - ([^:\n]+):", text, re.MULTILINE) == parts
+    operators = text.partition("  - For engineers:")[0]
+    assert "protocol/" not in operators
+    assert "decisions/" not in operators
 
 
 @cache
