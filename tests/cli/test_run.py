@@ -1,4 +1,4 @@
-"""`trouter run`, and the example in the README, from outside: processes, sockets and signals."""
+"""`trouter run`, and the first of the examples, from outside: processes, sockets and signals."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ OURS = {"trouter", "trouter-pipeline"}
 #: Maximum lines of a function with its docstring. `test_shapes` limits classes.
 MAX_FUNCTION_LINES = 60
 SOURCES = sorted(path for folder in (*PACKAGES, ROOT / "plugins") for path in folder.rglob("*.py"))
-README = (ROOT / "README.md").read_text(encoding="utf-8", errors="replace")
+#: What a stranger reads first: about so many lines.
+MAX_README_LINES = 120
 PARTS_OF_TEST = re.search(r"^PARTS +:= (.*)", MAKEFILE, re.MULTILINE)[1].split()  # type: ignore[index]
 TARGETS = {*re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE), *(f"test-{part}" for part in PARTS_OF_TEST)}
 
@@ -54,10 +55,17 @@ def test_every_target_that_makes_no_file_is_phony() -> None:
     assert phony == TARGETS
 
 
-def test_the_readme_shows_the_example_that_is_tested() -> None:
+def test_the_examples_page_shows_the_program_that_is_tested() -> None:
     example = (ROOT / "examples" / "hello.py").read_text(encoding="utf-8", errors="replace")
-    assert f"```python\n{example}```" in README
+    assert f"```python\n{example}```" in (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
     assert len(example.splitlines()) <= 30
+
+
+def test_the_readme_is_short_and_says_what_a_stranger_asks() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_README_LINES
+    assert all(word in text for word in ("beta", "Linux", "One core a process", "AMQP 1.0 only", "SECURITY.md"))
+    assert all(f"make {target} " in text for target in ("run", "test"))
 
 
 def test_functions_are_short_enough_to_be_read_at_once() -> None:

@@ -1,4 +1,4 @@
-"""The tour in the README, line by line, as a user types it after starting the router."""
+"""The first message of the README and the tour of the tools, as a user types them after starting the router."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from tests.house.sources import ROOT
 from tests.routers import DEADLINE_S, RunningRouter, running
 from trouter.config.load import DEFAULT_TEXT
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMAND = re.compile(r"^\$ (.*)", re.MULTILINE)
 
 
-def chapter(heading: str) -> str:
-    return README.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+def chapter(page: str, heading: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
-LINES = COMMAND.findall(chapter("A tour"))
+LINES = COMMAND.findall(chapter("docs/tools.md", "A tour"))
 #: The first message, then a minute of messages, of which the test sends fewer.
-GREETING, FLOW = ("\n".join(COMMAND.findall(block)) for block in chapter("A first message").split("```console\n")[1:])
+GREETING, FLOW = (
+    "\n".join(COMMAND.findall(block)) for block in chapter("README.md", "A first message").split("```console\n")[1:]
+)
 METRICS_PORT = "5680"
 
 
