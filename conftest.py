@@ -9,6 +9,7 @@ import gc
 import logging
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -59,6 +60,15 @@ def unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
     logger = logging.getLogger("trouter")
     monkeypatch.setattr(logger, "handlers", [])
     monkeypatch.setattr(logger, "propagate", True)
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Keep the garbage collector from freeing what refers to itself, for a test of what is freed at once."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 # A shell makes its background processes ignore these signals; each process that a test starts would inherit that.

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from weakref import ref
 
 import pytest
 import trio
 import trio.testing
 
+from tests.app.processes import running
 from trouter.app.process import RouterProcess
 from trouter.client import Message, connect
-from trouter.config import load, type_named
+from trouter.config import type_named
 from trouter.connections.peer import Peer
 from trouter.core.incoming import IncomingEndpoint
 from trouter.core.outgoing import OutgoingEndpoint
@@ -22,7 +23,6 @@ from trouter.engine.ports import Delivery
 from trouter.hooks import Plugins
 from trouter.tools.node import open_node
 from trouter.tools.options import ConnectionOptions
-from trouter.wire.performatives import Error
 
 CONFIGURATION = """
 router { id: LEFTOVERS }
@@ -32,19 +32,8 @@ listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }
 
 @pytest.fixture
 async def process(nursery: trio.Nursery) -> AsyncIterator[RouterProcess]:
-    process = RouterProcess(load(text=CONFIGURATION), Plugins.load())
-    await nursery.start(process.run)
-    yield process
-    process.control.stop(Error("amqp:connection:forced", "the test is over"))
-    nursery.cancel_scope.cancel()
-
-
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+    async with running(CONFIGURATION, nursery) as process:
+        yield process
 
 
 def of_the_router() -> list[object]:

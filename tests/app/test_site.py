@@ -8,12 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
+from tests.app.processes import running
 from trouter.app.process import RouterProcess
 from trouter.client import Message, connect
 from trouter.config import PolicyEntity, load
-from trouter.hooks import Plugins
 from trouter.policy.compiled import Policy
-from trouter.wire.performatives import Error
 
 CONFIGURATION = """
 router { id: R }
@@ -25,11 +24,8 @@ vhost { hostname: known, groups: { $default: { users: *, remoteHosts: * } } }
 
 @pytest.fixture
 async def process(nursery: trio.Nursery) -> AsyncIterator[RouterProcess]:
-    process = RouterProcess(load(text=CONFIGURATION), Plugins.load())
-    await nursery.start(process.run)
-    yield process
-    process.control.stop(Error("amqp:connection:forced", "the test is over"))
-    nursery.cancel_scope.cancel()
+    async with running(CONFIGURATION, nursery) as process:
+        yield process
 
 
 def url(process: RouterProcess) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 
+from tests.connections.plays import Scripted
 from tests.routers import DEADLINE_S
 from trouter.client import AuthenticationFailed, ConnectionClosed
-from trouter.hooks import Authenticated, hookimpl
+from trouter.hooks import Authenticated
 from trouter.records import Record, SaslOutcomeRecord
 from trouter.testing import open_router
 
@@ -33,24 +34,6 @@ class Mine:
         return b""
 
     async def finish(self, additional: bytes | None) -> None: ...
-
-
-class Answers:
-    """A plugin that always gives the same answer."""
-
-    def __init__(self, answer: Authenticated) -> None:
-        self._answer = answer
-
-    @hookimpl
-    def sasl_mechanisms(self) -> Sequence[str]:
-        return ["X-MINE"]
-
-    @hookimpl
-    def open_sasl(self) -> object:
-        return self
-
-    async def respond(self, response: bytes) -> Authenticated:
-        return self._answer
 
 
 class Outcomes:
@@ -74,7 +57,7 @@ ENDS: dict[str, Callable[[], float]] = {
 @pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
 async def test_credentials_that_do_not_end_in_the_future_let_no_user_in(ends: Callable[[], float]) -> None:
     outcomes = Outcomes()
-    async with open_router(CONFIGURATION, {"mine": Answers(Authenticated("alice", expires_at_s=ends()))}) as router:
+    async with open_router(CONFIGURATION, {"mine": Scripted(Authenticated("alice", expires_at_s=ends()))}) as router:
         router.process.services.recorder.add(outcomes)
         with pytest.raises(AuthenticationFailed):
             async with router.connect(sasl=[Mine()]):
@@ -101,7 +84,7 @@ async def test_credentials_are_valid_as_long_as_the_plugin_confirms_them(
     still_good: Callable[[], Any], stays: bool
 ) -> None:
     async with (
-        open_router(CONFIGURATION, {"mine": Answers(Authenticated("alice", still_good=still_good))}) as router,
+        open_router(CONFIGURATION, {"mine": Scripted(Authenticated("alice", still_good=still_good))}) as router,
         router.connect(sasl=[Mine()], idle_timeout=0) as client,
     ):
         for connection in list(router.process.services.connections.values()):

@@ -56,10 +56,12 @@ RESPONSE: Final = sasl(SaslResponse(b"more"))
 
 
 class Scripted:
-    """A plugin with one mechanism, whose answers come when the test gives them."""
+    """A plugin with one mechanism, whose answers come when the test gives them; the first ones may be given at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *answers: Authenticated | Challenge | Refused) -> None:
         self.give, self._answers = trio.open_memory_channel[Authenticated | Challenge | Refused](9)
+        for answer in answers:
+            self.give.send_nowait(answer)
         self.responses: list[bytes] = []
 
     @hookimpl

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.core.endings import leave
 from tests.core.rows import link_row
 from tests.core.test_edges import downlink, edge_of, router
 from tests.core.test_uplinks import Edge
@@ -184,13 +185,7 @@ def test_a_stream_that_is_taken_back_is_aborted_and_its_link_is_used_again(how: 
     (stream,) = above.streams()
     stream.grant(granted)
     above.router.pump()
-    if how == "abort":
-        sent.abort()
-        above.router.pump()
-    elif how == "detach":
-        sender.detach()
-    else:
-        above.client.drop()
+    leave(how, sender, sent)
     assert [each.aborted for each in stream.received] == [True] * bool(granted)
     after = above.router.connect().sender("x").send(LARGE)
     stream.grant(10)

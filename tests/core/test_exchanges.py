@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.core.endings import leave
 from tests.core.joined import Joined
 from tests.core.test_credit import small_window
-from tests.core.test_forwarding import Inside, leave
+from tests.core.test_forwarding import Inside
 from trouter.core.attach import PeerTerms
 from trouter.core.exchanges import MAX_EXCHANGES, Binding, BindingRule, Exchange, ExchangeRule
 from trouter.core.ports import MAX_INSIDE_BYTES

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.core.endings import leave
 from trouter.core.attach import PeerTerms
 from trouter.core.inprocess import InsideMessage
 from trouter.core.message import OutgoingDelivery
@@ -70,19 +71,6 @@ def settle_all(room: Room, *receivers: MemoryReceiver) -> None:
         for message in receiver.received:
             message.settle()
     room.router.pump()
-
-
-def leave(how: str, link: MemorySender | MemoryReceiver, sent: SentMessage | None = None) -> None:
-    """End a link, or the message on it, in the given way."""
-    if how == "detach":
-        link.detach()
-    elif how == "end":
-        link.client.end()
-    elif how == "drop":
-        link.client.drop()
-    elif sent is not None:
-        sent.abort()
-    link.client.pump()
 
 
 # --- 2.1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,14 +14,6 @@ from trouter.engine.ports import Delivery
 from trouter.engine.session import Session
 from trouter.testing import MemoryClient, MemoryRouter, compose
 from trouter.wire.performatives import Attach, Detach, End, Source, Target, Transfer
-
-
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def alive(*kinds: type) -> int:

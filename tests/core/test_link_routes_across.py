@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.core.endings import leave
 from tests.core.joined import Joined
 from trouter.core.routes import LinkRoute
 from trouter.engine.limits import EngineLimits
@@ -247,15 +248,10 @@ def test_a_message_that_breaks_off_is_aborted_at_the_container(how: str) -> None
     joined, link, end = sending("C")
     sent = link.begin(compose(b"x" * 200_000)[:150_000])
     joined.pump()
-    if how == "abort":
-        sent.abort()
-        joined.pump()
-    elif how == "detach":
-        link.detach()
-    elif how == "drop":
-        link.client.drop()
-    else:
+    if how == "cut":
         joined.cut("B", "C")
+    else:
+        leave(how, link, sent)
     assert end.received[0].aborted
     assert (end.detached is None) == (how == "abort")
     assert joined.held_bytes() == 0

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import pytest
 
+from tests.core.endings import leave
 from tests.core.joined import Joined
 from trouter.connections.settings import ROUTER_WINDOW_BYTES
 from trouter.core.attach import PeerTerms
@@ -589,13 +590,7 @@ def test_an_aborted_stream_is_aborted_on_every_router_and_the_next_messages_pass
     link = sender(joined, "A", "work")
     sent = link.begin(LARGE[:200_000])
     joined.pump()
-    if how == "abort":
-        sent.abort()
-        joined.pump()
-    elif how == "detach":
-        link.detach()
-    else:
-        link.client.drop()
+    leave(how, link, sent)
     assert there.received[0].aborted
     [after] = send(joined, sender(joined, "A", "work"))
     settle(joined, there)
@@ -610,13 +605,11 @@ def test_a_stream_whose_receiver_is_lost_is_released_and_its_rest_is_discarded(h
     there = receiver(joined, "C", "work")
     sent = sender(joined, "A", "work").begin(LARGE[:200_000])
     joined.pump()
-    if how == "detach":
-        there.detach()
-    elif how == "drop":
-        there.client.drop()
-    else:
+    if how == "cut":
         joined.cut("B", "C")
         assert there.received[0].aborted
+    else:
+        leave(how, there)
     assert sent.outcome == Released()
     sent.finish(LARGE[200_000:])
     joined.pump()

@@ -11,19 +11,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
 
+from tests.tls.pki import OIDS
 from trouter.hooks import CertificateFacts, Plugins, Refused, SslProfileFacts
 from trouter_plugins import uid_format
 
-OIDS = {
-    "C": NameOID.COUNTRY_NAME,
-    "ST": NameOID.STATE_OR_PROVINCE_NAME,
-    "L": NameOID.LOCALITY_NAME,
-    "O": NameOID.ORGANIZATION_NAME,
-    "OU": NameOID.ORGANIZATIONAL_UNIT_NAME,
-    "CN": NameOID.COMMON_NAME,
-}
 KEY = ec.generate_private_key(ec.SECP256R1())
 ALICE = ("C=US", "ST=NC", "L=Raleigh", "O=Client", "OU=Dev", "CN=alice")
 BOB = ("C=US", "O=Client", "CN=bob")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
+from tests.sim.timeline import Timeline
 from trouter.mesh.events import Event, PathsChanged, Send
 from trouter.mesh.mesh import Mesh, Timers
 from trouter.mesh.messages import compose
@@ -32,20 +32,18 @@ class Wire:
         return self.ends[1] if end == self.ends[0] else self.ends[0]
 
 
-class Network:
+class Network(Timeline):
     """Routers, the wires between them, and the messages under way."""
 
     def __init__(self, seed: int, timers: Timers | None = None) -> None:
+        super().__init__()
         self.chance = random.Random(seed)
-        self.now_s = 1000.0
         self.timers = timers or Timers()
         self.routers: dict[str, Mesh] = {}
         self.wires: dict[int, Wire] = {}
         #: The events of each router's mesh with their times, to explain a failure and to count.
         self.told: list[tuple[float, str, Event]] = []
         self._composed: tuple[object, str, bytes] = (None, "", b"")
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = itertools.count()
         self._boots = itertools.count(1)
         self._wire_numbers = itertools.count(1)
 
@@ -93,13 +91,6 @@ class Network:
 
     # --- time
 
-    def run(self, seconds: float) -> None:
-        end_s = self.now_s + seconds
-        while self._due and self._due[0][0] <= end_s:
-            self.now_s, _, action = heapq.heappop(self._due)
-            action()
-        self.now_s = end_s
-
     def run_until(self, done: Callable[[], bool], at_most_s: float) -> float:
         """Run in steps of 0.1 s until ``done`` returns true; return the simulated seconds.
 
@@ -111,9 +102,6 @@ class Network:
                 raise AssertionError(f"not within {at_most_s:g} s of simulated time")
             self.run(0.1)
         return self.now_s - begun_s
-
-    def _later(self, seconds: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (self.now_s + seconds, next(self._order), action))
 
     def _tick(self, router: str, mesh: Mesh) -> None:
         if self.routers.get(router) is mesh:

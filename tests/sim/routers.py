@@ -6,13 +6,13 @@ their engines speak AMQP as they do over TCP. Time is a number.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
+from tests.sim.timeline import Timeline
 from trouter.backbone.backbone import Backbone
 from trouter.backbone.uplinks import Uplinks
 from trouter.core.attach import PeerTerms
@@ -275,11 +275,11 @@ class Posted:
         return self.sent.sender in self.site.senders.values()
 
 
-class Network:
+class Network(Timeline):
     """Sites, the lines between them, the bytes under way, and a ledger of every message."""
 
     def __init__(self, seed_of_order: int = 0) -> None:
-        self.now_s = 1000.0
+        super().__init__(seed_of_order)
         self.sites: dict[str, Site] = {}
         self.lines: dict[int, Line] = {}
         #: By body: the message sent; the count of receivers that accepted it; the receivers that got it.
@@ -289,8 +289,6 @@ class Network:
         #: Returns the outcome that a receiver settles a message with, and the delay in seconds.
         self.judge: Callable[[], tuple[object, float]] = lambda: (Accepted(), 0.0)
         self._under_way = 0
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = itertools.count(seed_of_order)
         self._boots = itertools.count(1)
         self._line_numbers = itertools.count(1)
         self._bodies = itertools.count(1)
@@ -447,22 +445,12 @@ class Network:
 
     # --- time
 
-    def run(self, seconds: float) -> None:
-        end_s = self.now_s + seconds
-        while self._due and self._due[0][0] <= end_s:
-            self.now_s, _, action = heapq.heappop(self._due)
-            action()
-        self.now_s = end_s
-
     def rest(self) -> None:
         """Run until no bytes are under way."""
         begun_s = self.now_s
         while self._under_way:
             assert self.now_s - begun_s < 10.0, "there is always something under way"
             self.run(0.01)
-
-    def _later(self, seconds: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (self.now_s + seconds, next(self._order), action))
 
     def _tick(self, site: Site) -> None:
         if self.sites.get(site.name) is site:
