@@ -68,7 +68,7 @@ SHOWN: Final[dict[str, Shown]] = {
         "listener {\n    name: clients\n    host: 127.0.0.1\n    port: amqp\n    saslMechanisms: ANONYMOUS\n"
         "    maxConnections: 1000\n    linkCapacity: 500\n}\n",
         ("trouter manage query --type listener name host port", "trouter stat --connections"),
-        ("tls.md", "authentication.md", "hardening.md", "metrics.md"),
+        ("outcomes.md", "tls.md", "authentication.md", "hardening.md", "metrics.md"),
         ("trouter_connections", "trouter_connections_accepted_total", "trouter_connections_refused_total"),
     ),
     "connector": Shown(
@@ -88,14 +88,14 @@ SHOWN: Final[dict[str, Shown]] = {
         "address {\n    prefix: news\n    distribution: multicast\n}\n"
         f"address {{\n    pattern: orders/#\n    distribution: balanced\n}}\n{_LISTENER}",
         ("trouter stat --address", "trouter stat --why orders/new"),
-        ("networks.md", "link-routing.md"),
+        ("addresses.md", "waypoints.md", "networks.md"),
         ("trouter_deliveries_total", "trouter_settle_latency_seconds"),
     ),
     "linkRoute": Shown(
         f"{_BROKER}linkRoute {{\n    prefix: queue\n    direction: in\n    connection: broker\n}}\n"
         f"linkRoute {{\n    prefix: queue\n    direction: out\n    connection: broker\n}}\n{_LISTENER}",
         ("trouter stat --linkroutes",),
-        ("link-routing.md", "rabbitmq.md"),
+        ("waypoints.md", "link-routing.md", "rabbitmq.md"),
         ("qdr_link_routes_total",),
     ),
     "autoLink": Shown(
@@ -103,7 +103,7 @@ SHOWN: Final[dict[str, Shown]] = {
         "autoLink {\n    address: jobs\n    direction: out\n    connection: broker\n}\n"
         f"autoLink {{\n    address: jobs\n    direction: in\n    connection: broker\n}}\n{_LISTENER}",
         ("trouter stat --autolinks",),
-        ("link-routing.md", "rabbitmq.md"),
+        ("waypoints.md", "link-routing.md", "rabbitmq.md"),
         ("qdr_auto_links_total",),
     ),
     "exchange": Shown(

@@ -175,6 +175,28 @@ PICTURES: Final[Mapping[str, Picture]] = {
         notes=((275, 98, "auto link out"), (440, 98, "auto link in")),
         caption="No message passes by the broker: senders send to phase 0, receivers receive from phase 1.",
     ),
+    "edge": Picture(
+        title="An edge router with two ways up, and its clients",
+        height=230,
+        boxes={
+            "till": Box(75, 60, "client", "client"),
+            "scale": Box(75, 150, "client", "client"),
+            "branch": Box(250, 105, "branch", "router", "edge router"),
+            "hub": Box(450, 60, "hub", "router", "interior"),
+            "hub2": Box(450, 150, "hub 2", "router", "interior"),
+            "office": Box(640, 60, "client", "client"),
+        },
+        arrows=(
+            Arrow("till", "branch", line="connection"),
+            Arrow("scale", "branch", line="connection"),
+            Arrow("branch", "hub", line="connection"),
+            Arrow("branch", "hub2", line="none"),
+            Arrow("hub", "hub2", line="connection"),
+            Arrow("office", "hub", line="connection"),
+        ),
+        notes=((335, 70, "uplink"), (330, 152, "stands by")),
+        caption="The branch dials, and no router dials it. Only messages of its own clients pass through it.",
+    ),
     "link-route": Picture(
         title="A routed link: the client's own link reaches the broker",
         height=130,

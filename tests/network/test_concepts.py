@@ -47,7 +47,7 @@ def test_a_picture_is_fresh_and_on_a_page(name: str) -> None:
     path = f"images/concepts/{name}.svg"
     text = (ROOT / "docs" / path).read_text(encoding="utf-8")
     assert text == pictures.pages()[path], "make docs writes it"
-    texts = [(ROOT / "docs" / page).read_text(encoding="utf-8") for page in PAGES]
+    texts = [(ROOT / "docs" / page).read_text(encoding="utf-8") for page in (*PAGES, "edge.md")]
     assert [shown for each in texts for _, shown in PICTURE.findall(each)].count(path) == 1
     assert ET.fromstring(text).find("{http://www.w3.org/2000/svg}rect") is not None, "it has a ground of its own"
 

@@ -56,7 +56,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=positive,
         default=DEFAULT_WINDOW,
         metavar="N",
-        help="without outcome at a time; default %(default)s",
+        help="messages awaiting an outcome; default %(default)s",
     )
     add_quiet(group)
     add_server_options(parser, "credit and each outcome; default 5")
