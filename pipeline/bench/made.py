@@ -1,21 +1,27 @@
 """Make a data set of the records of ``recorded``'s formula with DuckDB: a hundred million of them.
 
-The data set is what compaction would write for the segments, with one file for each and the same table.
+The data set is what compaction would write for the segments, with one file for each and the same table. It stays in
+the work folder: `python -m pipeline.bench.made [COUNT]` makes it ahead of a measurement.
 """
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Final
 
 from trouter.records.segments import segment_name
 from trouter_pipeline.compact import facts_table
 from trouter_pipeline.datasets import BY_KIND, SEGMENTS, SegmentFacts, columns_of, records_folder, table_columns
+from trouter_pipeline.datasets import Records as Stored
 from trouter_pipeline.delta import Folder
 from trouter_pipeline.parquet import File, write_part
 
-from .recorded import BEGIN_US, MINUTE_US, ROUTER, Faults, Records
+from .recorded import BEGIN_US, MINUTE_US, ROUTER, Faults, Records, faults_of
 
+#: Where data sets stay from one measurement to the next: a hundred million records are 1.1 GB.
+KEPT: Final = Path(__file__).parents[2] / "build" / "bench"
 KIND: Final = "delivery.interval"
 DATE: Final = "2026-03-01"
 _BOOT: Final = BEGIN_US // 1_000_000
@@ -44,6 +50,15 @@ _MADE: Final = {
     "user": "'user-' || link // 50",
     "addr": "'queue/' || link % 5",
 }
+
+
+def kept(faults: Faults) -> tuple[Path, int]:
+    """Return the data set in the work folder and the count of its records; make it if it is not there whole."""
+    root = KEPT / f"records-{faults.records.count}"
+    if not Stored(root).segments:
+        shutil.rmtree(root, ignore_errors=True)
+        make(root, faults)
+    return root, sum(facts.count for facts in Stored(root).segments.values())
 
 
 def make(root: Path, faults: Faults) -> int:
@@ -112,3 +127,7 @@ def _query(records: Records, first: int, segment: str) -> str:
     for name, value in named.items():
         query = query.replace(name, value)
     return query
+
+
+if __name__ == "__main__":
+    print(*kept(faults_of(int(sys.argv[1]) if sys.argv[1:] else 100_000_000)))

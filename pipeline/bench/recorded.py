@@ -139,3 +139,8 @@ class Faults:
             step, link = divmod(n, records.links)
             rows.add((records.begun_us(link, step - 1) // HOUR_US * HOUR_US, records.subject(link)))
         return rows
+
+
+def faults_of(count: int) -> Faults:
+    """Return this many records, of 200 steps in 400 segments, with the faults."""
+    return Faults(Records(links=count // 200, steps=200, each=count // 400))

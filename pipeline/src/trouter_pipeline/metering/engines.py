@@ -5,6 +5,7 @@ Both run the statements of this package unchanged; `Engine` has what they spell 
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import weakref
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from pyspark.sql import DataFrame, SparkSession
 
+#: Megabytes that DuckDB holds before it spills; Arrow, which reads for it, takes a few hundred more.
+_MEMORY_MB: Final = 1500
 #: Functions of Spark that DuckDB has under other names.
 _MACROS: Final = (
     "timestamp_micros(us) AS make_timestamptz(us)",
@@ -118,10 +121,13 @@ class InProcess:
 
         # else it would be in the working folder; others can neither foretell nor open it
         spill = tempfile.mkdtemp(prefix="trouter-duckdb-")
-        self._connection = duckdb.connect(config={"temp_directory": spill})
+        memory_mb = min(_MEMORY_MB, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2_000_000)
+        self._connection = duckdb.connect(config={"temp_directory": spill, "memory_limit": f"{memory_mb}MB"})
         weakref.finalize(self, _remove, self._connection, spill)
         self._kept: set[str] = set()
         self._connection.execute("SET TimeZone = 'UTC'")
+        # joins stay as they are written: it does not know how many records there are, and would hold them in memory
+        self._connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         for macro in _MACROS:
             self._connection.execute(f"CREATE MACRO {macro}")
 

@@ -5,8 +5,8 @@ A record of a link has the counts since the one before (``d_``) and since the at
 
 The missing numbers of a start of a router cut its records into stretches, in each of which every record is there. A
 link's records in one stretch are therefore a chain, of which only both ends matter: they are a run. One pass over all
-records sums each link by hour and stretch; everything else works on these sums, or on the records of the few links
-whose chains contradict themselves.
+records proves each run by a few numbers; these say which links may lack records and between which two records. Only
+those, and all records of the few links whose chains contradict themselves, are read again with all their counts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 #: Everything after the last number of a finished start is missing.
 NO_END: Final = (1 << 63) - 1
 _LINK: Final = "router, boot, link"
+_RECORD: Final = "router, boot, n"
 #: Its square fits into 64 bits a billion times.
 _PRIME: Final = 30_011
+#: Records whose numbers are near each other are found together: one test for so many leaves few to be looked up.
+_NEAR: Final = 4096
 _SUBJECTS: Final = ", ".join(SUBJECTS)
 #: Stretches of a start: number, first and last record.
 _STRETCHES: Final = pa.schema(
@@ -76,74 +79,25 @@ def stretches_of(missing: Mapping[Boot, Sequence[Missing]]) -> pa.Table:
 
 
 def prepare(engine: Engine, missing: Mapping[Boot, Sequence[Missing]]) -> None:
-    """Keep ``by_link``, the sums of every link by hour, and ``judged``, what `REPAIRS` selects from.
+    """Keep ``suspects``, the steps between two events of a link that lack something, and ``found``, their records.
 
-    The engine has the records as `traffic.meter` names them.
+    `REPAIRS` selects from both. The engine has the records as `traffic.meter` names them.
     """
     engine.rows("stretches", stretches_of(missing))
-    with engine.fewer(engine.keep("by_link", _by_link())):
-        engine.keep("runs", _runs())
-        engine.keep("doubtful", _doubtful())
-        some_odd = engine.keep("odd", _odd()) > 0
-        engine.keep("judged", _judged(some_odd))
+    with engine.fewer(engine.keep("runs", _RUNS)):
+        engine.keep("doubtful", _DOUBTFUL)
+        some_odd = engine.keep("odd", _ODD) > 0
+        engine.keep("suspects", _suspects(some_odd))
+        engine.keep("wanted", _WANTED)
+        engine.keep("found", _FOUND)
 
 
-#: SQL for rows to add: counts that can be proved, and rows that are not complete.
-REPAIRS: Final = f"""
-    SELECT {hour_of("t0")} AS hour_us, {_SUBJECTS},
-        {", ".join(f"CASE WHEN refilled THEN {name} ELSE 0 END AS {name}" for name in COUNTED)},
-        0 AS rows, CASE WHEN refilled THEN msgs ELSE 0 END AS estimated_msgs, NOT contradicted AS complete
-    FROM judged WHERE refilled OR contradicted
-    UNION ALL
-    SELECT {hour_of("CASE WHEN what = 'detached' THEN coalesce(t_before, t_last) ELSE t_last END")}, {_SUBJECTS},
-        {", ".join("0" for _ in COUNTED)}, 0, 0, false
-    FROM judged WHERE end_unknown"""
+def _proof(of: str) -> str:
+    """Return SQL for one number of all counters of a record; ``of`` is one, with `{}` for its name.
 
-
-def _within(records: str) -> str:
-    """Return SQL for the join of records with their stretch; others of the start have none."""
-    return f"""stretches ON stretches.router = {records}.router AND stretches.boot = {records}.boot
-        AND {records}.n BETWEEN stretches.first_n AND stretches.last_n"""
-
-
-def _by_link() -> str:
-    """Return SQL for each link's sums by hour and stretch, in one pass over all records.
-
-    A start with nothing missing has no links here, only sums. ``b_`` is the count before the first record, ``c_`` that
-    with the last; in a chain, ``mixed`` is the difference of the two, because all between cancel each other.
+    No counter ever falls, so proofs agree only if each counter does; each has a weight, so that two wrong ones differ.
     """
-    counts = ", ".join(f"sum(d_{source}) AS {name}" for name, source in COUNTED.items())
-    ends = ", ".join(f"min(c_{source} - d_{source}) AS b_{name}" for name, source in COUNTED.items())
-    ends += "".join(f", max(c_{source}) AS c_{name}" for name, source in COUNTED.items())
-    subjects = ", ".join(f"intervals.{name}" for name in SUBJECTS)
-    return f"""
-        SELECT intervals.router, intervals.boot, CASE WHEN stretch IS NOT NULL THEN link END AS link, stretch,
-            {hour_of("t0")} AS hour_us, date, {subjects}, {counts}, count(*) AS rows, {ends}, min(n) AS n,
-            max(n) AS n_last, min_by(t0, n) AS t0, max_by(t0, n) AS t_last, bool_or(final) AS final,
-            sum({_mixed(_counters("c_{}"))} - {_mixed(_counters("c_{0} - d_{0}"))}) AS mixed
-        FROM intervals LEFT JOIN {_within("intervals")}
-        GROUP BY 1, 2, 3, 4, 5, 6, {subjects}"""
-
-
-def _runs() -> str:
-    """Return SQL for the runs: a link's records of one stretch as if they were one."""
-    counts = ", ".join(
-        f"sum({name}) AS {name}, min(b_{name}) AS b_{name}, max(c_{name}) AS c_{name}" for name in COUNTED
-    )
-    return f"""
-        SELECT {_LINK}, stretch, {_SUBJECTS}, {counts}, min(n) AS n, max(n_last) AS n_last, min_by(t0, n) AS t0,
-            max_by(t_last, n_last) AS t_last, bool_or(final) AS final, sum(mixed) AS mixed
-        FROM by_link WHERE link IS NOT NULL GROUP BY {_LINK}, stretch, {_SUBJECTS}"""
-
-
-def _counters(of: str) -> str:
-    """Return SQL for the sum of all counters of a record; ``of`` is one, with `{}` for its name."""
-    return " + ".join(f"({of.format(source)})" for source in COUNTED.values())
-
-
-def _sum_of(prefix: str) -> str:
-    """Return SQL for the sum of all counters; none ever falls, so sums agree only if each counter does."""
-    return " + ".join(f"{prefix}{name}" for name in COUNTED)
+    return " + ".join(f"{weight} * ({of.format(source)})" for weight, source in enumerate(COUNTED.values(), 1))
 
 
 def _mixed(number: str) -> str:
@@ -151,119 +105,153 @@ def _mixed(number: str) -> str:
     return f"(({number}) % {_PRIME}) * (({number}) % {_PRIME})"
 
 
-def _doubtful() -> str:
-    """Return SQL for the links that may lack records: their counts do not lead from nothing to a last record."""
-    return f"""
-        SELECT {_LINK} FROM (
-            SELECT {_LINK}, {_sum_of("")} AS counted, {_sum_of("b_")} AS begun, {_sum_of("c_")} AS reached, final
-            FROM runs
-            UNION ALL SELECT {_LINK}, NULL, NULL, NULL, NULL FROM attached
-            UNION ALL SELECT {_LINK}, NULL, NULL, NULL, NULL FROM detached
-        ) AS links GROUP BY {_LINK}
-        HAVING NOT coalesce(sum(counted) = max(reached) AND min(begun) = 0 AND bool_or(final), false)"""
+def _same(names: str, one: str, other: str) -> str:
+    """Return SQL for two tables that have the same in these columns."""
+    return " AND ".join(f"{one}.{name} = {other}.{name}" for name in names.split(", "))
 
 
-def _odd() -> str:
-    """Return SQL for the links with a run that is no chain: its counts do not lead from its first record to its last.
+def _within(records: str) -> str:
+    """Return SQL for the join of records with their stretch; others of the start have none."""
+    return f"""stretches ON {_same("router, boot", "stretches", records)}
+        AND {records}.n BETWEEN stretches.first_n AND stretches.last_n"""
 
-    Nor is it one if the link has counts before its attach, changes its subject or goes on after its detach.
-    """
-    same_link = " AND ".join(f"other.{name} = runs.{name}" for name in _LINK.split(", "))
-    run = ", ".join(f"runs.{name}" for name in _LINK.split(", "))
-    return f"""
-        SELECT DISTINCT {_LINK} FROM (
-            SELECT {_LINK} FROM runs WHERE {_sum_of("")} <> {_sum_of("c_")} - ({_sum_of("b_")})
-                OR mixed <> {_mixed(_sum_of("c_"))} - {_mixed(_sum_of("b_"))}
-            UNION ALL SELECT {_LINK} FROM runs GROUP BY {_LINK}, stretch HAVING count(*) > 1
-            UNION ALL SELECT {run} FROM runs JOIN attached AS other ON {same_link}
-                JOIN stretches ON stretches.router = runs.router AND stretches.boot = runs.boot
-                    AND stretches.stretch = runs.stretch
-                WHERE other.n BETWEEN stretches.first_n AND runs.n_last AND (other.n > runs.n OR {_sum_of("b_")} <> 0)
-            UNION ALL SELECT {run} FROM runs JOIN detached AS other ON {same_link} WHERE other.n < runs.n_last
-        ) AS contradictions JOIN doubtful USING ({_LINK})"""
+
+_BEGUN: Final = _proof("c_{0} - d_{0}")
+_REACHED: Final = _proof("c_{}")
+_WHAT: Final = "CASE WHEN final THEN 'final' ELSE 'interval' END AS what"
+_UNCOUNTED: Final = "CAST(NULL AS bigint) AS begun, CAST(NULL AS bigint) AS reached"
+_UNTOLD: Final = "CAST(NULL AS bigint) AS t_us, " + ", ".join(f"CAST(NULL AS string) AS {name}" for name in SUBJECTS)
+
+#: SQL for the runs, in one pass over all records: first and last record of a link in one stretch, and its proof.
+#:
+#: ``begun`` is the proof before the first record, ``reached`` that with the last, and ``grown`` what all records say
+#: they added. In a chain, ``mixed`` is the difference of the two ends, because all between cancel each other.
+_RUNS: Final = f"""
+    SELECT router, boot, link, stretch, min(n) AS n, max(n) AS n_last, bool_or(final) AS final, sum(added) AS grown,
+        min(reached - added) AS begun, max(reached) AS reached,
+        sum({_mixed("reached")} - {_mixed("reached - added")}) AS mixed
+    FROM (
+        SELECT intervals.router, intervals.boot, link, stretch, n, final, {_proof("d_{}")} AS added,
+            {_REACHED} AS reached
+        FROM intervals JOIN {_within("intervals")}
+    ) AS proofs GROUP BY {_LINK}, stretch"""
+
+#: SQL for the links that may lack records: their counts do not lead from nothing to a last record.
+_DOUBTFUL: Final = f"""
+    SELECT {_LINK} FROM (
+        SELECT {_LINK}, grown, begun, reached, final FROM runs
+        UNION ALL SELECT {_LINK}, NULL, NULL, NULL, NULL FROM attached
+        UNION ALL SELECT {_LINK}, NULL, NULL, NULL, NULL FROM detached
+    ) AS links GROUP BY {_LINK}
+    HAVING NOT coalesce(sum(grown) = max(reached) AND min(begun) = 0 AND bool_or(final), false)"""
+
+#: SQL for the links with a run that is no chain: its counts do not lead from its first record to its last.
+#:
+#: Nor is it one if the link has counts before its attach, or goes on after its detach.
+_ODD: Final = f"""
+    SELECT DISTINCT {_LINK} FROM (
+        SELECT {_LINK} FROM runs
+            WHERE grown <> reached - begun OR mixed <> {_mixed("reached")} - {_mixed("begun")}
+        UNION ALL SELECT runs.router, runs.boot, runs.link FROM runs JOIN attached ON {_same(_LINK, "attached", "runs")}
+            JOIN stretches ON {_same("router, boot, stretch", "stretches", "runs")}
+            WHERE attached.n BETWEEN first_n AND n_last AND (attached.n > runs.n OR begun <> 0)
+        UNION ALL SELECT runs.router, runs.boot, runs.link FROM runs JOIN detached ON {_same(_LINK, "detached", "runs")}
+            WHERE detached.n < n_last
+    ) AS contradictions JOIN doubtful USING ({_LINK})"""
 
 
 def _events(some_odd: bool) -> str:
     """Return SQL for what is known of links, in the order of ``n``: runs, records of odd links, attaches, detaches.
 
-    ``what`` is the last record of each; ``b_`` and ``c_`` are the counts before and after it, null of no record. No
-    record is read again unless there are ``some_odd`` links.
+    ``what`` is the last record of each; attaches and detaches have their time and subjects. No record is read again
+    unless there are ``some_odd`` links.
     """
-    counted = ", ".join(f"b_{name}, c_{name}" for name in COUNTED)
-    of_record = ", ".join(
-        f"c_{source} - d_{source} AS b_{name}, c_{source} AS c_{name}" for name, source in COUNTED.items()
-    )
-    nothing = ", ".join(f"CAST(NULL AS bigint) AS b_{name}, CAST(NULL AS bigint) AS c_{name}" for name in COUNTED)
-    what = "CASE WHEN final THEN 'final' ELSE 'interval' END AS what"
     runs = f"""
-        SELECT {_LINK}, stretch, n, n_last, t0, t_last, {_SUBJECTS}, {what}, {counted}
+        SELECT {_LINK}, stretch, n, n_last, {_WHAT}, begun, reached, {_UNTOLD}
         FROM runs JOIN doubtful USING ({_LINK})
-        WHERE NOT EXISTS (
-            SELECT 1 FROM odd WHERE odd.router = runs.router AND odd.boot = runs.boot AND odd.link = runs.link
-        )"""
-    records = f"""
-        SELECT {_LINK}, n, n AS n_last, t0, t0 AS t_last, {_SUBJECTS}, {what}, {of_record}
-            FROM intervals JOIN odd USING ({_LINK})
-        UNION ALL """
-    single = f"""{records if some_odd else ""}
-        SELECT {_LINK}, n, n AS n_last, t_us AS t0, t_us AS t_last, {_SUBJECTS}, 'attached' AS what, {nothing}
+        WHERE NOT EXISTS (SELECT 1 FROM odd WHERE {_same(_LINK, "odd", "runs")})"""
+    single = f"""
+        SELECT {_LINK}, n, n AS n_last, 'attached' AS what, {_UNCOUNTED}, t_us, {_SUBJECTS}
             FROM attached JOIN doubtful USING ({_LINK})
-        UNION ALL SELECT {_LINK}, n, n, t_us, t_us, {_SUBJECTS}, 'detached', {nothing}
+        UNION ALL SELECT {_LINK}, n, n, 'detached', {_UNCOUNTED}, t_us, {_SUBJECTS}
             FROM detached JOIN doubtful USING ({_LINK})"""
-    names = f"n, n_last, t0, t_last, {_SUBJECTS}, what, {counted}"
+    if some_odd:
+        single += f"""
+            UNION ALL SELECT {_LINK}, n, n, {_WHAT}, {_BEGUN}, {_REACHED}, {_UNTOLD}
+            FROM intervals JOIN odd USING ({_LINK})"""
     return f"""
         {runs} UNION ALL
-        SELECT single.router, single.boot, single.link, stretch, {names}
+        SELECT single.router, single.boot, single.link, stretch, n, n_last, what, begun, reached, t_us, {_SUBJECTS}
         FROM ({single}) AS single JOIN {_within("single")}"""
 
 
-def _steps(some_odd: bool) -> str:
-    """Return SQL for each event beside the one before it of the same link, and the gaps around it.
+def _suspects(some_odd: bool) -> str:
+    """Return SQL for the events before which counts are missing (``moved``) or whose link has no known end.
 
-    Each counter column has the count that is missing between the two.
+    What came after a link's last record is unknown (``end_unknown``) if records are missing after it, and before its
+    detach: the record of its last counts directly precedes that, if it had any. ``n_told`` is the record that tells
+    when and whose this was.
     """
-    grown = [f"b_{name} - coalesce(lag(c_{name}) OVER of_link, 0) AS {name}" for name in COUNTED]
     return f"""
-        SELECT router, boot, stretch, n, t0, t_last, {_SUBJECTS}, what, {", ".join(grown)},
-            lag(what) OVER of_link AS what_before, lag(t_last) OVER of_link AS t_before,
-            stretch > coalesce(lag(stretch) OVER of_link, 0) AS gap_before, lead(n) OVER of_link IS NULL AS is_last
-        FROM ({_events(some_odd)}) AS events
-        WINDOW of_link AS (PARTITION BY {_LINK} ORDER BY n)"""
-
-
-def _judged(some_odd: bool) -> str:
-    """Return SQL for the steps with missing counts that are known (``refilled``) or with none that can be.
-
-    A link that is older than the recording has counts in its first record, with nothing missing before it: it
-    ``begins``. Counts of others that nothing explains are ``contradicted``. What came after a link's last record is
-    unknown (``end_unknown``) if records are missing after it, and before its detach: the record of its last counts
-    directly precedes that, if it had any.
-    """
-    moved = " OR ".join(f"{name} <> 0" for name in COUNTED)
-    fell = " OR ".join(f"{name} < 0" for name in COUNTED)
-    names = ", ".join(COUNTED)
-    return f"""
-        SELECT t0, t_last, t_before, {_SUBJECTS}, what, {names}, refilled, contradicted, end_unknown
-        FROM (
-            SELECT *,
-                coalesce(recorded AND moved AND gap_before AND NOT fell, false) AS refilled,
-                coalesce(
-                    recorded AND (fell OR (moved AND NOT gap_before AND what_before IS NOT NULL)), false
-                ) AS contradicted,
-                coalesce(
-                    is_last AND CASE
-                        WHEN what = 'detached' THEN what_before = 'interval'
-                            OR (coalesce(what_before, 'attached') = 'attached' AND n = first_n AND stretch > 0)
-                        WHEN what = 'final' THEN false
-                        ELSE last_n < {NO_END}
-                    END,
-                    false
-                ) AS end_unknown
+        SELECT * FROM (
+            SELECT steps.router, steps.boot, n, n_before, what_before, gap_before, t_us, t_before, {_SUBJECTS},
+                CASE what WHEN 'interval' THEN n_last WHEN 'detached' THEN n_before END AS n_told,
+                what IN ('interval', 'final') AND begun <> reached_before AS moved,
+                is_last AND CASE
+                    WHEN what = 'detached' THEN what_before = 'interval'
+                        OR (what_before IN ('', 'attached') AND n = first_n AND steps.stretch > 0)
+                    WHEN what = 'final' THEN false
+                    ELSE last_n < {NO_END}
+                END AS end_unknown
             FROM (
-                SELECT steps.*, first_n, last_n,
-                    what IN ('interval', 'final') AS recorded, ({moved}) AS moved, ({fell}) AS fell
-                FROM ({_steps(some_odd)}) AS steps
-                JOIN stretches ON stretches.router = steps.router AND stretches.boot = steps.boot
-                    AND stretches.stretch = steps.stretch
-            ) AS named
-        ) AS judged WHERE refilled OR contradicted OR end_unknown"""
+                SELECT *, lag(n_last) OVER of_link AS n_before, coalesce(lag(what) OVER of_link, '') AS what_before,
+                    coalesce(lag(reached) OVER of_link, 0) AS reached_before,
+                    CASE what WHEN 'detached' THEN lag(t_us) OVER of_link END AS t_before,
+                    stretch > coalesce(lag(stretch) OVER of_link, 0) AS gap_before,
+                    lead(n) OVER of_link IS NULL AS is_last
+                FROM ({_events(some_odd)}) AS events
+                WINDOW of_link AS (PARTITION BY {_LINK} ORDER BY n)
+            ) AS steps JOIN stretches ON {_same("router, boot, stretch", "stretches", "steps")}
+        ) AS judged WHERE moved OR end_unknown"""
+
+
+#: SQL for the records of the suspects: those on both sides of missing counts, and those that tell of an unknown end.
+_WANTED: Final = f"""
+    SELECT {_RECORD} FROM suspects WHERE moved
+    UNION SELECT router, boot, n_before FROM suspects WHERE moved AND what_before IN ('interval', 'final')
+    UNION SELECT router, boot, n_told FROM suspects WHERE end_unknown AND n_told IS NOT NULL"""
+
+#: SQL for these records, with their counts before (``b_``) and after (``c_``) each.
+_FOUND: Final = f"""
+    SELECT /*+ BROADCAST(near) */ {_RECORD}, t0, {_SUBJECTS},
+        {", ".join(f"c_{source} - d_{source} AS b_{name}, c_{source} AS c_{name}" for name, source in COUNTED.items())}
+    FROM intervals SEMI JOIN (SELECT DISTINCT router, boot, n - n % {_NEAR} AS about FROM wanted) AS near
+        ON {_same("router, boot", "near", "intervals")} AND about = n - n % {_NEAR}
+    JOIN wanted USING ({_RECORD})"""
+
+_UNLESS: Final = "CASE WHEN contradicted THEN 0 ELSE {} END"
+#: SQL for rows to add: counts that can be proved, and rows that are not complete.
+#:
+#: A link that is older than the recording has counts in its first record, with nothing missing before it: it begins.
+#: Counts of others that nothing explains are ``contradicted``.
+REPAIRS: Final = f"""
+    SELECT hour_us, {_SUBJECTS}, {", ".join(f"{_UNLESS.format(name)} AS {name}" for name in COUNTED)},
+        0 AS rows, {_UNLESS.format("msgs")} AS estimated_msgs, NOT contradicted AS complete
+    FROM (
+        SELECT *, {" OR ".join(f"{name} < 0" for name in COUNTED)}
+            OR (NOT gap_before AND what_before <> '') AS contradicted
+        FROM (
+            SELECT gap_before, what_before, {hour_of("after.t0")} AS hour_us,
+                {", ".join(f"after.{name}" for name in SUBJECTS)},
+                {", ".join(f"after.b_{name} - coalesce(before.c_{name}, 0) AS {name}" for name in COUNTED)}
+            FROM suspects JOIN found AS after ON {_same(_RECORD, "after", "suspects")}
+                LEFT JOIN found AS before ON {_same("router, boot", "before", "suspects")} AND before.n = n_before
+            WHERE moved
+        ) AS grown
+    ) AS judged WHERE contradicted OR gap_before
+    UNION ALL
+    SELECT {hour_of("coalesce(told.t0, t_before, t_us)")},
+        {", ".join(f"CASE WHEN t_us IS NULL THEN told.{name} ELSE suspects.{name} END" for name in SUBJECTS)},
+        {", ".join("0" for _ in COUNTED)}, 0, 0, false
+    FROM suspects LEFT JOIN found AS told ON {_same("router, boot", "told", "suspects")} AND told.n = n_told
+    WHERE end_unknown"""

@@ -25,11 +25,11 @@ def meter(engine: Engine, missing: Mapping[Boot, Sequence[Missing]], days: Colle
     """
     if missing:
         prepare(engine, missing)
-    counted = ", ".join(f"sum({name if missing else f'd_{source}'}) AS {name}" for name, source in COUNTED.items())
+    counted = ", ".join(f"sum(d_{source}) AS {name}" for name, source in COUNTED.items())
     sums = f"""
-        SELECT {"hour_us" if missing else hour_of("t0")} AS hour_us, {_SUBJECTS}, {counted},
-            {"sum(rows)" if missing else "count(*)"} AS rows, 0 AS estimated_msgs, true AS complete
-        FROM {"by_link" if missing else "intervals"} WHERE date IN {among(days)} GROUP BY 1, {_SUBJECTS}"""
+        SELECT {hour_of("t0")} AS hour_us, {_SUBJECTS}, {counted}, count(*) AS rows, 0 AS estimated_msgs,
+            true AS complete
+        FROM intervals WHERE date IN {among(days)} GROUP BY 1, {_SUBJECTS}"""
     if missing:
         sums += f" UNION ALL {REPAIRS}"
     return engine.query(f"""
