@@ -1,4 +1,4 @@
-"""The same jobs where Spark is more than one process: a cluster in one process tree, and a master with a worker."""
+"""The jobs where Spark is more than one process: a cluster in one process tree, and a standalone one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from pipeline.tests.generate import Ledger, Scribe, traffic
+from pipeline.tests.standalone import Cluster, standalone
 from tests.house.sources import ROOT
 from trouter.cli import main
 from trouter_pipeline.datasets import Records
@@ -82,48 +82,42 @@ def test_compaction_on_two_workers(root: Path, tmp_path: Path) -> None:
     assert Records(tmp_path / "root").segments == Records(root).segments
 
 
-@contextmanager
-def daemon(folder: Path, ready: str, *command: str | Path) -> Iterator[re.Match[str]]:
-    """Run a process of Spark; yield the match of its log line when it is ready."""
-    with subprocess.Popen(
-        [str(spark_home() / "bin" / "spark-class"), *map(str, command)],  # type: ignore[operator]
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder,
-        env={**os.environ, "SPARK_LOG_DIR": str(folder), "SPARK_LOCAL_IP": "127.0.0.1"},
-    ) as process:  # fmt: skip
-        try:
-            assert process.stderr is not None
-            lines = []
-            for line in process.stderr:
-                lines.append(line)
-                if found := re.search(ready, line):
-                    yield found
-                    return
-            raise AssertionError("".join(lines))
-        finally:
-            process.kill()
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with standalone(tmp_path_factory.mktemp("standalone")) as running:
+        yield running
 
 
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """Run a standalone master and one worker on this machine; yield the URL."""
-    here = ("--host", "127.0.0.1", "--webui-port", "0")
-    with (
-        daemon(tmp_path, r"Starting Spark master at (spark://\S+)",
-               "org.apache.spark.deploy.master.Master", *here, "--port", "0") as found,
-        daemon(tmp_path, "Successfully registered with master", "org.apache.spark.deploy.worker.Worker",
-               *here, "--cores", "1", "--memory", "1g", "-d", tmp_path / "work", found[1]),
-    ):  # fmt: skip
-        yield found[1]
+def test_the_doctor_names_what_workers_lack_each_with_its_cure(cluster: Cluster, tmp_path: Path) -> None:
+    done = run(*TROUTER, "doctor", *cluster.options(shipping=False))
+    assert done.returncode == 1, done.stderr
+    assert re.search(r"^here: Python .*, Java \d.*, Spark .*, pyarrow .*, trouter .*", done.stdout, re.MULTILINE)
+    assert re.search(r"^worker .*: Python .*, Java \d.*, Spark .*, pyarrow .*, no trouter", done.stdout, re.MULTILINE)
+    assert "trouter_pipeline cannot be imported at the worker" in done.stderr
+    assert "ship it (`trouter pipeline pack FILE` says how)" in done.stderr
+    done = run(*TROUTER, "doctor", *cluster.options(), "--path", tmp_path, "--path", tmp_path / "none")
+    assert done.returncode == 1
+    assert f"{tmp_path / 'none'} cannot be written here: No such file or directory" in done.stderr
+    assert "at the worker" not in done.stderr
+    done = run(*TROUTER, "doctor", *cluster.options(), "--path", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "its workers have what they need" in done.stdout
+    assert not list(tmp_path.iterdir())
 
 
-def test_spark_submit_to_a_standalone_cluster(root: Path, master: str) -> None:
+def test_spark_submit_to_workers_that_get_trouter_with_the_job(root: Path, cluster: Cluster) -> None:
     file = run(*TROUTER, "doctor", "--submit").stdout.strip()
     submit = spark_home() / "bin" / "spark-submit"  # type: ignore[operator]
-    done = run(submit, "--master", master, file, "meter", root, "--again", PYSPARK_PYTHON=sys.executable)
+    driver = ("--conf", f"spark.pyspark.driver.python={sys.executable}")
+    # as in a shell, where spark-submit itself has nothing of ours
+    shell = ("/usr/bin/env", "-u", "PYTHONPATH", submit, *cluster.options(), *driver)
+    done = run(*shell, file, "meter", root, "--again")
     assert done.returncode == 0, done.stderr
     assert "Tenants" in done.stdout
-    bare = ("/usr/bin/env", "-u", "PYTHONPATH", submit, "--master", master, file, "doctor")
-    without = run(*bare, PYSPARK_PYTHON="/usr/bin/python3")
+    done = run(*shell, file, "doctor")
+    assert "its workers have what they need" in done.stdout, done.stderr
+    bare = ("/usr/bin/env", "-u", "PYTHONPATH", submit, "--master", cluster.url, file, "doctor")
+    without = run(*bare, PYSPARK_PYTHON=str(cluster.python))
     # spark-submit prints the program's errors on stdout with its results
     assert "set PYSPARK_PYTHON to a Python that has trouter[spark]" in without.stdout
     assert without.returncode != 0

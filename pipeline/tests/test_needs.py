@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import stat
 import subprocess
 import sys
@@ -11,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from trouter._twin import is_compiled
 from trouter.cli import main
-from trouter_pipeline import needs
-from trouter_pipeline.needs import CURE, JAVA_CURE, Need, judged, judged_worker, missing, probe_text, scarce
+from trouter_pipeline import __version__, needs
+from trouter_pipeline.needs import CURE, JAVA_CURE, Need, found_in, judged, judged_output, missing, probe_text, scarce
 
 GOOD = {"pyspark": "4.3.0", "pyarrow": "26.0.0", "pandas": "2.3.1", "protobuf": "6.30.0"}
 
@@ -94,20 +96,43 @@ def test_a_python_within_an_archive_is_checked_on_the_cluster_only(monkeypatch: 
     assert needs._workers_python() == []
 
 
+def told(**other: object) -> str:
+    """Return what a Python prints for the probe that has all, but for ``other``."""
+    return json.dumps({"python": sys.version_info[:3], "packages": GOOD, "ours": __version__, **other})
+
+
 def test_a_worker_of_another_python_is_named() -> None:
-    output = json.dumps([[3, 9], GOOD, ""])
-    (need,) = judged_worker(output, " at the worker w1")
+    (need,) = judged_output(told(python=[3, 9, 1]), " at the worker w1")
     assert (
         need.what == f"the Python at the worker w1 is 3.9, and this one is {sys.version_info[0]}.{sys.version_info[1]}"
     )
-    assert [need.what for need in judged_worker("Traceback\nboom", " at w2")] == [
+    assert [need.what for need in judged_output("Traceback\nboom", " at w2")] == [
         "the Python at w2 does not run: ['boom']"
     ]
 
 
+def test_a_worker_without_our_package_or_with_another_version_of_it_is_named() -> None:
+    lacks = told(ours=None, why="No module named 'msgspec'", lacks="msgspec")
+    assert list(judged_output(lacks, " at w1", cure="ship it")) == [
+        Need("trouter_pipeline cannot be imported at w1 (No module named 'msgspec')", "ship it at w1")
+    ]
+    assert list(judged_output(told(ours="0.0.9"), " at w1", cure="ship it")) == [
+        Need(f"trouter_pipeline at w1 is 0.0.9, and this one is {__version__}", "ship it at w1")
+    ]
+
+
+def test_a_package_that_keeps_ours_from_importing_is_named_once() -> None:
+    output = told(packages={**GOOD, "pyarrow": None}, ours=None, why="No module named 'pyarrow'", lacks="pyarrow.lib")
+    assert [need.what for need in judged_output(output, " at w1")] == ["the package pyarrow is not installed at w1"]
+
+
 def test_this_python_answers_the_probe() -> None:
     output = subprocess.run([sys.executable, "-c", probe_text()], capture_output=True, text=True, check=True).stdout
-    assert list(judged_worker(output, "")) == []
+    assert list(judged_output(output, "")) == []
+    found = found_in(output)
+    assert found is not None
+    assert str(found).startswith(f"Python {platform.python_version()}, Java unknown, Spark ")
+    assert found.compiled == is_compiled("trouter_pipeline.decoding")
 
 
 def test_a_spark_of_another_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

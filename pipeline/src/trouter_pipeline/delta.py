@@ -129,12 +129,18 @@ class Version:
         return None
 
     def frame(self, spark: SparkSession, files: Sequence[File], schema: StructType | None = None) -> DataFrame:
-        """Return the rows of these files in Spark, with all columns or those of ``schema``."""
+        """Return the rows of these files in Spark, with all columns or those of ``schema``; BadTable."""
         from pyspark.sql import functions as F  # noqa: PLC0415, N812  # where Spark is in use
         from pyspark.sql.types import StructType  # noqa: PLC0415
 
+        from trouter_pipeline import delta_reader  # noqa: PLC0415
+
         if schema is None:
             schema = StructType.fromJson(json.loads(self._table.schema().to_json()))
+        if delta_reader.is_chosen(spark, self.folder):
+            found = delta_reader.rows(spark, self, files, schema)
+            if found is not None:
+                return found
         if files and not self.folder.is_local:
             return frame_of(spark, self.folder, files, self.partition, schema)
         reader = spark.read.schema(schema).option("basePath", str(self.folder))

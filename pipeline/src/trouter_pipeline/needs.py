@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from trouter_pipeline import __version__
 
 
 class Package(NamedTuple):
@@ -40,8 +39,11 @@ CURE: Final = "pip install 'trouter[spark]'"
 #: The oldest Java that Spark 4 runs on.
 JAVA: Final = 17
 JAVA_CURE: Final = f"install Java {JAVA} or newer (Debian: apt-get install openjdk-17-jre-headless)"
-#: The package that a worker must import, beside the others.
+#: What a worker must import, beside the packages.
 OURS: Final = "trouter_pipeline"
+ON_WORKER: Final = (f"{OURS}.slices", f"{OURS}.sink")
+#: The module whose twin decides how fast a worker reads messages.
+HOT: Final = f"{OURS}.decoding"
 #: A Java process with one gigabyte of heap, and Python beside it.
 MEMORY_MB: Final = 1_500
 #: Shuffles and state go to the disk; with less than this free even small jobs fail half-way.
@@ -119,15 +121,24 @@ def _free_memory_mb() -> int | None:
 
 
 def _java() -> list[Need]:
-    home = os.environ.get("JAVA_HOME")
-    program = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
+    program = _java_program()
     if not shutil.which(str(program)):
-        return [Need("Java is not on PATH" if not home else f"JAVA_HOME has no {program}", JAVA_CURE)]
+        return [Need(f"JAVA_HOME has no {program}" if "JAVA_HOME" in os.environ else "Java is not on PATH", JAVA_CURE)]
     _, output = _output_of([str(program), "-version"])
-    found = re.search(r'version "(\d+)', output)
-    if found is None or int(found[1]) < JAVA:
+    if int(_version_of_java(output).partition(".")[0] or 0) < JAVA:
         return [Need(f"{program} is too old or does not run: {output.splitlines()[:1]}", JAVA_CURE)]
     return []
+
+
+def _java_program() -> Path:
+    home = os.environ.get("JAVA_HOME")
+    return Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
+
+
+def _version_of_java(output: str) -> str:
+    """Return the version that `java -version` printed, "" if it printed none."""
+    found = re.search(r'version "(\d[^"]*)', output)
+    return found[1] if found else ""
 
 
 def _output_of(command: list[str]) -> tuple[int, str]:
@@ -203,29 +214,73 @@ def _version_of_pyspark() -> str | None:
         return None
 
 
-#: The program that a Python runs to report its packages, as one line of JSON.
+#: The program that a Python runs to report what it has, as one line of JSON. Spark's own folder on a cluster has
+#: pyspark without metadata. Java is that of the executor which started this Python, if one did.
 _PROBE: Final = """
-import json, sys
+import importlib, json, os, subprocess, sys
 from importlib.metadata import PackageNotFoundError, version
-found = {{}}
+packages = {{}}
 for name in {names!r}:
     try:
-        found[name] = version(name)
+        packages[name] = version(name)
     except PackageNotFoundError:
-        found[name] = None
+        packages[name] = None
 try:
-    import {ours}
-    ours = ""
+    packages["pyspark"] = importlib.import_module("pyspark").__version__
+except ImportError:
+    pass
+found = dict(python=sys.version_info[:3], packages=packages, ours=None, compiled=False, why="", lacks="", java="")
+try:
+    for name in {modules!r}:
+        importlib.import_module(name)
+    found["ours"] = importlib.import_module({ours!r}).__version__
+    found["compiled"] = importlib.import_module("trouter._twin").is_compiled({hot!r})
 except ImportError as error:
-    ours = str(error)
-print(json.dumps([list(sys.version_info[:2]), found, ours]))
+    found.update(why=str(error), lacks=error.name or "")
+above = os.getpid()
+try:
+    while above > 1 and not found["java"]:
+        with open(f"/proc/{{above}}/stat") as file:
+            above = int(file.read().rpartition(")")[2].split()[1])
+        program = os.readlink(f"/proc/{{above}}/exe")
+        if os.path.basename(program) == "java":
+            told = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
+            found["java"] = told.partition('"')[2].partition('"')[0]
+except (OSError, ValueError, IndexError):
+    pass
+print(json.dumps(found))
 """
+
+
+class Found(NamedTuple):
+    """What a Python reported; None or "" for what it lacks."""
+
+    python: tuple[int, int, int]
+    packages: dict[str, str | None]
+    #: The version of our package, whether it runs compiled, why it cannot be imported, and the module that it lacks.
+    ours: str | None = None
+    compiled: bool = False
+    why: str = ""
+    lacks: str = ""
+    java: str = ""
+
+    def __str__(self) -> str:
+        twin = "compiled" if self.compiled else "interpreted"
+        return ", ".join(
+            [
+                f"Python {'.'.join(map(str, self.python))}",
+                f"Java {self.java or 'unknown'}",
+                f"Spark {self.packages.get('pyspark') or 'none'}",
+                f"pyarrow {self.packages.get('pyarrow') or 'none'}",
+                f"trouter {self.ours}, {twin}" if self.ours else "no trouter",
+            ]
+        )
 
 
 def _workers_python() -> list[Need]:
     """Return the faults of the workers' Python on this machine, if PYSPARK_PYTHON names another than this one."""
     chosen = os.environ.get("PYSPARK_PYTHON")
-    if not chosen or _same(chosen):
+    if not chosen or is_this_python(chosen):
         return []
     cure = "unset PYSPARK_PYTHON, and workers run this Python"
     if shutil.which(chosen) is None:
@@ -235,56 +290,55 @@ def _workers_python() -> list[Need]:
     status, output = _output_of([chosen, "-c", probe_text()])
     if status:
         return [Need(f"PYSPARK_PYTHON is {chosen}, which does not run: {output.strip().splitlines()[-1:]}", cure)]
-    return list(judged_worker(output, f" for {chosen}"))
+    return list(judged_output(output, f" for {chosen}"))
 
 
-def _same(program: str) -> bool:
+def is_this_python(program: str) -> bool:
+    """Return whether ``program`` is the Python that runs this."""
     found = shutil.which(program)
     return found is not None and Path(found).absolute() == Path(sys.executable).absolute()
 
 
 def probe_text() -> str:
-    """Return a program that prints what its Python has, for `judged_worker`."""
-    return _PROBE.format(names=[package.name for package in PACKAGES], ours=OURS)
+    """Return a program that prints what its Python has, for `found_in`."""
+    return _PROBE.format(names=[package.name for package in PACKAGES], ours=OURS, modules=ON_WORKER, hot=HOT)
 
 
-def judged_worker(output: str, where: str) -> Iterator[Need]:
-    """Yield the faults of a Python that printed ``output`` for the probe; ``where`` names it in the text."""
+def found_in(output: str) -> Found | None:
+    """Return what a Python printed for the probe; None if that cannot be read."""
     try:
-        (major, minor), found, ours = json.loads(output.strip().splitlines()[-1])
-    except (ValueError, IndexError):
+        told: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
+        return Found(**{**told, "python": tuple(told["python"])})
+    except (ValueError, IndexError, TypeError, KeyError):
+        return None
+
+
+def found_here() -> Found:
+    """Return what this Python has, and the Java that it would start."""
+    _, output = _output_of([sys.executable, "-c", probe_text()])
+    found = found_in(output) or Found(sys.version_info[:3], {})
+    _, output = _output_of([str(_java_program()), "-version"])
+    return found._replace(java=_version_of_java(output))
+
+
+def judged_output(output: str, where: str, *, cure: str = CURE) -> Iterator[Need]:
+    """Yield the faults of a Python that printed ``output`` for the probe; ``where`` names it in the text.
+
+    ``cure`` is what to do if it lacks our package.
+    """
+    found = found_in(output)
+    if found is None:
         yield Need(f"the Python{where} does not run: {output.strip().splitlines()[-1:]}", CURE + where)
         return
-    if (major, minor) != sys.version_info[:2]:
+    if found.python[:2] != sys.version_info[:2]:
         wanted = f"{sys.version_info[0]}.{sys.version_info[1]}"
         yield Need(
-            f"the Python{where} is {major}.{minor}, and this one is {wanted}", f"run the same Python {wanted} in both"
+            f"the Python{where} is {found.python[0]}.{found.python[1]}, and this one is {wanted}",
+            f"run the same Python {wanted} in both",
         )
-    yield from judged(found, where)
-    if ours:
-        yield Need(f"{OURS} cannot be imported{where} ({ours})", CURE + where)
-
-
-def missing_at_workers(spark: SparkSession) -> list[Need]:
-    """Return what the Pythons of a running Spark's workers lack, each fault once."""
-
-    def answer(_: Iterable[int]) -> Iterator[tuple[str, str]]:
-        import platform  # noqa: PLC0415  # this runs on a worker, which may have nothing of ours
-        import subprocess as processes  # noqa: PLC0415
-        import sys as system  # noqa: PLC0415
-
-        done = processes.run([system.executable, "-c", text], capture_output=True, text=True, check=False)  # noqa: S603
-        yield platform.node(), done.stdout or done.stderr
-
-    text = probe_text()
-    context = spark.sparkContext
-    # As many tasks as cores, so that each worker gets one unless it is busy.
-    answers = set(
-        context.parallelize(range(context.defaultParallelism), context.defaultParallelism)
-        .mapPartitions(answer)
-        .collect()
-    )
-    needs: dict[Need, None] = {}
-    for host, output in sorted(answers):
-        needs.update(dict.fromkeys(judged_worker(output, f" at the worker {host}")))
-    return list(needs)
+    yield from judged(found.packages, where)
+    absent = {name for name, has in found.packages.items() if has is None}
+    if found.why and found.lacks.partition(".")[0] not in absent:
+        yield Need(f"{OURS} cannot be imported{where} ({found.why})", cure + where)
+    elif found.ours is not None and found.ours != __version__:
+        yield Need(f"{OURS}{where} is {found.ours}, and this one is {__version__}", cure + where)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from trouter_pipeline.needs import Missing, missing_at_workers, require
+from trouter_pipeline.needs import Missing, is_this_python, lines, require
+from trouter_pipeline.workers import missing_at_workers, paths_of_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,31 +44,48 @@ def session(name: str, *, master: str | None = None, settings: Mapping[str, str]
     and override ours. Workers run ``PYSPARK_PYTHON``, else ``spark.pyspark.python``, else this Python; on a cluster
     they are checked for the packages that the jobs need.
     """
+    spark = unchecked_session(name, master=master, settings=settings)
+    if not on_one_machine(spark.sparkContext.master) and (needs := missing_at_workers(spark)):
+        spark.stop()
+        raise Missing("; ".join(lines(needs)))
+    return spark
+
+
+def unchecked_session(
+    name: str, *, master: str | None = None, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Return the same without a look at the workers of a cluster; Missing if Spark cannot run here."""
+    given = dict(settings or {})
+    if master is None and SUBMITTED not in os.environ:
+        master = given.get("spark.master", "local[*]")
+    local = on_one_machine(master)
+    os.environ.setdefault("PYSPARK_PYTHON", given.get("spark.pyspark.python", sys.executable))
+    other = not local and not is_this_python(os.environ["PYSPARK_PYTHON"])
+    if other:
+        os.environ["PYTHONPATH"] = _with_ours(os.environ.get("PYTHONPATH"))
     require()
     from pyspark.sql import SparkSession  # noqa: PLC0415  # only after it was seen to be there
 
-    given = dict(settings or {})
-    os.environ.setdefault("PYSPARK_PYTHON", given.get("spark.pyspark.python", sys.executable))
     builder = SparkSession.builder.appName(name)
-    if master is None and SUBMITTED not in os.environ:
-        master = given.get("spark.master", "local[*]")
     if master is not None:
         builder = builder.master(master)
     os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(PATIENCE_S))  # for this process, which Spark connects to
-    local = on_one_machine(master)
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # otherwise Spark logs a search for another
     for key, value in {**SETTINGS, **(LOCAL_SETTINGS if local else {}), **given}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     context = spark.sparkContext
-    if on_one_machine(context.master):
-        if context.getConf().get(PARTITIONS) is None:
-            spark.conf.set(PARTITIONS, str(context.defaultParallelism))
-    elif needs := missing_at_workers(spark):
-        spark.stop()
-        raise Missing("; ".join(f"{need.what}: {need.cure}" for need in needs))
+    if other and SUBMITTED in os.environ:  # Spark's own process began before, with another environment
+        context.environment["PYTHONPATH"] = _with_ours(context.environment.get("PYTHONPATH"))
+    if on_one_machine(context.master) and context.getConf().get(PARTITIONS) is None:
+        spark.conf.set(PARTITIONS, str(context.defaultParallelism))
     return spark
+
+
+def _with_ours(paths: str | None) -> str:
+    """Return paths of imports with those of our packages: Spark plans a source with the workers' Python, here too."""
+    return os.pathsep.join([*([paths] if paths else []), *paths_of_ours()])
 
 
 @contextmanager

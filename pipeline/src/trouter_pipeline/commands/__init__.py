@@ -25,6 +25,7 @@ ACTIONS: Final[tuple[str, ...]] = (
     "vacuum",
     "migrate",
     "doctor",
+    "pack",
 )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from pathlib import Path
 
 from trouter_pipeline.commands import submit
 from trouter_pipeline.commands.spark import add_spark, settings_of
@@ -14,10 +16,19 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "doctor",
         help="say what is missing to run on Spark",
         description="Check for the programs and packages that the jobs need: Java, PySpark, Arrow, protobuf, RocksDB, "
-        "and a Python for Spark's workers. With --master, also start Spark there and check its workers. The exit "
-        "status is 1 if something is missing.",
+        "and a Python for Spark's workers. With --master, also start Spark there, and check its workers: versions, "
+        "packages, clocks, and with --path whether they see the same folders. Every fault is a line with its cure; "
+        "the exit status is 1 if a job cannot run.",
     )
     parser.add_argument("--submit", action="store_true", help="print the file that spark-submit is to run, and no more")
+    parser.add_argument(
+        "--path",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="a folder that this machine and all workers must share, such as ROOT or a spool; may be given again",
+    )
     add_spark(parser)
     parser.set_defaults(run=run)
 
@@ -27,29 +38,41 @@ def run(arguments: argparse.Namespace) -> int:
         print(submit.__file__)
         return 0
     from trouter_pipeline.needs import lines, missing, scarce  # noqa: PLC0415  # only when it runs
+    from trouter_pipeline.session import SUBMITTED, on_one_machine  # noqa: PLC0415
 
-    found = missing()
+    cluster = SUBMITTED in os.environ if arguments.master is None else not on_one_machine(arguments.master)
+    found = [] if cluster else missing()  # there the session looks, and knows more of the workers' Python
     for line in lines([*found, *scarce()]):
         print(line, file=sys.stderr)
     if found:
         return 1
-    if arguments.master is None:
+    if arguments.master is None and not cluster:
+        if arguments.path:
+            raise argparse.ArgumentTypeError("--path is for a cluster, so it needs --master")
         print("Spark can run here.")
         return 0
     return _check_workers(arguments)
 
 
 def _check_workers(arguments: argparse.Namespace) -> int:
-    from trouter_pipeline.needs import Missing, lines, missing_at_workers  # noqa: PLC0415
-    from trouter_pipeline.session import session  # noqa: PLC0415
+    from trouter_pipeline import workers  # noqa: PLC0415
+    from trouter_pipeline.needs import Missing, found_here, found_in, lines  # noqa: PLC0415
+    from trouter_pipeline.session import unchecked_session  # noqa: PLC0415
 
     try:
-        spark = session("trouter pipeline doctor", master=arguments.master, settings=settings_of(arguments))
+        spark = unchecked_session("trouter pipeline doctor", master=arguments.master, settings=settings_of(arguments))
     except Missing as error:
         print(error, file=sys.stderr)
         return 1
-    found = missing_at_workers(spark)
-    for line in lines(found):
+    here, told = found_here(), workers.reports(spark)
+    print(f"here: {here}")
+    for host, outputs in told.items():
+        for there in sorted({str(each) for each in map(found_in, outputs) if each}):
+            print(f"worker {host}: {there}")
+    found = workers.lacking(told)
+    if not found:
+        found = [each for folder in arguments.path for each in workers.unshared(spark, folder)]
+    for line in lines([*found, *workers.differing(here, told), *workers.wrong_clocks(spark)]):
         print(line, file=sys.stderr)
     if not found:
         print(f"Spark {spark.version} runs at {spark.sparkContext.master}, and its workers have what they need.")
