@@ -88,7 +88,7 @@ def table(tmp_path: Path) -> Table:
 
 def sources(frame: DataFrame) -> str:
     """Return the plan of a frame."""
-    execution: Any = frame._jdf.queryExecution()  # type: ignore[operator]
+    execution: Any = frame._jdf.queryExecution()
     return str(execution.analyzed().toString())
 
 
@@ -115,7 +115,7 @@ def test_some_files_of_a_day_are_read_by_their_list(delta: SparkSession, table: 
     assert version is not None
     more = version.files[0]._replace(path="date=2026-03-01/another.parquet")
     version.files = (*version.files, more)
-    assert "RelationV2" not in sources(version.frame(delta, version.files[:1]))
+    assert "RelationV2" not in sources(delta_reader.frame(delta, version, version.files[:1]))
 
 
 def test_a_column_that_an_older_version_lacks_is_null(delta: SparkSession, table: Table) -> None:
@@ -123,7 +123,7 @@ def test_a_column_that_an_older_version_lacks_is_null(delta: SparkSession, table
     assert version is not None
     schema = StructType.fromDDL("value bigint, note string")
     assert isinstance(schema, StructType)
-    assert {row["note"] for row in version.frame(delta, version.files, schema).collect()} == {None}
+    assert {row["note"] for row in delta_reader.frame(delta, version, version.files, schema).collect()} == {None}
 
 
 def test_spark_without_the_jars_reads_the_files_unless_delta_is_demanded(spark: SparkSession, table: Table) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.routers import ROOT
 from trouter.cli import main
 from trouter_pipeline.needs import Missing, missing, require
-from trouter_pipeline.session import PARTITIONS, PATIENCE_S, ROWS_IN_PART, dealt_out
+from trouter_pipeline.session import PARTITIONS, PATIENCE_S, ROWS_IN_PART, dealt_out, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,3 +67,16 @@ def test_java_that_is_not_there_is_named_with_its_cure(
         require()
     assert main(["pipeline", "doctor"]) == 1
     assert "install Java 17" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("master", "settings", "environment"),
+    [("sc://h:15002", {}, {}), (None, {"spark.remote": "sc://h"}, {}), (None, {}, {"SPARK_REMOTE": "sc://h"})],
+)
+def test_spark_connect_is_refused_with_what_works_there(
+    master: str | None, settings: dict[str, str], environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(Missing, match="name the cluster itself with --master"):
+        session("jobs", master=master, settings=settings)

@@ -262,7 +262,9 @@ def dataset(spark: SparkSession, records: Records, kind: str, dates: Iterable[st
     schema, files = schema_of(kind), records.files(kind, dates)
     if records.version is None:
         return spark.createDataFrame([], schema)
-    return records.version.frame(spark, files, schema)
+    from trouter_pipeline import delta_reader  # noqa: PLC0415  # where Spark is in use
+
+    return delta_reader.frame(spark, records.version, files, schema)
 
 
 def arrow_dataset(records: Records, kind: str, dates: Iterable[str] | None = None) -> Any:

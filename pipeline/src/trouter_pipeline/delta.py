@@ -80,10 +80,15 @@ class Version:
         self.number = table.version()
         self._table = table
 
+    @property
+    def schema_text(self) -> str:
+        """The schema in JSON, as Delta and Spark write it."""
+        return str(self._table.schema().to_json())
+
     @cached_property
     def columns(self) -> dict[str, Any]:
         """The columns and their types as JSON, with those of the partition."""
-        return columns_of(self._table.schema().to_json())
+        return columns_of(self.schema_text)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -129,18 +134,12 @@ class Version:
         return None
 
     def frame(self, spark: SparkSession, files: Sequence[File], schema: StructType | None = None) -> DataFrame:
-        """Return the rows of these files in Spark, with all columns or those of ``schema``; BadTable."""
+        """Return the rows of these files in Spark, read by their list, with all columns or those of ``schema``."""
         from pyspark.sql import functions as F  # noqa: PLC0415, N812  # where Spark is in use
         from pyspark.sql.types import StructType  # noqa: PLC0415
 
-        from trouter_pipeline import delta_reader  # noqa: PLC0415
-
         if schema is None:
-            schema = StructType.fromJson(json.loads(self._table.schema().to_json()))
-        if delta_reader.is_chosen(spark, self.folder):
-            found = delta_reader.rows(spark, self, files, schema)
-            if found is not None:
-                return found
+            schema = StructType.fromJson(json.loads(self.schema_text))
         if files and not self.folder.is_local:
             return frame_of(spark, self.folder, files, self.partition, schema)
         reader = spark.read.schema(schema).option("basePath", str(self.folder))

@@ -1,18 +1,20 @@
 """Spark's own reader of Delta tables, ``format("delta")``, where the user's Spark has one: delta-spark or Databricks.
 
 Elsewhere a version is read by the list of its files (`delta.Version.frame`); both give the same rows. Spark's setting
-``spark.trouter.reader`` chooses: ``auto`` (the default) takes ``delta`` where it is set up, but not for an object store,
-which Spark may not reach, or with other credentials than ours; ``delta`` demands it; ``files`` takes the list.
+``spark.trouter.reader`` chooses: ``auto`` (the default) takes ``delta`` where it is set up, but not for an object
+store, which Spark may not reach, or with other credentials than ours; ``delta`` demands it; ``files`` takes the list.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
+from pyspark.sql.types import StructType
 
 from trouter_pipeline.delta import BadTable, Version
 from trouter_pipeline.parquet import File
@@ -20,7 +22,6 @@ from trouter_pipeline.reasons import FAILURES, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from trouter_pipeline.places import Place
 
@@ -76,6 +77,16 @@ def source_class(spark: SparkSession, name: str) -> str | None:
         return None
 
 
+def frame(spark: SparkSession, version: Version, files: Sequence[File], schema: StructType | None = None) -> DataFrame:
+    """Return the rows of these files in Spark, with all columns or those of ``schema``; BadTable."""
+    if is_chosen(spark, version.folder):
+        wanted = schema or StructType.fromJson(json.loads(version.schema_text))
+        found = rows(spark, version, files, wanted)
+        if found is not None:
+            return found
+    return version.frame(spark, files, schema)
+
+
 def rows(spark: SparkSession, version: Version, files: Sequence[File], schema: StructType) -> DataFrame | None:
     """Return the rows of these files with the columns of ``schema``, read by Spark itself at this version.
 
@@ -107,10 +118,10 @@ def _in_partitions(version: Version, wanted: Collection[tuple[str | None, ...]])
     """Return the condition that a row is in one of these partitions: a list for the last column, under the others."""
     if not wanted:
         return F.lit(False)
-    *above, last = version.partition
+    above, last = version.partition[:-1], version.partition[-1]
     lists: dict[tuple[str | None, ...], list[str | None]] = {}
-    for values in sorted(wanted, key=str):
-        lists.setdefault(values[:-1], []).append(values[-1])
+    for each in sorted(wanted, key=str):
+        lists.setdefault(each[:-1], []).append(each[-1])
     found = []
     for named, values in lists.items():
         equal = [_is_one_of(version, name, [value]) for name, value in zip(above, named, strict=True)]

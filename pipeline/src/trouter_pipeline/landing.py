@@ -147,7 +147,9 @@ def landed(
     version = Folder(folder).version(at)
     if version is None or _identity(version) is None:
         raise NotLanded(f"{landing.folder}: no message was landed here yet")
-    return version.frame(spark, version.files)
+    from trouter_pipeline import delta_reader  # noqa: PLC0415  # where Spark is in use
+
+    return delta_reader.frame(spark, version, version.files)
 
 
 def columns_of_rows(frame: DataFrame) -> dict[str, Any]:

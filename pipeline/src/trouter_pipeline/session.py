@@ -33,6 +33,12 @@ LOCAL_SETTINGS: Final = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.hos
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 #: Rows in a partition that a task can sort in its memory without much spilling.
 ROWS_IN_PART: Final = 2_000_000
+#: Spark Connect: a session without a context of its own, so nothing of the jobs runs beside Spark.
+CONNECT: Final = "sc://"
+NOT_REMOTE: Final = (
+    "jobs commit their tables beside Spark's own process, which Spark Connect keeps at its server: name the cluster "
+    "itself with --master, without spark.remote and SPARK_REMOTE; your own queries read format('amqp') there as well"
+)
 #: Set by spark-submit for the program that it runs.
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
@@ -56,6 +62,8 @@ def unchecked_session(
 ) -> SparkSession:
     """Return the same without a look at the workers of a cluster; Missing if Spark cannot run here."""
     given = dict(settings or {})
+    if (master or "").startswith(CONNECT) or "spark.remote" in given or "SPARK_REMOTE" in os.environ:
+        raise Missing(NOT_REMOTE)
     if master is None and SUBMITTED not in os.environ:
         master = given.get("spark.master", "local[*]")
     local = on_one_machine(master)

@@ -118,7 +118,9 @@ class Table:
 
         BadTable before the first commit; OSError.
         """
-        return self._there().frame(spark, self.files(dates))
+        from trouter_pipeline import delta_reader  # noqa: PLC0415  # where Spark is in use
+
+        return delta_reader.frame(spark, self._there(), self.files(dates))
 
     def rows(self, dates: Iterable[date] | None = None) -> pa.Table:
         """Return the same rows as `read`, without Spark; read a table that exceeds the memory by few days at a time.
