@@ -11,7 +11,6 @@ from trouter.admission.memory import (
     MUCH_PART,
     OPERATORS,
     REFUSED_LINK_BYTES,
-    SESSION_BYTES,
     MemoryWatch,
     cost_bytes,
 )
@@ -19,6 +18,7 @@ from trouter.engine.connection import Connection
 from trouter.engine.limits import EngineLimits
 from trouter.engine.ports import Budget
 from trouter.net.view import ConnectionView
+from trouter.policy.book import SESSION_BYTES
 from trouter.telemetry.recorder import Recorder
 from trouter.wire.performatives import Error, Open
 

@@ -256,9 +256,12 @@ def test_no_address_has_control_characters(scene: Scene, octet: str) -> None:
     with Peer(scene.router.ports[0], hostname="usual") as peer:
         for address in (f"a{octet}b", octet, f"a{octet}"):
             for sends in (True, False):
-                terminus = {"target": Target(address)} if sends else {"source": Source(address)}
-                other = {"source": Source()} if sends else {"target": Target()}
-                count = {"initial_delivery_count": 0} if sends else {}
-                peer.attach(Attach(f"{address}-{sends}", 9, not sends, **terminus, **other, **count))
+                source, target = (Source(), Target(address)) if sends else (Source(address), Target())
+                count = 0 if sends else None
+                peer.attach(
+                    Attach(
+                        f"{address}-{sends}", 9, not sends, source=source, target=target, initial_delivery_count=count
+                    )
+                )
                 assert peer.expect_detach() == refused
                 peer.say(Detach(9, True))

@@ -166,8 +166,8 @@ def test_clients_that_go_while_messages_are_on_their_way_harm_no_other(router: R
             each.sock.close()
     opened = [line.split("]")[0].rpartition("[")[2] for line in router.matching("Connection Opened")[before:]]
     assert len(opened) == 60
-    for number in opened:
-        router.wait_for_line(rf"\[{number}\] Connection Closed")
+    for name in opened:
+        router.wait_for_line(rf"\[{name}\] Connection Closed")
     with Peer(router.port) as receiver, Peer(router.port) as sender:
         source = receiver.attach_receiver("storm", credit=1)
         delivery = sender.send_message(sender.attach_sender("storm"), b"calm")

@@ -13,9 +13,9 @@ from trouter.app.process import RouterProcess
 from trouter.config import load
 from trouter.connections import connector
 from trouter.hooks import Plugins
+from trouter.net.dialing import connect
 
 HANG_S = 60.0
-connect = connector.connect
 
 
 async def test_a_connection_dialled_after_the_stop_is_closed(

@@ -19,6 +19,7 @@ from trouter.http.alive import SILENT_S
 from trouter.http.bridge import Bridge
 from trouter.records import ConnectionClosedRecord
 from trouter.testing.player import MemorySocket, Output, PlayedRouter, kinds, octets_of, play, taken_from
+from trouter.wire.framing import AMQP_HEADER
 from trouter.wire.performatives import Begin, Close, Error, Open, Performative
 
 FORCED = Error("amqp:connection:forced", "an operator closed it")
@@ -231,7 +232,7 @@ async def test_a_peer_that_drips_through_a_websocket_is_cut_off(
 ) -> None:
     caplog.set_level("INFO")
     async with websocket() as client:
-        await client.play(BytesMessage(data=OPENING[0][:3]))
+        await client.play(BytesMessage(data=AMQP_HEADER[:3]))
         events: list[Event] = []
         for _ in range(3):
             mock_clock.jump(1.0)

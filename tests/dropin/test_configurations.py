@@ -144,6 +144,7 @@ def go(way: Way, routers: dict[str, RunningRouter], folder: Folder) -> None:
         try:
             for receiver in receivers:
                 assert receiver.receive(timeout=DEADLINE_S).body == way.address
+                assert receiver.fetcher is not None
                 if receiver.fetcher.unsettled:  # copies of an exchange arrive settled
                     receiver.accept()
             over.set()

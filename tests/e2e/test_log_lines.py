@@ -49,7 +49,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
         sender = client.create_sender("q", options=AtMostOnce())
         sender.send(Message("x"))
         receiver.receive(timeout=60)
-        sender.close()  # type: ignore[no-untyped-call]
+        sender.close()
         client.close()
         router.wait_for_line(r"\[C1\] Connection Closed")
         with socket.create_connection(("127.0.0.1", router.port)) as stranger:

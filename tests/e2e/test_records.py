@@ -76,7 +76,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
             receiver.accept()
             while not delivery.settled:
                 client.container.process()
-        sender.close()  # type: ignore[no-untyped-call]
+        sender.close()
         client.close()
         for user, password in (("alice", "wrong-" + SECRET), ("mal\r\nlory\x1b[31m", SECRET)):
             with pytest.raises(ConnectionException):
@@ -336,7 +336,7 @@ def test_released_deliveries_are_counted_for_their_sender(start_router: StartRou
         sender.send(Message("x", address="nowhere"), timeout=60)
     settled = client.create_sender(None, options=AtMostOnce())
     settled.send(Message("x", address="nowhere"))
-    settled.close()  # type: ignore[no-untyped-call]
+    settled.close()
     client.close()
     router.wait_for_line(r"\[C1\] Connection Closed")
     assert router.stop() == 0

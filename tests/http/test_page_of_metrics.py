@@ -27,7 +27,9 @@ def test_the_tables_of_the_page_are_those_of_the_declarations() -> None:
 
 
 def test_one_row_puts_a_series_on_the_page_of_figures_and_into_the_manual() -> None:
-    row = DeclaredSeries("x_colour", GAUGE, "Colours in use.", lambda count: [(("red",), count)], ("name",))
+    row: DeclaredSeries[int] = DeclaredSeries(
+        "x_colour", GAUGE, "Colours in use.", lambda count: [(("red",), count)], ("name",)
+    )
     text = exposition_of(families([row], 7)).decode()
     assert text == '# HELP x_colour Colours in use.\n# TYPE x_colour gauge\nx_colour{name="red"} 7.0\n'
     assert metrics.row_of(row) == "| `x_colour` | gauge | `name` | colours in use |\n"

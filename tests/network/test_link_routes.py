@@ -137,8 +137,8 @@ def test_a_container_that_ends_more_than_the_link_says_why_to_the_client_and_in_
     text = f"amqp:not-found: no queue '{queue}' in vhost '/'"
     for router in routers.values():
         router.wait_for_line(re.escape(text))
-    for router in NAMES:
-        wait_for_key(routers[router], "Cb")
+    for name in NAMES:
+        wait_for_key(routers[name], "Cb")
     assert ends_of(routers["A"], text) == {"lost", "detached by the router"}
     for name in "BC":
         assert ends_of(routers[name], text) == {"detached", "detached by the router"}

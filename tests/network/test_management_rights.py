@@ -36,7 +36,7 @@ SWITCHES = {
 Scene = tuple[dict[str, RunningRouter], str, str]
 
 
-@pytest.fixture(scope="module", params=SWITCHES.values(), ids=SWITCHES)
+@pytest.fixture(scope="module", params=SWITCHES.values(), ids=list(SWITCHES))
 def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """Run two routers, and return them with the levels that both grant."""
     router, policy, group, own, others_may = request.param

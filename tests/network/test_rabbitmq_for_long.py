@@ -97,9 +97,11 @@ def test_a_queue_in_shards_and_one_more_shard_while_messages_come(rabbits: list[
         assert min(shares) >= 5
         assert sum(shares) == sent
         receiver = client.create_receiver("queue.first", credit=50)
-        came = []
+        came: list[int] = []
         for _ in range(sent):
-            came.append(receiver.receive(timeout=DEADLINE_S).body)
+            body = receiver.receive(timeout=DEADLINE_S).body
+            assert isinstance(body, int)
+            came.append(body)
             receiver.accept()
         assert sorted(came) == list(range(sent))
         receiver.close()

@@ -61,7 +61,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def listed_row(site: Path, *arguments: str | Path) -> dict[str, Any]:
     """Return the row of the template in `trouter plugins`."""
-    rows = json.loads(run("-m", "trouter", "plugins", "--json", *arguments, site=site))
+    rows: list[dict[str, Any]] = json.loads(run("-m", "trouter", "plugins", "--json", *arguments, site=site))
     (row,) = [row for row in rows if row["name"] == "tickets"]
     return row
 

@@ -22,7 +22,8 @@ def parsed(*words: str) -> Namespace:
 def older(*words: str) -> Namespace:
     tool = Parser(prog="qdstat")
     stat.add_options(tool, older=True)
-    return tool.parse_args(words)
+    wishes: Namespace = tool.parse_args(words)
+    return wishes
 
 
 def views(wishes: Wishes) -> list[str]:
