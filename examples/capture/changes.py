@@ -1,6 +1,7 @@
 """Send changes of a table to `changes/SOURCE`: `python examples/capture/changes.py SOURCE FIRST LAST [URL]`.
 
-A change has a number, which is its message-id too: a reader recognises a duplicate by it.
+A change has a number, which is its message-id too: a reader recognises a duplicate by it. If FIRST is greater than LAST
+the changes are sent from the last one back.
 """
 
 import json
@@ -16,8 +17,9 @@ URL = sys.argv[4] if len(sys.argv) > 4 else "amqp://127.0.0.1:5673"
 
 
 def changes() -> Iterator[Message]:
-    for number in range(FIRST, LAST + 1):
-        operation = "insert" if number <= 100 else "update"
+    step = 1 if FIRST <= LAST else -1
+    for number in range(FIRST, LAST + step, step):
+        operation = "insert" if number <= 100 else "update" if number % 7 else "delete"
         row = {"id": number % 100, "change": number, "op": operation, "amount": number / 4}
         yield Message(
             json.dumps(row).encode(),

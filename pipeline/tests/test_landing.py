@@ -16,7 +16,7 @@ from tests.tools.live import status_of
 from trouter_pipeline.commands.land import _print as print_summary
 from trouter_pipeline.delta import Folder
 from trouter_pipeline.files import TableBusy
-from trouter_pipeline.jobs.land import Kafka, Parameters, Summary, check_writable, letters, publish
+from trouter_pipeline.jobs.land import Summary, check_writable
 from trouter_pipeline.landing import DEAD, Identity, Landing, NotLanded, Part, columns_of_rows, landed
 from trouter_pipeline.reasons import reason_of
 
@@ -143,24 +143,6 @@ def test_an_unwritable_checkpoint_is_reported_before_anything_starts(tmp_path: P
         check_writable(tmp_path / "file" / "x")
 
 
-def test_kafka_is_refused_where_spark_has_no_connector(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(NotLanded, match=r"no connector for Kafka: .*spark-sql-kafka-0-10_2.13:\d"):
-        publish(spark, tmp_path, Parameters(spools=["x"]), Kafka(servers="localhost:9092", topic="t"))
-
-
-def test_letters_for_kafka_carry_their_address_and_message_id(spark: SparkSession) -> None:
-    frame = spark.sql(
-        "select 'a' address, 'm1' message_id, cast(null as string) subject, binary('x') body, "
-        "cast(null as string) body_value, cast(null as binary) raw"
-    )
-    (row,) = letters(frame, "t").collect()
-    assert (row["topic"], bytes(row["key"]), bytes(row["value"])) == ("t", b"m1", b"x")
-    assert {each["key"]: bytes(each["value"]) for each in row["headers"]} == {
-        "amqp-address": b"a",
-        "amqp-message-id": b"m1",
-    }
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -182,7 +164,6 @@ def test_the_reason_is_found_in_a_message_of_spark(text: str, reason: str) -> No
         (["--name", "../x"], "--name '../x' is no name of a table"),
         (["--body", "json"], "--body and --schema go together"),
         (["--body", "json", "--schema", "id bigint", "--avro-schema", "f"], "--avro-schema is for --body avro"),
-        (["--kafka", "localhost:9092"], "--kafka and --topic go together"),
         (["--every", "-1"], "--every is not negative"),
     ],
 )

@@ -14,13 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.tests.stored import NOON, a_day, metered, store
+from tests.tools.live import status_of
 from trouter.cli import main
 from trouter.records.sketch import bucket_of, merged
 from trouter_pipeline.report import Period, Report, build
 from trouter_pipeline.report.figures import duration, percentile, short
 from trouter_pipeline.report.page import POLICY
 from trouter_pipeline.report.sections import SECTIONS
-from trouter_pipeline.report.stored import COLUMNS
+from trouter_pipeline.report.stored import COLUMNS, read
+from trouter_pipeline.tables import Table
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 HOSTILE = "<script>alert('x')</script><img src=x onerror=y>&amp; $\\frac{1}{0}$ $ \x1b[31m\u202e\n]]> " + "long" * 99
@@ -214,6 +216,42 @@ def test_only_the_dates_that_are_wanted(tmp_path: Path) -> None:
     nothing = report(tmp_path, Period(first=date(2026, 3, 3)))
     assert "The table has no rows for these dates." in nothing.page
     assert not nothing.broken
+
+
+def test_only_the_hours_that_are_wanted(tmp_path: Path) -> None:
+    """Rows that go on beyond an end of the range, and those without an end, are part of it."""
+    a_day(tmp_path)
+    words = ["pipeline", "report", str(tmp_path), "--out", str(tmp_path / "page.html")]
+    assert main([*words, "--from", "2026-03-01T14:00", "--to", "2026-03-01T15:00"]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "Dates from 2026-03-01 14:00 to 2026-03-01 15:00." in page
+    found = {
+        name: read(tmp_path, name, Period(NOON + timedelta(hours=2), NOON + timedelta(hours=3))) for name in COLUMNS
+    }
+    assert {row.hour for row in found["meter"]["hour"].to_pylist()} == {14, 15}
+    assert found["topology_history"]["peer"].to_pylist() == ["C"]
+    assert found["audit_alerts"].num_rows == 0
+    assert found["audit_rules"].num_rows == 2
+    later = Period(first=NOON + timedelta(minutes=30))
+    assert read(tmp_path, "meter_gaps", later)["router"].to_pylist() == ["acme"]
+    assert read(tmp_path, "audit_alerts", later)["alert_id"].to_pylist() == ["a2"]
+
+
+def test_a_chosen_version_of_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store(tmp_path, "meter", metered("early", hours=2))
+    number = Table(tmp_path, "meter").version()
+    store(tmp_path, "meter", metered("umbra", hours=2))
+    assert number is not None
+    out = tmp_path / "page.html"
+    words = ["pipeline", "report", str(tmp_path), "--out", str(out), "--as-of"]
+    assert main([*words, f"meter={number.number}"]) == 0
+    assert f"Of meter it is version {number.number}." in out.read_text()
+    assert "early" in out.read_text()
+    assert "umbra" not in out.read_text()
+    assert main([*words, "meter=99"]) == 0
+    assert "there is no version 99; the last is 2" in out.read_text()
+    assert status_of([*words, "meters=1"]) == 2
+    assert "'meters=1' is no TABLE=VERSION, such as meter=12" in capsys.readouterr().err
 
 
 def test_many_tenants_and_hours_are_cut_to_a_readable_page(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ class Folder:
             return version
         with self._faults():
             version._table.alter.add_columns(list(Schema.from_json(schema_of(lacking)).fields))
-        return self._last()
+        return self.last()
 
     @contextmanager
     def staged(self) -> Iterator[Place]:
@@ -356,7 +356,7 @@ class Folder:
                     else:
                         self._overwrite(base, adding, columns, properties)
                     break
-                later = self._last()
+                later = self.last()
                 if later.number == base.number:
                     raise BadTable(f"{self.path / LOG}: version {base.number + 1} cannot be written")
                 if self._is_marked(base.number + 1, mark):  # it was written, and the answer was lost
@@ -372,7 +372,7 @@ class Folder:
                 self.discard(add)
             raise
         self._sync_log(base.number + 1)
-        return self._last()
+        return self.last()
 
     def _is_marked(self, number: int, mark: str) -> bool:
         """Return whether a version is the one of this commit."""
@@ -387,7 +387,7 @@ class Folder:
         self, base: Version, adding: list[AddAction], columns: Mapping[str, Any], properties: CommitProperties
     ) -> None:
         """Replace the columns and all files; TableBusy if another version came between, which is restored."""
-        if self._last().number != base.number:
+        if self.last().number != base.number:
             raise CommitFailedError
         create_table_with_add_actions(
             str(self.path),
@@ -400,12 +400,13 @@ class Folder:
             storage_options=self._options,
             commit_properties=properties,
         )
-        made = self._last()
+        made = self.last()
         if made.number != base.number + 1:
             made._table.restore(made.number - 1)
             raise TableBusy(f"{self.path} was changed meanwhile, by version {made.number - 1}: begin again")
 
-    def _last(self) -> Version:
+    def last(self) -> Version:
+        """Return the last version; BadTable if there is no table."""
         found = self._version()
         if found is None:
             raise BadTable(f"{self.path}: the table is gone")
@@ -414,7 +415,7 @@ class Folder:
     def discard(self, placed: Sequence[File]) -> None:
         """Delete files that were placed and not committed, as far as that is certain."""
         try:
-            known = {file.path for file in self._last().files}
+            known = {file.path for file in self.last().files}
         except (BadTable, OSError):
             return
         for each in placed:
@@ -427,7 +428,7 @@ class Folder:
 
         Versions that had them can no longer be read. BadTable, OSError.
         """
-        version = self._last()
+        version = self.last()
         with self._faults():
             found = version._table.vacuum(
                 keep_hours,

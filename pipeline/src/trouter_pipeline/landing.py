@@ -7,7 +7,7 @@ Each batch is a version of them with its number, so a batch that is repeated aft
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -28,6 +28,8 @@ DEAD: Final = "_dead"
 DEAD_SUFFIX: Final = "_dead"
 #: The columns of the partition.
 BY_ADDRESS: Final = ("address", "date")
+#: Parameters that say which rows a table has; they never change.
+HOW: Final = ("merge", "sequence", "buckets")
 
 
 class NotLanded(Exception):
@@ -67,27 +69,10 @@ class Landing:
 
     def claim(self, checkpoint: Path, columns: Mapping[str, Any], parameters: Mapping[str, str]) -> None:
         """Bind the tables to a checkpoint and columns, or verify that they are; NotLanded, BadTable, OSError."""
-        try:
-            self._query = query_of(checkpoint)
-        except NoCheckpoint as error:
-            raise NotLanded(str(error)) from None
-        described = msgspec.json.encode(Identity(self._query, dict(parameters))).decode()
+        identity = identity_of(checkpoint, parameters)
+        self._query = identity.checkpoint
         for dead, place in self._places.items():
-            version = place.create(columns, BY_ADDRESS, description=described)
-            known = _identity(version)
-            if known is None:
-                raise NotLanded(f"{place.path} is a table that was not landed here: give another --name")
-            if known.checkpoint != self._query:
-                raise NotLanded(
-                    f"{place.path} was landed with another checkpoint than {checkpoint}, and with this one it would "
-                    "get its rows twice: give the former checkpoint, or another --name"
-                )
-            if version.columns != columns:
-                raise NotLanded(
-                    f"{place.path} has the columns {_spelt(version.columns)}, not {_spelt(columns)}: give the former "
-                    "schema, or another --name"
-                )
-            self._versions[dead] = version
+            self._versions[dead] = bound(place, columns, BY_ADDRESS, identity, checkpoint)
 
     def identity(self) -> Identity | None:
         """Return the identity of the table; None before the first batch, or if it is no landed table. BadTable."""
@@ -150,6 +135,56 @@ def landed(
     from trouter_pipeline import delta_reader  # noqa: PLC0415  # where Spark is in use
 
     return delta_reader.frame(spark, version, version.files)
+
+
+def identity_of(checkpoint: Path, parameters: Mapping[str, str]) -> Identity:
+    """Return the identity that tables of a checkpoint and these parameters have; NotLanded without a checkpoint."""
+    try:
+        return Identity(query_of(checkpoint), dict(parameters))
+    except NoCheckpoint as error:
+        raise NotLanded(str(error)) from None
+
+
+def bound(
+    place: Folder, columns: Mapping[str, Any], partition: Sequence[str], identity: Identity, checkpoint: Path
+) -> Version:
+    """Return the last version of a table that belongs to a checkpoint; create it if there is none.
+
+    NotLanded if it is another's table or has other columns, BadTable, OSError.
+    """
+    version = place.create(columns, partition, description=msgspec.json.encode(identity).decode())
+    known = _identity(version)
+    if known is None:
+        raise NotLanded(f"{place.path} is a table that was not landed here: give another --name")
+    if known.checkpoint != identity.checkpoint:
+        raise NotLanded(
+            f"{place.path} was landed with another checkpoint than {checkpoint}, and with this one it would "
+            "get its rows twice: give the former checkpoint, or another --name"
+        )
+    for name in HOW:
+        was, now = known.parameters.get(name), identity.parameters.get(name)
+        if was != now:
+            raise NotLanded(
+                f"{place.path} was landed {_option(name, was)}, and not {_option(name, now)}: give the former options, "
+                "or another --name"
+            )
+    if version.columns != columns:
+        raise NotLanded(
+            f"{place.path} has the columns {_spelt(version.columns)}, not {_spelt(columns)}: give the former "
+            "schema, or another --name"
+        )
+    return version
+
+
+def known_parameters(place: Folder) -> Mapping[str, str]:
+    """Return the parameters of a landed table; none before the first batch, or if it is no landed table. BadTable."""
+    version = place.version()
+    known = None if version is None else _identity(version)
+    return {} if known is None else known.parameters
+
+
+def _option(name: str, value: str | None) -> str:
+    return f"without --{name}" if value is None else f"with --{name} {value}"
 
 
 def columns_of_rows(frame: DataFrame) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`trouter pipeline land`: write messages of spools into tables, or publish them to Kafka."""
+"""`trouter pipeline land`: write messages of spools into tables, or merge them as changes of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "land",
-        help="write messages of spools into tables, one partition for each source",
+        help="write messages of spools into tables, one partition for each source; merge changes of rows",
         description="Write the messages that `trouter pipeline spool` received into the table NAME under ROOT, "
         "partitioned by the address from which they came and the day. Messages that cannot be decoded, or whose body "
         "does not fit, go to NAME_dead. The command continues where it stopped. Each message of the spool comes into "
@@ -56,7 +56,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("--max-rows", type=int, metavar="N", help="messages of one batch at most")
     parser.add_argument("--json", action="store_true", help="print what was landed as JSON")
     _add_bodies(parser)
-    _add_kafka(parser)
+    _add_changes(parser)
     add_spark(parser)
     parser.set_defaults(run=run)
 
@@ -65,9 +65,9 @@ def _add_bodies(parser: argparse.ArgumentParser) -> None:
     bodies = parser.add_argument_group("bodies")
     bodies.add_argument(
         "--body",
-        choices=("json", "avro"),
+        choices=("json", "avro", "debezium"),
         default="",
-        help="the format of bodies; with --schema their fields are columns",
+        help="the format of bodies; with --schema their fields are columns; debezium is JSON in its envelope",
     )
     bodies.add_argument(
         "--schema",
@@ -80,27 +80,61 @@ def _add_bodies(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_kafka(parser: argparse.ArgumentParser) -> None:
-    kafka = parser.add_argument_group(
-        "Kafka", "Needs a Spark with its connector for Kafka, which is not among what trouter installs."
+def _add_changes(parser: argparse.ArgumentParser) -> None:
+    changes = parser.add_argument_group(
+        "changes",
+        "With --merge each message is a change of a row, and the table has the last state of each row. COLUMN is one "
+        "of the message or of its body, or property:NAME for an application property.",
     )
-    kafka.add_argument("--kafka", metavar="HOST:PORT", help="publish there instead of landing")
-    kafka.add_argument("--topic", help="to this topic")
-    kafka.add_argument(
-        "--kafka-option",
-        action="append",
-        type=_option,
+    changes.add_argument(
+        "--merge",
+        type=_names,
         default=[],
-        metavar="NAME=VALUE",
-        help="such as kafka.security.protocol=SSL; may be given again",
+        metavar="COLUMN,...",
+        help="the key: of messages with the same address and key the last one is the row",
+    )
+    changes.add_argument(
+        "--sequence",
+        type=_names,
+        default=[],
+        metavar="COLUMN,...",
+        help="what orders changes, the greatest last, such as source.lsn of Debezium; by default their arrival",
+    )
+    changes.add_argument(
+        "--op", default="", metavar="COLUMN", help="the operation; by default op if there is such a column"
+    )
+    changes.add_argument(
+        "--delete-when",
+        default="",
+        metavar="CONDITION",
+        help="a condition in Spark's SQL for deletions, such as \"state = 'gone'\", instead of an operation",
+    )
+    changes.add_argument(
+        "--buckets",
+        type=_count,
+        metavar="N",
+        help="into how many parts a new table divides each source; a batch writes the parts again that it changes (16)",
+    )
+    changes.add_argument(
+        "--keep-deleted",
+        type=_count,
+        default=168,
+        metavar="HOURS",
+        help="how long a deletion is remembered, against older changes that come later (168)",
     )
 
 
-def _option(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError("write NAME=VALUE")
-    return name, value
+def _names(text: str) -> list[str]:
+    found = [name.strip() for name in text.split(",")]
+    if not all(found) or len(set(found)) < len(found):
+        raise argparse.ArgumentTypeError("write NAME,NAME, each once")
+    return found
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 10**6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -118,12 +152,6 @@ def run(arguments: argparse.Namespace) -> int:
             signal.signal(number, lambda number, _: ended.append(number))
         try:
             parameters = _parameters(arguments)
-            if arguments.kafka:
-                target = land.Kafka(
-                    servers=arguments.kafka, topic=arguments.topic, options=dict(arguments.kafka_option)
-                )
-                land.publish(spark, arguments.out, parameters, target, progress, lambda: bool(ended))
-                return 0
             summary = land.run(spark, arguments.out, parameters, progress, lambda: bool(ended))
         except (NotLanded, BadTable, TableBusy) as error:
             progress.close()
@@ -143,8 +171,18 @@ def _wrong(arguments: argparse.Namespace) -> str:
         return "--body and --schema go together"
     if arguments.avro_schema and arguments.body != "avro":
         return "--avro-schema is for --body avro"
-    if bool(arguments.kafka) != bool(arguments.topic):
-        return "--kafka and --topic go together"
+    if arguments.merge and arguments.deduplicate:
+        return "--deduplicate is not for --merge, to which a repetition is nothing new"
+    if not arguments.merge:
+        for name in ("sequence", "op", "delete_when", "buckets"):
+            if getattr(arguments, name):
+                return f"--{name.replace('_', '-')} is for --merge"
+        if arguments.body == "debezium":
+            return "--body debezium is for --merge"
+    if arguments.op and arguments.delete_when:
+        return "--op and --delete-when do not go together"
+    if arguments.body == "debezium" and not arguments.sequence:
+        return "--body debezium needs --sequence: source.lsn, source.file,source.pos,source.row or another one"
     for name in ("every", "deduplicate", "max_rows"):
         if (getattr(arguments, name) or 0) < 0:
             return f"--{name.replace('_', '-')} is not negative"
@@ -153,8 +191,19 @@ def _wrong(arguments: argparse.Namespace) -> str:
 
 def _parameters(arguments: argparse.Namespace) -> Parameters:
     """Return the parameters of the job; OSError if the file with the schema cannot be read."""
+    from trouter_pipeline.changes import ARRIVAL, Merge  # noqa: PLC0415
     from trouter_pipeline.jobs.land import Parameters  # noqa: PLC0415
 
+    merge = None
+    if arguments.merge:
+        merge = Merge(
+            keys=arguments.merge,
+            sequence=arguments.sequence or ARRIVAL,
+            operation=arguments.op,
+            delete_when=arguments.delete_when,
+            buckets=arguments.buckets,
+            keep_deleted_h=arguments.keep_deleted,
+        )
     schema = arguments.schema
     if schema and " " not in schema.strip():
         schema = Path(schema).read_text(encoding="utf-8")
@@ -167,6 +216,7 @@ def _parameters(arguments: argparse.Namespace) -> Parameters:
         body_format=arguments.body,
         avro_schema_file=arguments.avro_schema,
         deduplicate_s=arguments.deduplicate,
+        merge=merge,
         source={} if arguments.max_rows is None else {"maxRowsPerBatch": str(arguments.max_rows)},
     )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trouter_pipeline.commands.answers import add_version, day
+from trouter_pipeline.commands.answers import day, moment
 
 if TYPE_CHECKING:
     from trouter.config import Configuration
@@ -25,13 +25,42 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("root", type=Path, metavar="ROOT", help="the pipeline's folder, with tables/ in it")
     parser.add_argument("--out", "-o", type=Path, default=Path("report.html"), help="default: report.html")
-    parser.add_argument("--since", type=day, metavar="DATE", help="the first date, such as 2026-03-01 (UTC)")
-    parser.add_argument("--until", type=day, metavar="DATE", help="the last date")
+    parser.add_argument(
+        "--since", "--from", type=_end, metavar="DATE", help="the first date or moment, such as 2026-03-01 (UTC)"
+    )
+    parser.add_argument(
+        "--until", "--to", type=_end, metavar="DATE", help="the last date or moment, such as 2026-03-01T18:00"
+    )
     parser.add_argument(
         "--config", "-c", type=Path, metavar="FILE", help="a router's configuration: shows the limits of its vhosts"
     )
-    add_version(parser)
+    parser.add_argument(
+        "--as-of",
+        action="append",
+        type=_version,
+        default=[],
+        metavar="VERSION",
+        help="read the tables as they were at a moment, such as 2026-03-01T12:00 (UTC), or one of them at its version, "
+        "such as meter=12, as far as these are not vacuumed; may be given again",
+    )
     parser.set_defaults(run=run)
+
+
+def _end(text: str) -> date:
+    """Return a date or a moment of the command line; argparse.ArgumentTypeError."""
+    return moment(text) if "T" in text or " " in text else day(text)
+
+
+def _version(text: str) -> datetime | tuple[str, int]:
+    """Return a moment, or a table and its version; argparse.ArgumentTypeError."""
+    from trouter_pipeline.report.stored import COLUMNS  # noqa: PLC0415  # needs packages that are optional
+
+    name, equals, number = text.partition("=")
+    if not equals:
+        return moment(text)
+    if name not in COLUMNS or not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no TABLE=VERSION, such as meter=12; of {', '.join(COLUMNS)}")
+    return name, int(number)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -50,7 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
         except (ConfigurationError, OSError) as error:
             print(error, file=sys.stderr)
             return 1
-    report = build(arguments.root, Period(arguments.since, arguments.until), limits, datetime.now(UTC), arguments.as_of)
+    moments = [each for each in arguments.as_of if isinstance(each, datetime)]
+    versions = dict(each for each in arguments.as_of if not isinstance(each, datetime))
+    period, now = Period(arguments.since, arguments.until), datetime.now(UTC)
+    report = build(arguments.root, period, limits, now, moments[-1] if moments else None, versions)
     temporary = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
     try:
         temporary.write_text(report.page, encoding="utf-8")

@@ -1,10 +1,11 @@
-"""Landing: messages from spools into tables, partitioned by address; or on to Kafka.
+"""Landing: messages from spools into tables, partitioned by address.
 
 Each message that a spool accepted is one row: of the table, or of the dead letters if it is invalid or its body does
-not fit the schema. From the spool to the table delivery is exactly once, also after crashes. From a sender to the spool
-it is at least once; ``deduplicate_s`` removes repetitions by message-id: a row is dropped if its message-id landed from
-the same address within that time before. A row without a message-id is kept. The time is that of landing, not of
-arrival, so that no row is too late because its spool was behind.
+not fit the schema. With a `Merge` each is a change of a row, and the table has the last state of the rows. From the
+spool to the table delivery is exactly once, also after crashes. From a sender to the spool it is at least once;
+``deduplicate_s`` removes repetitions by message-id: a row is dropped if its message-id landed from the same address
+within that time before. A row without a message-id is kept. The time is that of landing, not of arrival, so that no row
+is too late because its spool was behind.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.types import StructField, StructType
 
 from trouter_pipeline.bodies import DEAD_LETTER, DEAD_LETTER_TYPE
+from trouter_pipeline.changes import DEBEZIUM, PROPERTIES, Merge, changes_of, debezium_body, needed, opened
 from trouter_pipeline.datasource import register
 from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part, columns_of_rows
+from trouter_pipeline.merging import Merging
 from trouter_pipeline.places import Place, Where
 from trouter_pipeline.reasons import reason_of
 from trouter_pipeline.schema import SCHEMA
@@ -33,9 +36,6 @@ if TYPE_CHECKING:
 
 #: Columns beside the fields of a body.
 ENVELOPE: Final = ("spool_id", "seq", "ingest_time", "address", "message_id", "message_id_type")
-#: The class that shows whether the connector is installed, and its package.
-KAFKA_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
-KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 #: Seconds between checks whether the job should end.
 _LOOK_S: Final = 1
 #: Part of Spark's error if the Python of a source took too long to start, and how often a query is started then.
@@ -60,15 +60,8 @@ class Parameters:
     #: How long a message-id is remembered; 0 for not at all.
     deduplicate_s: int = 0
     source: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kafka:
-    """The destination in Kafka. ``options`` are Kafka's, such as `kafka.security.protocol`."""
-
-    servers: str
-    topic: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    #: How messages are merged as changes of rows; None for a row for each message.
+    merge: Merge | None = None
 
 
 @dataclass(slots=True)
@@ -90,18 +83,28 @@ class Summary:
 # --- functions of frames
 
 
-def wanted(schema: str) -> StructType:
+def wanted(parameters: Parameters) -> StructType:
     """Return the columns for the source: all of the message, or some of them and those of the body; NotLanded."""
-    if not schema:
+    merge = parameters.merge
+    if not parameters.schema:
         return SCHEMA
+    fields = fields_of(parameters.schema)
+    if merge is not None and parameters.body_format == DEBEZIUM:
+        fields = StructType([StructField("body", debezium_body(fields, merge))])
+    needs = dict.fromkeys([*ENVELOPE, *(() if merge is None else needed(merge))])
+    mine = [SCHEMA[name] for name in needs if name not in fields.names]
+    return StructType([*mine, *fields, StructField(DEAD_LETTER, DEAD_LETTER_TYPE)])
+
+
+def fields_of(schema: str) -> StructType:
+    """Return the fields that a schema in Spark's spelling names; NotLanded."""
     try:
         fields = StructType.fromDDL(schema)
     except PySparkException as error:
         raise NotLanded(f"--schema {schema[:100]!r} is not a list of columns: {reason_of(error)}") from None
     if not isinstance(fields, StructType):  # a lone type, such as `bigint`
         raise NotLanded(f"--schema {schema[:100]!r} is not a list of columns: write `name type, name type`")
-    mine = [SCHEMA[name] for name in ENVELOPE if name not in fields.names]
-    return StructType([*mine, *fields, StructField(DEAD_LETTER, DEAD_LETTER_TYPE)])
+    return fields
 
 
 def parted(rows: DataFrame) -> DataFrame:
@@ -119,25 +122,6 @@ def once(rows: DataFrame, seconds: int) -> DataFrame:
     return kept.drop("_name", "_landed")
 
 
-def letters(rows: DataFrame, topic: str) -> DataFrame:
-    """Return messages for Kafka's connector: body, message-id as key, and origin in the headers."""
-    headers = [("amqp-address", "address"), ("amqp-message-id", "message_id"), ("amqp-subject", "subject")]
-    return rows.select(
-        F.lit(topic).alias("topic"),
-        F.encode("message_id", "UTF-8").alias("key"),
-        F.coalesce("body", F.encode("body_value", "UTF-8"), "raw").alias("value"),
-        F.filter(
-            F.array(
-                *(
-                    F.struct(F.lit(name).alias("key"), F.encode(column, "UTF-8").alias("value"))
-                    for name, column in headers
-                )
-            ),
-            lambda each: each["value"].isNotNull(),
-        ).alias("headers"),
-    )
-
-
 # --- the job
 
 
@@ -149,12 +133,14 @@ def run(
     wants_to_end: Callable[[], bool] = bool,
 ) -> Summary:
     """Land all that is there, or with ``every_s`` until ``wants_to_end``. NotLanded, BadTable, TableBusy, OSError."""
-    landing = Landing(root, parameters.name)
     checkpoint = parameters.checkpoint or _checkpoint_in(root, parameters.name)
     summary = Summary()
+    merge = parameters.merge
+    landing = Landing(root, parameters.name) if merge is None else Merging(root, parameters.name, merge)
     with landing.held():
         check_writable(checkpoint)
-        rows = parted(_read(spark, parameters))
+        rows = _read(spark, parameters)
+        rows = parted(rows) if merge is None else _changes(rows, parameters, merge)
         columns = columns_of_rows(rows)
         if parameters.deduplicate_s:
             rows = once(rows, parameters.deduplicate_s)
@@ -169,35 +155,15 @@ def run(
     return summary
 
 
-def publish(
-    spark: SparkSession,
-    root: Where,
-    parameters: Parameters,
-    kafka: Kafka,
-    progress: Callable[[str], None] = lambda _: None,
-    wants_to_end: Callable[[], bool] = bool,
-) -> None:
-    """Send messages on to Kafka, at least once each; NotLanded if this Spark has no connector."""
-    require_kafka(spark)
-    checkpoint = parameters.checkpoint or _checkpoint_in(root, f"{parameters.name}-kafka")
-    check_writable(checkpoint)
-    progress(f"publishing to {kafka.topic}")
-    writer = _writer(letters(_read(spark, parameters), kafka.topic), parameters, checkpoint)
-    writer = writer.format("kafka").options(**{**kafka.options, "kafka.bootstrap.servers": kafka.servers})
-    run_to_end(writer.start, wants_to_end)
-
-
-def require_kafka(spark: SparkSession) -> None:
-    """Raise NotLanded unless Spark has its connector for Kafka."""
-    jvm: Any = spark.sparkContext._jvm
-    try:
-        jvm.Thread.currentThread().getContextClassLoader().loadClass(KAFKA_CLASS)
-    except Exception:  # noqa: BLE001  # py4j raises what the JVM does
-        package = f"{KAFKA_PACKAGE}:{spark.version}"
-        raise NotLanded(
-            f"this Spark has no connector for Kafka: give --conf spark.jars.packages={package}, or put its jars where "
-            "Spark looks for them"
-        ) from None
+def _changes(rows: DataFrame, parameters: Parameters, merge: Merge) -> DataFrame:
+    """Return messages as changes, with their day of arrival; NotLanded."""
+    fields = fields_of(parameters.schema) if parameters.schema else SCHEMA
+    if parameters.body_format == DEBEZIUM:
+        rows = opened(rows, fields, merge)
+    found = changes_of(rows, merge)
+    if PROPERTIES not in fields.names:
+        found = found.drop(PROPERTIES)
+    return found.withColumn("date", F.to_date("ingest_time"))
 
 
 def _checkpoint_in(root: Where, name: str) -> Path:
@@ -226,12 +192,12 @@ def _read(spark: SparkSession, parameters: Parameters) -> DataFrame:
     register(spark)
     options = {"receiver": "none", **parameters.source, "spool": ",".join(parameters.spools)}
     if parameters.body_format:
-        options |= {"bodyFormat": parameters.body_format}
+        options |= {"bodyFormat": "json" if parameters.body_format == DEBEZIUM else parameters.body_format}
     if parameters.avro_schema_file:
         options |= {"avroSchemaFile": parameters.avro_schema_file}
     reader = spark.readStream.format("amqp").options(**options)
     try:
-        return (reader.schema(wanted(parameters.schema)) if parameters.schema else reader).load()
+        return (reader.schema(wanted(parameters)) if parameters.schema else reader).load()
     except PySparkException as error:
         raise NotLanded(reason_of(error)) from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from html import escape
 from typing import Final, NamedTuple
 
@@ -41,13 +41,22 @@ class Report(NamedTuple):
     attention: list[str]
 
 
-def build(root: Where, period: Period, limits: Mapping[str, int], now: datetime, at: datetime | None = None) -> Report:
+def build(
+    root: Where,
+    period: Period,
+    limits: Mapping[str, int],
+    now: datetime,
+    at: datetime | None = None,
+    versions: Mapping[str, int] | None = None,
+) -> Report:
     """Return the report of the tables under ``root``; ``limits`` has the connections that each tenant may have.
 
-    ``at``: the tables are read as they were at this moment; None for their last versions.
+    ``at``: the tables are read as they were at this moment; None for their last versions. ``versions`` are those of
+    single tables.
     """
-    sections = made(Question(Tables(root, period, at), limits))
+    sections = made(Question(Tables(root, period, at, versions), limits))
     read = "" if at is None else f" The tables are those of {at:%Y-%m-%d %H:%M} UTC."
+    read += "".join(f" Of {name} it is version {number}." for name, number in sorted((versions or {}).items()))
     when = f"{_span(period)}. Made {now:%Y-%m-%d %H:%M} UTC.{read} All times are UTC."
     return Report(
         document("What the routers carried", when, sections),
@@ -80,7 +89,11 @@ def _page(title: str, when: str, sections: Sequence[Section]) -> Iterator[str]:
 def _span(period: Period) -> str:
     if period.first is None and period.last is None:
         return "All dates that the tables have"
-    return f"Dates from {period.first or 'the first'} to {period.last or 'the last'}"
+    first, last = (
+        f"{end.astimezone(UTC):%Y-%m-%d %H:%M}" if isinstance(end, datetime) else end
+        for end in (period.first, period.last)
+    )
+    return f"Dates from {first or 'the first'} to {last or 'the last'}"
 
 
 def _summary(sections: Sequence[Section]) -> Iterator[str]:

@@ -57,17 +57,21 @@ class Section:
 class Tables:
     """The tables of a folder, each read once; the error of an unreadable one is raised at each access."""
 
-    def __init__(self, root: Where, period: Period, at: datetime | None = None) -> None:
+    def __init__(
+        self, root: Where, period: Period, at: datetime | None = None, versions: Mapping[str, int] | None = None
+    ) -> None:
+        """``versions`` are the versions of single tables; others are read as they were ``at`` a moment, or are now."""
         self._root = root
         self._period = period
         self._at = at
+        self._versions = versions or {}
         self._read: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         """Return a table; NoTable, BadTable."""
         if name not in self._read:
             try:
-                self._read[name] = read(self._root, name, self._period, self._at)
+                self._read[name] = read(self._root, name, self._period, self._versions.get(name, self._at))
             except (NoTable, BadTable) as error:
                 self._read[name] = error
         found = self._read[name]

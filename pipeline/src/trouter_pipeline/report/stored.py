@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trouter_pipeline.delta import BadTable, NoVersion, Version
 from trouter_pipeline.parquet import File
@@ -65,17 +66,46 @@ class NoTable(Exception):
     """The table does not exist."""
 
 
+#: The columns that say from when until when a row is; a row without the second one goes on. Others are whole days.
+TIMES: Final[Mapping[str, tuple[str, str]]] = {
+    "meter": ("hour", "hour"), "meter_conn": ("hour", "hour"), "meter_gaps": ("t_from", "t_to"),
+    "audit_alerts": ("first_at", "last_at"), "fraud_alerts": ("large_t", "large_t"), "latency": ("hour", "hour"),
+    "top": ("hour", "hour"), "topology_history": ("up_at", "down_at"),
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Period:
-    """A range of dates, both ends included; None for an open end."""
+    """A range of dates or moments, both ends included; None for an open end. A date is the whole day, in UTC."""
 
     first: date | None = None
     last: date | None = None
 
     def has(self, day: str) -> bool:
-        """Return whether ``day`` (as in the log, 2026-03-01) is in the range."""
+        """Return whether ``day`` (as in the log, 2026-03-01) is in the range, at least in part."""
         found = date.fromisoformat(day)
-        return (self.first is None or found >= self.first) and (self.last is None or found <= self.last)
+        return (self.first is None or found >= _day_of(self.first)) and (
+            self.last is None or found <= _day_of(self.last)
+        )
+
+    def of(self, name: str, rows: Any) -> Any:
+        """Return the rows of a table that are in the range, of those whose days are."""
+        if name not in TIMES:
+            return rows
+        begin, end = TIMES[name]
+        if isinstance(self.first, datetime):
+            goes_on = pc.is_null(rows[end])
+            rows = rows.filter(
+                pc.or_(goes_on, pc.greater_equal(rows[end], pa.scalar(self.first, _TIME)).fill_null(True))
+            )
+        if isinstance(self.last, datetime):
+            rows = rows.filter(pc.less_equal(rows[begin], pa.scalar(self.last, _TIME)))
+        return rows
+
+
+def _day_of(end: date) -> date:
+    """Return the day of the end of a range."""
+    return end.astimezone(UTC).date() if isinstance(end, datetime) else end
 
 
 def read(root: Where, name: str, period: Period, at: int | datetime | None = None) -> Any:
@@ -91,7 +121,7 @@ def read(root: Where, name: str, period: Period, at: int | datetime | None = Non
         raise NoTable(str(error)) from None
     except OSError as error:
         raise BadTable(f"{error.filename}: {error.strerror}") from None
-    return pa.concat_tables([pa.schema(list(columns.items())).empty_table(), *parts])
+    return period.of(name, pa.concat_tables([pa.schema(list(columns.items())).empty_table(), *parts]))
 
 
 def _read_file(version: Version, file: File, columns: Mapping[str, Any]) -> Any:
