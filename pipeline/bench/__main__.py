@@ -18,7 +18,7 @@ from bench.plan import FULL, QUICK
 from bench.results import Results
 from trouter import _twin
 
-from . import alerting, landing, metering, receiving, rows, sending
+from . import alerting, landing, merging, metering, receiving, rows, sending
 from .processes import MeasureError
 
 #: Each chapter measures into the results; a new chapter is a line here.
@@ -28,6 +28,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "rows": rows.rows,
     "sink": sending.sink,
     "landed": landing.landed,
+    "merge": merging.merge,
     "alerts": alerting.alerts,
     "meter": metering.meter,
     "large": metering.large,

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,9 +34,9 @@ def fill(folder: Path) -> None:
     spool.close()
 
 
-def start(spool: Path, root: Path) -> subprocess.Popen[bytes]:
+def start(spool: Path, root: Path, how: Sequence[str]) -> subprocess.Popen[bytes]:
     """Land in small batches, with the JVM in the same process group."""
-    words = ["pipeline", "land", "--spool", str(spool), "--out", str(root), "--max-rows", "1000", "--quiet"]
+    words = ["pipeline", "land", "--spool", str(spool), "--out", str(root), "--max-rows", "1000", "--quiet", *how]
     with log_of(root).open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "trouter", *words, "--master", "local[2]", "--conf", "spark.driver.memory=1g"],
@@ -61,28 +62,29 @@ def overloaded(root: Path) -> bool:
     return "Python worker failed to connect back" in log_of(root).read_text()
 
 
-def kill_after_another_batch(spool: Path, root: Path) -> None:
+def kill_after_another_batch(spool: Path, root: Path, how: Sequence[str]) -> None:
     """Wait for one more batch, and kill the process while it writes the next."""
     before = batches(root)
-    process = start(spool, root)
+    process = start(spool, root, how)
     while not batches(root) - before:
         with suppress(subprocess.TimeoutExpired):
             process.wait(LOOK_S)
             assert overloaded(root), log_of(root).read_text()[-2000:]
-            process = start(spool, root)
+            process = start(spool, root, how)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(PATIENCE_S)
 
 
 @pytest.mark.slow
 @pytest.mark.pipeline_long
-def test_killed_again_and_again_every_message_lands_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [[], ["--merge", "message_id", "--buckets", "3"]], ids=["landed", "merged"])
+def test_killed_again_and_again_every_message_lands_once(tmp_path: Path, how: list[str]) -> None:
     spool, root = tmp_path / "spool", tmp_path / "root"
     fill(spool)
     for _ in range(KILLS):
-        kill_after_another_batch(spool, root)
+        kill_after_another_batch(spool, root, how)
     assert 0 < len(batches(root)) < MESSAGES // 1000
-    while start(spool, root).wait(PATIENCE_S):
+    while start(spool, root, how).wait(PATIENCE_S):
         assert overloaded(root), log_of(root).read_text()[-2000:]
     for name, wanted in (("landed", MESSAGES - MESSAGES // 1000), ("landed_dead", MESSAGES // 1000)):
         (found,) = read_with_duckdb(root, name, "count(*), count(distinct seq)")

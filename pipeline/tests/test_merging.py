@@ -221,7 +221,7 @@ def test_a_table_that_another_writer_changes_again_and_again_is_reported(
         real = Folder.commit
 
         def late(self: Folder, *given: Any, **named: Any) -> Any:
-            if self.path == folder:
+            if self.path.name == "t":
                 rows = DeltaTable(str(folder)).to_pyarrow_table()
                 write_deltalake(str(folder), rows, mode="overwrite")
             return real(self, *given, **named)
