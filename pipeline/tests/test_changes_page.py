@@ -29,7 +29,7 @@ def test_the_page_names_files_operations_and_fields_that_are_there() -> None:
     for name in set(re.findall(r"examples/capture/\w+\.\w+", PAGE)):
         assert (ROOT / name).is_file(), name
     assert all(f"`{word}`" in PAGE for word in (*DELETES, *UPSERTS))
-    assert set(re.findall(rf"{re.escape(SOURCE)}(\w+)", PAGE)) <= set(SOURCE_FIELDS)
+    assert set(re.findall(rf"(?<![-\w]){re.escape(SOURCE)}(\w+)", PAGE)) <= set(SOURCE_FIELDS)
     assert f"({BUCKETS} for each source)" in PAGE
 
 

@@ -99,13 +99,14 @@ CHANGES = st.builds(
     change=st.integers(0, 5),
     amount=st.integers(0, 2),
     deleted=st.booleans(),
+    hour=st.integers(0, 3),
 )
 BATCHES = st.lists(st.lists(CHANGES, max_size=30), min_size=1, max_size=3)
 
 
 @pytest.mark.slow
 @pytest.mark.pipeline_long
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=BATCHES, data=st.data())
 def test_any_order_and_repetition_ends_in_the_same_table(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, batches: list[list[Change]], data: st.DataObject
