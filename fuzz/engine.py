@@ -33,8 +33,9 @@ from trouter.engine.events import (
 )
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
-from trouter.engine.ports import Budget, Delivery, LinkSink
+from trouter.engine.ports import Budget, Delivery, LinkPort, LinkSink
 from trouter.engine.sasl import SaslClient, SaslServer
+from trouter.engine.session import Session
 from trouter.engine.states import LinkState, SessionState
 from trouter.testing.fuzz import behind, frames
 from trouter.wire.framing import HEADER_BYTES
@@ -95,9 +96,12 @@ class Sink(LinkSink):
         self.left = MOST_SENT
         self.pending: Sent | None = None
 
-    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        assert isinstance(link, IncomingLink)
         assert 0 <= start <= end <= len(data)
-        assert link.session.incoming_window >= -link.session.window_frames
+        session = link.session
+        assert isinstance(session, Session)
+        assert session.incoming_window >= -session.window_frames
         link.session.hold_bytes(end - start)
         link.session.release_bytes(end - start)
         if delivery.complete:
@@ -105,7 +109,8 @@ class Sink(LinkSink):
             link.session.settle_incoming(delivery, 0x24, ACCEPTED, not second)
             link.grant(1)
 
-    def on_aborted(self, link: Any, delivery: Delivery) -> None:
+    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
+        assert isinstance(link, IncomingLink)
         link.grant(1)
 
     def on_disposition(self, delivery: Delivery) -> None:
@@ -113,7 +118,8 @@ class Sink(LinkSink):
         session.settle_outgoing(delivery, delivery.remote_code, delivery.remote_state, True)
         session.settle_incoming(delivery, delivery.remote_code, delivery.remote_state, True)
 
-    def on_credit(self, link: Any) -> None:
+    def on_credit(self, link: LinkPort) -> None:
+        assert isinstance(link, OutgoingLink)
         while self.left > 0:
             delivery = self.pending
             if delivery is None:
@@ -141,7 +147,7 @@ class Holder:
     def __init__(self, how: int) -> None:
         self.budget = Budget(10_000)
         server, layer = bool(how & 1), bool(how & 2)
-        sasl: Any = None
+        sasl: SaslServer | SaslClient | None = None
         if layer:
             offer = None if how & 16 else OFFER
             sasl = SaslServer(offer, bool(how & 4), LIMITS.max_sasl_rounds) if server else SaslClient(3)
@@ -185,10 +191,12 @@ class Holder:
         ANSWERS[type(event)](self, event)
 
     def mechanisms_wanted(self, event: SaslMechanismsWanted) -> None:
+        assert isinstance(self.sasl, SaslServer)
         self.sasl.offer_mechanisms(OFFER)
         self.connection.receive_data(b"")
 
     def sasl_init(self, event: SaslInitReceived) -> None:
+        assert isinstance(self.sasl, SaslServer)
         if event.mechanism == "X" and not event.response:
             self.sasl.send_challenge(b"?")
         else:
@@ -196,13 +204,16 @@ class Holder:
         self.connection.receive_data(b"")
 
     def sasl_response(self, event: SaslResponseReceived) -> None:
+        assert isinstance(self.sasl, SaslServer)
         self.sasl.send_challenge(b"?")
         self.connection.receive_data(b"")
 
     def mechanisms_offered(self, event: SaslMechanismsOffered) -> None:
+        assert isinstance(self.sasl, SaslClient)
         self.sasl.send_init("ANONYMOUS", b"me")
 
     def sasl_challenge(self, event: SaslChallengeReceived) -> None:
+        assert isinstance(self.sasl, SaslClient)
         self.sasl.send_response(b"!")
 
     def sasl_finished(self, event: SaslFinished) -> None:
@@ -227,7 +238,7 @@ class Holder:
         event.link.detach(event.closed)
 
     def attach(self, event: LinkAttached) -> None:
-        link: Any = event.link
+        link = event.link
         if not isinstance(link.sink, Sink):
             link.sink = Sink()
             if event.attach.name.startswith("no"):

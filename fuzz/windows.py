@@ -16,7 +16,8 @@ from tests.script import decode, encode
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, SessionBegun
 from trouter.engine.limits import EngineLimits
-from trouter.engine.ports import Budget, Delivery, LinkSink
+from trouter.engine.link import IncomingLink, OutgoingLink
+from trouter.engine.ports import Budget, Delivery, LinkPort, LinkSink
 from trouter.wire.framing import AMQP_HEADER
 from trouter.wire.performatives import Attach, Begin, End, Flow, Open, Source, Target, Transfer
 
@@ -52,10 +53,12 @@ class Sink(LinkSink):
     def __init__(self) -> None:
         self.queue: list[tuple[Sent, int]] = []
 
-    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        assert isinstance(link, IncomingLink)
         link.session.hold_bytes(end - start)
 
-    def on_credit(self, link: Any) -> None:
+    def on_credit(self, link: LinkPort) -> None:
+        assert isinstance(link, OutgoingLink)
         while self.queue and (self.queue[0][0].begun or link.is_ready()):
             delivery, size = self.queue[0]
             delivery.offset = link.send(delivery, bytes(size), delivery.offset, size, False)
@@ -87,12 +90,12 @@ class Talk:
                 self.session = event.session
                 self.session.begin()
             elif isinstance(event, LinkAttached):
-                link: Any = event.link
+                link = event.link
                 link.sink = self.sink
                 link.attach(event.attach.source, event.attach.target)
-                if link.incoming:
+                if isinstance(link, IncomingLink):
                     link.grant(CREDIT)
-                else:
+                elif isinstance(link, OutgoingLink):
                     self.out = link
         self.look()
         self.flow(0, handle=1, delivery_count=OUR_FIRST, link_credit=CREDIT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tests.script import Script
 from trouter.engine.connection import Connection
@@ -11,7 +11,7 @@ from trouter.engine.events import ConnectionOpened, LinkAttached, SessionBegun
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.link_base import Link
-from trouter.engine.ports import Delivery, LinkSink
+from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.engine.sasl import SaslClient, SaslServer
 from trouter.engine.session import Session
 from trouter.wire.framing import AMQP_HEADER
@@ -24,6 +24,8 @@ LIMITS = EngineLimits(first_outgoing_id=NEAR_WRAP, idle_timeout_s=0.0)
 ACCEPTED = b"\x00\x53\x24\x45"
 RELEASED = b"\x00\x53\x26\x45"
 OPEN = Open("peer")
+
+SomeLink = TypeVar("SomeLink", bound=Link)
 
 
 class Sent(Delivery):
@@ -46,29 +48,32 @@ class Recorder(LinkSink):
         self.calls.clear()
         return names
 
-    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         self.calls.append(("transfer", data[start:end]))
         if delivery not in self.deliveries:
             self.deliveries.append(delivery)
         number = self.deliveries.index(delivery)
         self.bodies[number] = self.bodies.get(number, b"") + data[start:end]
 
-    def on_aborted(self, link: Any, delivery: Delivery) -> None:
+    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
         self.calls.append(("aborted", delivery))
 
     def on_disposition(self, delivery: Delivery) -> None:
         self.calls.append(("disposition", delivery))
 
-    def on_credit(self, link: Any) -> None:
+    def on_credit(self, link: LinkPort) -> None:
+        assert isinstance(link, OutgoingLink)
         self.calls.append(("credit", link.credit))
 
-    def on_drained(self, link: Any) -> None:
+    def on_drained(self, link: LinkPort) -> None:
+        assert isinstance(link, IncomingLink)
         self.calls.append(("drained", link.credit))
 
-    def on_overdrawn(self, link: Any) -> None:
+    def on_overdrawn(self, link: LinkPort) -> None:
+        assert isinstance(link, IncomingLink)
         self.calls.append(("overdrawn", link.credit))
 
-    def on_refused(self, link: Any, delivery: Delivery) -> None:
+    def on_refused(self, link: LinkPort, delivery: Delivery) -> None:
         self.calls.append(("refused", delivery))
 
 
@@ -121,12 +126,12 @@ def flow(sent: int = 0, window: int = 1000, **fields: Any) -> Flow:
 
 
 @dataclass
-class Talk:
+class Talk(Generic[SomeLink]):
     """A server with one session and one link, of either direction."""
 
     script: Script
     session: Session
-    link: Any
+    link: SomeLink
     sink: Recorder = field(default_factory=Recorder)
 
     @property
@@ -163,7 +168,7 @@ def attached(talk: Script, peer: Attach, channel: int = 0) -> tuple[Link, Record
 
 def receiving(
     credit: int = 100, limits: EngineLimits = LIMITS, peer: Open = OPEN, *, piecemeal: bool = False, **fields: Any
-) -> Talk:
+) -> Talk[IncomingLink]:
     """Return a server that receives on a link with credit."""
     script, session = begun(limits, peer, piecemeal=piecemeal)
     link, sink = attached(script, attach(**fields))
@@ -182,7 +187,7 @@ def sending(
     *,
     piecemeal: bool = False,
     **fields: Any,
-) -> Talk:
+) -> Talk[OutgoingLink]:
     """Return a server that sends on a link with credit."""
     script, session = begun(limits, peer, piecemeal=piecemeal)
     link, sink = attached(script, attach(sends=False, **fields))

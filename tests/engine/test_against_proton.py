@@ -22,7 +22,7 @@ from trouter.engine.events import (
     SessionEnded,
 )
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
-from trouter.engine.ports import Delivery
+from trouter.engine.ports import Delivery, LinkPort
 from trouter.engine.sasl import SaslClient, SaslServer
 from trouter.engine.states import ConnectionState
 from trouter.wire.performatives import Error, Modified, Open, Rejected, Source, Target, encode_state
@@ -38,7 +38,8 @@ class Feeder(Recorder):
         super().__init__()
         self.queue: list[tuple[Sent, bytes]] = []
 
-    def on_credit(self, link: Any) -> None:
+    def on_credit(self, link: LinkPort) -> None:
+        assert isinstance(link, OutgoingLink)
         super().on_credit(link)
         while self.queue:
             delivery, body = self.queue[0]
@@ -56,7 +57,7 @@ class Pair:
     """``ours`` is a server or a client, Proton the other; both accept each endpoint that the other opens."""
 
     def __init__(self, *, we_serve: bool, sasl: bool = False) -> None:
-        layer: Any = None
+        layer: SaslServer | SaslClient | None = None
         if sasl:
             layer = SaslServer(("ANONYMOUS",), True) if we_serve else SaslClient()
         self.ours = Connection(

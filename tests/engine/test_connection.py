@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -41,6 +40,7 @@ from trouter.engine.events import (
 )
 from trouter.engine.faults import Fault, Misuse, PeerFault
 from trouter.engine.link import IncomingLink, add_link
+from trouter.engine.ports import Delivery, LinkPort
 from trouter.engine.states import ConnectionState
 from trouter.wire.framing import AMQP_HEADER, frame
 from trouter.wire.performatives import (
@@ -177,7 +177,8 @@ def test_the_limits_of_the_peer_bound_local_sessions_and_links() -> None:
 class Keeping(Recorder):
     """A link sink that settles each delivery, and returns its credit."""
 
-    def on_transfer(self, link: Any, delivery: Any, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        assert isinstance(link, IncomingLink)
         super().on_transfer(link, delivery, data, start, end)
         if delivery.complete:
             link.session.settle_incoming(delivery, 0x24, ACCEPTED, True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from trouter.engine.connection import Connection
 from trouter.engine.events import ConnectionClosed, ConnectionOpened, LinkAttached, SessionBegun
 from trouter.engine.limits import EngineLimits
-from trouter.engine.link import OutgoingLink, add_link
-from trouter.engine.ports import Delivery, LinkSink
+from trouter.engine.link import IncomingLink, OutgoingLink, add_link
+from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.wire.performatives import Error, Open, Source, Target
 from trouter.wire.types import Float, UInt
 
@@ -21,17 +19,19 @@ class Keeper(LinkSink):
     def __init__(self) -> None:
         self.received: list[bytes] = []
         self.aborted = 0
-        self.link: Any = None
+        self.link: IncomingLink | None = None
 
-    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        assert isinstance(link, IncomingLink)
         self.link = link
         self.received.append(data[start:end])
         link.session.hold_bytes(end - start)
 
-    def on_aborted(self, link: Any, delivery: Delivery) -> None:
+    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
         self.aborted += 1
 
     def let_go(self) -> None:
+        assert self.link is not None
         self.link.session.release_bytes(self.link.session.held_bytes)
 
 
@@ -87,7 +87,7 @@ class Talk:
 
 def test_a_delivery_taken_back_while_the_window_is_closed_waits_for_the_window() -> None:
     talk = Talk()
-    session: Any = talk.link.session
+    session = talk.link.session
     half_sent = Delivery(talk.link)
     talk.link.send(half_sent, bytes(100_000), 0, 100_000, False)
     assert session.remote_incoming_window == 0

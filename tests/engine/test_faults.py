@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -28,6 +27,7 @@ from tests.script import Script, Sent, encode, like
 from trouter.engine.events import ConnectionClosed, ConnectionOpened, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault, Scope
 from trouter.engine.link import IncomingLink
+from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.engine.session import Session
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, TLS_HEADER, frame
@@ -65,8 +65,8 @@ class Rig:
     script: Script
     session: Session
     other_session: Session
-    one: Any
-    three: Any
+    one: Link
+    three: Link
     three_sink: Recorder
     elsewhere_sink: Recorder
 
@@ -74,7 +74,7 @@ class Rig:
 def rig() -> Rig:
     script, session = begun(RIG)
     one, _ = attached(script, attach("one", 0))
-    two: Any = attached(script, attach("two", 1, sends=False))[0]
+    two = attached(script, attach("two", 1, sends=False))[0]
     three, three_sink = attached(script, attach("three", 2))
     script.peer_sends(begin(), channel=1)
     other_session = script.connection.sessions()[1]

@@ -27,7 +27,7 @@ from tests.script import Like, Sent, like
 from trouter.engine.events import LinkAttached, LinkDetached
 from trouter.engine.faults import Fault, Misuse, PeerFault
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
-from trouter.engine.ports import Delivery, LinkSink
+from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.wire.performatives import (
     Accepted,
     Attach,
@@ -358,7 +358,8 @@ def test_an_echo_is_answered_with_the_remaining_credit() -> None:
 def test_a_flow_before_the_local_attach_is_kept() -> None:
     talk, session = begun()
     talk.peer_sends(attach(sends=False), flow(handle=0, link_credit=3))
-    link: Any = session.links_by_handle[0]
+    link = session.links_by_handle[0]
+    assert isinstance(link, OutgoingLink)
     assert not link.is_ready()
     link.attach(Source("a"), Target("b"))
     talk.engine_sends(like(Attach, role=False, initial_delivery_count=NEAR_WRAP))
@@ -474,7 +475,8 @@ class Pump(LinkSink):
     def __init__(self) -> None:
         self.sent = 0
 
-    def on_credit(self, link: Any) -> None:
+    def on_credit(self, link: LinkPort) -> None:
+        assert isinstance(link, OutgoingLink)
         while link.is_ready() and send(link, bytes(400)).complete:
             self.sent += 1
 
@@ -553,7 +555,7 @@ def test_nothing_is_sent_on_a_link_that_is_not_attached() -> None:
 def test_a_link_ends_with_a_detach_from_each_side_and_may_come_back(closed: bool, ours_first: bool) -> None:
     talk = receiving()
     for _ in range(3):
-        link: Any = talk.session.links_by_handle[0]
+        link = talk.session.links_by_handle[0]
         if ours_first:
             link.detach(closed)
             talk.script.engine_sends(Detach(0, closed))

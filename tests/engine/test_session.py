@@ -9,6 +9,7 @@ from tests.engine.talks import (
     MASK32,
     NEAR_WRAP,
     RELEASED,
+    Talk,
     attach,
     attached,
     begin,
@@ -24,7 +25,7 @@ from tests.engine.talks import (
 from tests.script import Like, Script, Sent, like
 from trouter.engine.events import SessionBegun, SessionEnded
 from trouter.engine.faults import Fault, PeerFault
-from trouter.engine.link import IncomingLink
+from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.ports import Delivery
 from trouter.wire.performatives import (
     Accepted,
@@ -449,11 +450,13 @@ def test_a_disposition_of_unknown_ids_is_passed_over(role: bool) -> None:
 @pytest.mark.amqp("2.8.10")
 def test_the_widest_range_costs_no_more_than_the_deliveries_there_are(role: bool) -> None:
     """A walk over 2**31 ids would take minutes, for each of these thousand frames."""
-    talk = sending() if role else receiving()
+    talk: Talk[OutgoingLink] | Talk[IncomingLink]
     if role:
+        talk = sending()
         for number in range(3):
             send(talk.link, number=number)
     else:
+        talk = receiving()
         talk.script.peer_sends(*[transfer(number) for number in range(3)])
     talk.sink.calls.clear()
     for start in range(1000):

@@ -26,8 +26,8 @@ from trouter.engine.events import (
     SessionEnded,
 )
 from trouter.engine.limits import EngineLimits
-from trouter.engine.link import IncomingLink, add_link
-from trouter.engine.ports import Budget, Delivery, LinkSink
+from trouter.engine.link import IncomingLink, OutgoingLink, add_link
+from trouter.engine.ports import Budget, Delivery, LinkPort, LinkSink
 from trouter.wire.performatives import Open, Source, Target
 
 FRAME_BYTES = 512
@@ -73,7 +73,8 @@ class Sender(LinkSink):
         self.begun = 0
         self.given_back = 0
 
-    def on_credit(self, link: Any) -> None:
+    def on_credit(self, link: LinkPort) -> None:
+        assert isinstance(link, OutgoingLink)
         while self.queue:
             message = self.queue[0]
             delivery = message.delivery
@@ -122,7 +123,8 @@ class Receiver(LinkSink):
         self.current: Message | None = None
         self.disposed: list[Delivery] = []
 
-    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+        assert isinstance(link, IncomingLink)
         message = self.current
         if message is None:
             assert delivery.tag is not None
@@ -142,7 +144,8 @@ class Receiver(LinkSink):
             assert message.arrived == message.body
             self.open.append(message)
 
-    def on_aborted(self, link: Any, delivery: Delivery) -> None:
+    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
+        assert isinstance(link, IncomingLink)
         message = self.current
         if message is None:
             assert delivery.tag is not None
@@ -157,7 +160,8 @@ class Receiver(LinkSink):
         assert delivery.remote_settled
         self.disposed.append(delivery)
 
-    def on_drained(self, link: Any) -> None:
+    def on_drained(self, link: LinkPort) -> None:
+        assert isinstance(link, IncomingLink)
         self.drains += 1
         assert link.credit == 0
 
@@ -241,7 +245,7 @@ class TwoEngines(RuleBasedStateMachine):
             self.read(self.one, len(self.cable[self.one]))
         raise AssertionError("never at rest")
 
-    def let_go(self, link: Any, message: Message) -> None:
+    def let_go(self, link: IncomingLink, message: Message) -> None:
         link.session.release_bytes(message.kept)
         self.held -= message.kept
         message.kept = 0

@@ -14,7 +14,8 @@ from tests.client.support import Server
 from trouter.client import Servers
 from trouter.engine.events import LinkDetached
 from trouter.engine.limits import EngineLimits
-from trouter.engine.ports import Delivery
+from trouter.engine.link import OutgoingLink
+from trouter.engine.ports import Delivery, LinkPort
 from trouter_pipeline.spool import Spool
 from trouter_pipeline.spool.receiver import Progress, ReceiverSettings, receive
 
@@ -55,7 +56,8 @@ class Feed(Server):
     async def welcome(self, stream: trio.SocketStream) -> trio.abc.Stream:
         return stream if self.tls is None else trio.SSLStream(stream, self.tls, server_side=True)
 
-    def on_credit(self, link: Any) -> None:
+    def on_credit(self, link: LinkPort) -> None:
+        assert isinstance(link, OutgoingLink)
         if self._rest is not None and not self._go_on(link, *self._rest):
             return
         while link.is_ready() and len(self.deliveries) < self.count and not link.drain:
@@ -71,7 +73,7 @@ class Feed(Server):
         if link.drain:
             link.return_credit()
 
-    def _go_on(self, link: Any, delivery: Delivery, data: bytes, offset: int) -> bool:
+    def _go_on(self, link: OutgoingLink, delivery: Delivery, data: bytes, offset: int) -> bool:
         """Send the rest of a message; return False if the window closed before its end."""
         offset = link.send(delivery, data, offset, len(data), False)
         self._rest = None if delivery.complete else (delivery, data, offset)
