@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import Schema
 
 from trouter_pipeline.files import make_folder
 from trouter_pipeline.places import Place
@@ -213,9 +214,8 @@ def frame_of(
     spark: SparkSession, place: Place, files: Sequence[File], partition: Sequence[str], schema: StructType
 ) -> DataFrame:
     """Return the rows of files, read by tasks of Spark with Arrow."""
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  # where Spark is in use
-
-    reading = _Reading(place, tuple(partition), to_arrow_schema(schema))
+    # Spark and Delta write schemas alike
+    reading = _Reading(place, tuple(partition), pa.schema(Schema.from_json(schema.json()).to_arrow()))
     rows = [(file.path, list(file.partition)) for file in files]
     named = spark.createDataFrame(rows, "path string, partition array<string>")
     return named.repartition(max(1, len(files))).mapInArrow(reading, schema)

@@ -171,7 +171,12 @@ class Place:
         if self.is_local:
             Path(self).write_bytes(octets)
             return
-        with self.reached(), self._arrow.open_output_stream(self.key) as file:
+        import pyarrow as pa  # noqa: PLC0415
+
+        with (
+            self.reached(),
+            pa.BufferedOutputStream(self.output(), 1 << 20) as file,
+        ):  # which takes bytes and passes bytes
             file.write(octets)
 
     def parquet(self) -> ParquetFile:
@@ -262,9 +267,9 @@ def _plain(said: str, options: tuple[tuple[str, str], ...]) -> str:
     """Return what a store said: on one line, bounded, and without secrets."""
     said = re.sub(r"\x1b\[[0-9;]*m|↳|<(RequestId|HostId|AWSAccessKeyId)>.*?</\1>|<\?xml[^>]*>", " ", said)
     said = re.sub(r"Error performing (\w+) \S+ in \S+|Kernel error ->|Generic \w+ error", r"\1", said)
-    said = re.sub(r"(, after \d+ retries), max_retries\s+\d+, retry_timeout\s+\S+", r"\1", said)
+    said = re.sub(r"(after \d+ retries),\s+max_retries:?\s+\d+,\s+retry_timeout:?\s+\S+", r"\1", said)
     said = re.sub(r"(https?://[^\s?]*)\?\S*", r"\1", said)
     for name, value in options:
         if len(value) > 2 and _SECRET.search(name):
             said = said.replace(value, "***")
-    return escaped(" ".join(re.sub(r"</?\w+>", " ", said).split())[:_MAX_TEXT])
+    return escaped(" ".join(re.sub(r"</?\w+>", " ", said).split()).lstrip(": ")[:_MAX_TEXT])

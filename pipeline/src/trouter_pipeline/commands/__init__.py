@@ -6,6 +6,8 @@ import argparse
 from importlib import import_module
 from typing import Final
 
+from trouter_pipeline.commands.roots import with_root
+
 #: Modules beside this one, each with `add_parser(actions)`, in the order in which data passes them.
 ACTIONS: Final[tuple[str, ...]] = (
     "spool",
@@ -39,3 +41,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for action in ACTIONS:
         import_module(f"trouter_pipeline.commands.{action}").add_parser(actions)
+        added = actions.choices[action]
+        if added.get_default("run") is not None and any(each.dest == "storage_option" for each in added._actions):
+            added.set_defaults(run=with_root(added.get_default("run")))

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from trouter.records.text import clean
+from trouter_pipeline.commands.roots import add_root
 from trouter_pipeline.commands.spark import add_spark, cures, started
+from trouter_pipeline.places import Place, Where
 
 #: Does the work with a Spark session and an observer of its progress; returns the exit status.
 Answer = Callable[[Any, Any, argparse.Namespace], int]
@@ -47,7 +49,7 @@ def add_version(parser: argparse.ArgumentParser) -> None:
 
 def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
     """Add the options of an action that brings tables up to date and shows some of their rows."""
-    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    add_root(parser)
     for name, what in (("since", "first"), ("until", "last")):
         parser.add_argument(
             f"--{name}", type=day, metavar="DATE", help=f"the {what} day to be shown, such as 2026-03-01 (UTC)"
@@ -93,8 +95,7 @@ def at_folder(arguments: argparse.Namespace, run: Callable[[], int]) -> int:
     from trouter_pipeline.delta import BadTable  # noqa: PLC0415
     from trouter_pipeline.files import TableBusy  # noqa: PLC0415
 
-    if not arguments.root.is_dir():
-        print(f"{arguments.root}: there is no such folder", file=sys.stderr)
+    if not is_there(arguments.root):
         return 1
     try:
         return run()
@@ -103,6 +104,15 @@ def at_folder(arguments: argparse.Namespace, run: Callable[[], int]) -> int:
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
     return 1
+
+
+def is_there(root: Where) -> bool:
+    """Return whether the folder of a pipeline exists, which only its tables say in an object store; print if not."""
+    place = Place.of(root)
+    if place.is_local and not Path(place).is_dir():
+        print(f"{place}: there is no such folder", file=sys.stderr)
+        return False
+    return True
 
 
 def rows_of(name: str, spark: Any, summary: Any, arguments: argparse.Namespace) -> Any:

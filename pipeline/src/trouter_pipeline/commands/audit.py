@@ -6,10 +6,10 @@ import argparse
 import json
 import sys
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trouter_pipeline.commands.answers import answered
+from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark
 from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
 
@@ -26,13 +26,13 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "the result; the command does nothing if the tables already cover these records. With --follow or --stream, "
         "read records as they come and add their alerts to audit_alerts instead.",
     )
-    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    add_root(parser)
     parser.add_argument("--json", action="store_true", help="print the alerts as JSON, one a line")
     streams = parser.add_argument_group("streams")
     streams.add_argument(
         "--follow",
         action="append",
-        type=Path,
+        type=local_folder,
         metavar="DIR",
         help="read the segments that a router completes in this folder; may be given again",
     )

@@ -7,9 +7,9 @@ import json
 import os
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark, started
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "must see the folders under the same names.",
     )
     parser.add_argument(
-        "segments", nargs="+", type=Path, metavar="SEGMENTS_DIR", help="where a router keeps its records"
+        "segments", nargs="+", type=local_folder, metavar="SEGMENTS_DIR", help="where a router keeps its records"
     )
-    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline; made if it does not exist")
+    add_root(parser, made=True)
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="how many processes work at once; as many as there are cores"
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any, Final
 
 from trouter_pipeline.commands.answers import answered, show, show_rows
+from trouter_pipeline.commands.roots import add_root
 from trouter_pipeline.commands.spark import add_spark
 from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
 
@@ -39,7 +39,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "card, and write them into the table fraud_alerts under ROOT. Payments are the rows of files or of a table, or "
         "JSON in one of their columns.",
     )
-    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    add_root(parser)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--events", metavar="PATH", help="files, as Spark reads them")
     source.add_argument("--table", metavar="NAME", help="a table under ROOT")

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark, started
 
 if TYPE_CHECKING:
@@ -29,16 +30,18 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "--spool",
         action="append",
         required=True,
+        type=local_folder,
         metavar="DIR",
         help="a spool, or a folder of its shards; may be given again",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="ROOT", help="the folder of the pipeline")
+    add_root(parser, option="--out")
     parser.add_argument("--name", default="landed", help="the table (landed)")
     parser.add_argument(
         "--checkpoint",
-        type=Path,
+        type=local_folder,
         metavar="DIR",
-        help="the folder of the stream's checkpoint; default ROOT/checkpoints/NAME",
+        help="the folder of the stream's checkpoint, on this machine; default ROOT/checkpoints/NAME, and needed if "
+        "ROOT is a URI",
     )
     parser.add_argument(
         "--every",
@@ -152,7 +155,7 @@ def run(arguments: argparse.Namespace) -> int:
             signal.signal(number, lambda number, _: ended.append(number))
         try:
             parameters = _parameters(arguments)
-            summary = land.run(spark, arguments.out, parameters, progress, lambda: bool(ended))
+            summary = land.run(spark, arguments.root, parameters, progress, lambda: bool(ended))
         except (NotLanded, BadTable, TableBusy) as error:
             progress.close()
             return _refuse(str(error))
@@ -208,7 +211,7 @@ def _parameters(arguments: argparse.Namespace) -> Parameters:
     if schema and " " not in schema.strip():
         schema = Path(schema).read_text(encoding="utf-8")
     return Parameters(
-        spools=arguments.spool,
+        spools=list(map(str, arguments.spool)),
         name=arguments.name,
         checkpoint=arguments.checkpoint,
         every_s=arguments.every,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from trouter_pipeline.commands.answers import at_folder
+from trouter_pipeline.commands.roots import local_folder
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -16,7 +16,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "a manifest names: they become Delta tables in the same folders. Files get new names and are not written "
         "again. Run it once, while no other command works on ROOT; a run that was stopped is continued by the next.",
     )
-    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    parser.add_argument("root", type=local_folder, metavar="ROOT", help="the folder of the pipeline")
     parser.set_defaults(run=run)
 
 

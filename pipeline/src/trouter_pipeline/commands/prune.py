@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trouter_pipeline.commands.answers import day
+from trouter_pipeline.commands.roots import add_root
 
 if TYPE_CHECKING:
     from trouter_pipeline.prune import Scope, Summary
@@ -25,7 +25,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "computes them again. The command deletes records only when every existing table includes them. It keeps rows "
         "that later days need, such as the beginnings of connections that have not ended.",
     )
-    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    add_root(parser)
     parser.add_argument("--before", type=day, required=True, metavar="DATE", help="days before this one")
     parser.add_argument(
         "--tenant", action="append", default=[], metavar="VHOST", help="only rows of this vhost; may be given again"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trouter_pipeline.commands.answers import add_version
+from trouter_pipeline.commands.roots import add_root, local_folder
 
 if TYPE_CHECKING:
     from trouter_pipeline.connecting import Peer
@@ -34,7 +35,14 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "again that a router has accepted, and ends a decision that the tables no longer support. The exit status is 1 "
         "if a router was out of reach or has refused.",
     )
-    parser.add_argument("root", type=Path, metavar="ROOT", help="the pipeline's folder, with tables/ in it")
+    add_root(parser)
+    parser.add_argument(
+        "--book",
+        type=local_folder,
+        metavar="DIR",
+        help="the folder of this machine where decisions.json has what routers have accepted (default: ROOT); needed "
+        "if ROOT is a URI",
+    )
     parser.add_argument(
         "--on",
         action="append",
@@ -88,6 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
         return _failed("give --on or --quota: they say what to decide")
     if not arguments.url and not arguments.dry_run:
         return _failed("give --url, as amqps://host:5671, or --dry-run")
+    if not arguments.root.is_local and arguments.book is None and not arguments.dry_run:
+        return _failed(
+            f"{arguments.root} is in an object store: give --book DIR, the folder of this machine that has what "
+            "routers have accepted, the same one each time"
+        )
     try:
         now = datetime.now(UTC)
         made = _made(arguments, now)
@@ -134,7 +147,8 @@ def _publish(arguments: argparse.Namespace, made: list[Made], now: datetime) -> 
     causes += [f"quota:{quota.vhost}" for quota in arguments.quota]
     address = arguments.address or decisions.ADDRESS
     status = sent = 0
-    for result in decisions.publish(arguments.root, _peers(arguments), address, made, causes, now):
+    book = arguments.book or Path(arguments.root)
+    for result in decisions.publish(book, _peers(arguments), address, made, causes, now):
         if not isinstance(result, decisions.Result):
             url, error = result
             status = _failed(f"{url}: {str(error) or type(error).__name__}")

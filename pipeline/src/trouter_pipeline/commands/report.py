@@ -9,7 +9,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trouter_pipeline.commands.answers import day, moment
+from trouter_pipeline.commands.answers import day, is_there, moment
+from trouter_pipeline.commands.roots import add_root
+from trouter_pipeline.places import BadPlace, Place
 
 if TYPE_CHECKING:
     from trouter.config import Configuration
@@ -23,8 +25,14 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "the top ten, alerts, gaps and neighbours. The page contains its plots; it has no scripts and loads nothing. "
         "The page says what is missing. The exit status is 1 if a table cannot be read.",
     )
-    parser.add_argument("root", type=Path, metavar="ROOT", help="the pipeline's folder, with tables/ in it")
-    parser.add_argument("--out", "-o", type=Path, default=Path("report.html"), help="default: report.html")
+    add_root(parser)
+    parser.add_argument(
+        "--out",
+        "-o",
+        default="report.html",
+        metavar="FILE",
+        help="default: report.html; or a URI in the store of ROOT",
+    )
     parser.add_argument(
         "--since", "--from", type=_end, metavar="DATE", help="the first date or moment, such as 2026-03-01 (UTC)"
     )
@@ -67,9 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page; return 1 if it cannot be written or a table cannot be read, else 0."""
     from trouter_pipeline.report import Period, build  # noqa: PLC0415  # needs packages that are optional
 
-    if not arguments.root.is_dir():
-        print(f"{arguments.root}: there is no such folder", file=sys.stderr)
+    if not is_there(arguments.root):
         return 1
+    try:
+        out = Place.of(arguments.out, dict(arguments.storage_option))
+    except BadPlace as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     limits = {}
     if arguments.config is not None:
         from trouter.config import ConfigurationError, load  # noqa: PLC0415  # only when it runs
@@ -83,12 +94,10 @@ def run(arguments: argparse.Namespace) -> int:
     versions = dict(each for each in arguments.as_of if not isinstance(each, datetime))
     period, now = Period(arguments.since, arguments.until), datetime.now(UTC)
     report = build(arguments.root, period, limits, now, moments[-1] if moments else None, versions)
-    temporary = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
     try:
-        temporary.write_text(report.page, encoding="utf-8")
-        temporary.replace(arguments.out)
+        _write(report.page, out)
     except OSError as error:
-        print(f"{arguments.out}: {error.strerror}", file=sys.stderr)
+        print(f"{out}: {error.strerror}", file=sys.stderr)
         return 1
     for text in report.broken:
         print(text, file=sys.stderr)
@@ -96,8 +105,19 @@ def run(arguments: argparse.Namespace) -> int:
         print(text)
     if report.lacking:
         print(f"Not in the report, because their tables do not exist: {', '.join(report.lacking)}.")
-    print(f"The report is in {arguments.out}.")
+    print(f"The report is in {out}.")
     return 1 if report.broken else 0
+
+
+def _write(page: str, out: Place) -> None:
+    """Write the page, whole or not at all; OSError."""
+    if not out.is_local:
+        out.write_bytes(page.encode())
+        return
+    path = Path(out)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(page, encoding="utf-8")
+    temporary.replace(path)
 
 
 def limits_of(configuration: Configuration) -> dict[str, int]:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark, held
 
 #: Actions that make tables of the records, each after those whose tables it reads.
@@ -22,12 +23,10 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "exit status is 1 if any of them fails; the others are done nevertheless.",
     )
     parser.add_argument(
-        "segments", nargs="+", type=Path, metavar="SEGMENTS_DIR", help="where a router keeps its records"
+        "segments", nargs="+", type=local_folder, metavar="SEGMENTS_DIR", help="where a router keeps its records"
     )
-    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline; made if it does not exist")
-    parser.add_argument(
-        "--out", "-o", type=Path, metavar="FILE", help="where the report goes (default: ROOT/report.html)"
-    )
+    add_root(parser, made=True)
+    parser.add_argument("--out", "-o", metavar="FILE", help="where the report goes (default: ROOT/report.html)")
     parser.add_argument(
         "--config", "-c", type=Path, metavar="FILE", help="a router's configuration: the report shows its limits"
     )
@@ -37,13 +36,14 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run every action; return 1 if any of them fails, else 0."""
-    root = str(arguments.root)
-    failed = [] if not _action("compact", *map(str, arguments.segments), root) else ["compact"]
+    options = [f"--storage-option={name}={value}" for name, value in arguments.storage_option]
+    root = [str(arguments.root), *options]
+    failed = [] if not _action("compact", *map(str, arguments.segments), *root) else ["compact"]
     quiet = ["--quiet"] if arguments.quiet else []
     with held(arguments, "run"):
-        failed += [step for step in STEPS if _action(step, root, *quiet)]
+        failed += [step for step in STEPS if _action(step, *root, *quiet)]
     shown = ["--config", str(arguments.config)] if arguments.config else []
-    if _action("report", root, "--out", str(arguments.out or arguments.root / "report.html"), *shown):
+    if _action("report", *root, "--out", arguments.out or str(arguments.root / "report.html"), *shown):
         failed.append("report")
     if failed:
         print(f"trouter pipeline run: these failed: {', '.join(failed)}", file=sys.stderr)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trouter.records.text import escaped
+from trouter_pipeline.commands.roots import local_folder
 
 if TYPE_CHECKING:
     from trouter_pipeline.spool.reports import Shard
@@ -43,7 +44,11 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("--address", required=True, help="the address to receive from")
     parser.add_argument(
-        "--dir", required=True, type=Path, metavar="FOLDER", help="the spool; the command makes it if it does not exist"
+        "--dir",
+        required=True,
+        type=local_folder,
+        metavar="FOLDER",
+        help="the spool, on this machine; the command makes it if it does not exist",
     )
     parser.add_argument(
         "--shards",

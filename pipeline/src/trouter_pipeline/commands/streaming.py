@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from trouter_pipeline.commands.roots import local_folder
 
 if TYPE_CHECKING:
     from trouter_pipeline.streams import Pace
@@ -15,9 +16,9 @@ def add_pace(group: argparse._ArgumentGroup) -> None:
     """Add the options that say how a stream runs."""
     group.add_argument(
         "--checkpoint",
-        type=Path,
+        type=local_folder,
         metavar="DIR",
-        help="the folder of the stream's checkpoint, where it continues after a stop",
+        help="the folder of the stream's checkpoint, on this machine, where it continues after a stop",
     )
     group.add_argument(
         "--every", type=int, metavar="SECONDS", help="look again so often, until interrupted; else end at the end"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from trouter_pipeline.commands.answers import at_folder
+from trouter_pipeline.commands.roots import add_root
 
 #: Hours for which versions stay readable: a week, as everywhere with Delta tables.
 KEEP_HOURS = 168
@@ -20,7 +20,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "replaced or pruned, and those that a killed run left behind. With --yes delete them; versions that had them "
         "can no longer be read, and a job or query that is reading them fails.",
     )
-    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
+    add_root(parser)
     parser.add_argument(
         "--keep",
         type=_hours,
@@ -48,10 +48,10 @@ def _vacuum(arguments: argparse.Namespace) -> int:
     from trouter_pipeline.delta import Folder  # noqa: PLC0415  # only when it runs
 
     found: dict[str, list[str]] = {}
-    for path in (arguments.root / "records", *sorted((arguments.root / "tables").glob("*"))):
-        folder = Folder(path)
+    tables = [f"tables/{each.name}" for each in (arguments.root / "tables").folders()]
+    for name in ("records", *tables):
+        folder = Folder(arguments.root / name)
         if folder.version() is not None:
-            name = str(path.relative_to(arguments.root))
             found[name] = sorted(folder.vacuum(arguments.keep, really=arguments.yes))
     if arguments.json:
         print(json.dumps({"done": arguments.yes, "files": found}))
