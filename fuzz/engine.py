@@ -101,8 +101,8 @@ class Sink(LinkSink):
         assert 0 <= start <= end <= len(data)
         session = link.session
         assert isinstance(session, Session)
-        assert session.incoming_window >= -session.window_frames
-        link.session.hold_bytes(end - start)
+        assert session.windows.incoming_frames >= -session.windows.max_incoming_frames
+        link.session.windows.hold_bytes(end - start)
         link.session.release_bytes(end - start)
         if delivery.complete:
             second = delivery.tag is not None and delivery.tag[:1] == b"2"
@@ -263,18 +263,22 @@ class Holder:
         links = 0
         sessions = connection.sessions()
         for session in sessions:
-            by_handle = session.links_by_handle
+            by_handle = session.links.by_handle
             links += len(by_handle)
             assert session.silent == (connection.silent or session.state in ENDED)
             assert session.mapped == (session.state is SessionState.MAPPED and not session.silent)
             for link in by_handle.values():
                 assert link.attached == (link.state is LinkState.ATTACHED and session.mapped)
                 assert link.state is not LinkState.END or link.reported, f"{link.name!r} is gone and has a handle"
-            assert session.held_bytes == 0
-            assert -session.window_frames <= session.incoming_window <= session.window_frames
-            assert len(session.links_by_remote_handle) <= MOST_HANDLES
-            assert session.incoming.count <= MOST_INCOMING
-            assert session.outgoing.count <= MOST_OUTGOING
+            assert session.windows.held_bytes == 0
+            assert (
+                -session.windows.max_incoming_frames
+                <= session.windows.incoming_frames
+                <= session.windows.max_incoming_frames
+            )
+            assert len(session.links.by_remote_handle) <= MOST_HANDLES
+            assert session.deliveries.incoming.count <= MOST_INCOMING
+            assert session.deliveries.outgoing.count <= MOST_OUTGOING
         assert links == connection.link_count <= MOST_LINKS
         assert self.budget.held == 0
         assert len(sessions) <= MOST_SESSIONS

@@ -24,7 +24,7 @@ from trouter.testing.fuzz import behind, frames
 from trouter.wire.constants import MAX_CLIENT_ATTACH_NODES
 
 MUTATOR = behind(1, frames)
-COVERS = ("trouter.engine.attaches", "trouter.engine.refused")
+COVERS = ("trouter.engine.attaches", "trouter.engine.session_links")
 #: As a listener's clients have them.
 LIMITS: Final = EngineLimits(
     max_frame_bytes=16384,

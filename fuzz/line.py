@@ -37,10 +37,9 @@ class End(Holder):
 
     def unsettled(self) -> list[tuple[int, int]]:
         """Return the counts of unsettled incoming and outgoing deliveries of each session that has any."""
-        sessions = self.connection.sessions()
-        return [
-            (one.incoming.count, one.outgoing.count) for one in sessions if one.incoming.count or one.outgoing.count
-        ]
+        deliveries = [session.deliveries for session in self.connection.sessions()]
+        counts = [(each.incoming.count, each.outgoing.count) for each in deliveries]
+        return [each for each in counts if any(each)]
 
     def take(self) -> bytes:
         taken = bytes(self.sent)

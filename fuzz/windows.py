@@ -55,7 +55,7 @@ class Sink(LinkSink):
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         assert isinstance(link, IncomingLink)
-        link.session.hold_bytes(end - start)
+        link.session.windows.hold_bytes(end - start)
 
     def on_credit(self, link: LinkPort) -> None:
         assert isinstance(link, OutgoingLink)
@@ -163,13 +163,13 @@ class Talk:
         assert ends == self.ended, f"{ends} ends of a session with {self.remote_window} frames left"
         if not ends:
             assert not self.sink.queue or self.window == 0, "a transfer that fits waits"
-            assert self.session.held_bytes or self.remote_window * 2 > WINDOW, "a window that stays half closed"
+            assert self.session.windows.held_bytes or self.remote_window * 2 > WINDOW, "a window that stays half closed"
 
     def take(self, flow: Flow) -> None:
         """Check a flow of the engine: it counts every frame, and its window is unchanged or wider."""
         assert flow.next_incoming_id == (PEER_FIRST + self.sent) & MASK32, "next-incoming-id"
         assert flow.next_outgoing_id == (OUR_FIRST + self.received) & MASK32, "next-outgoing-id"
-        room = WINDOW - -(-self.session.held_bytes * WINDOW // WINDOW_BYTES)
+        room = WINDOW - -(-self.session.windows.held_bytes * WINDOW // WINDOW_BYTES)
         left = max(self.remote_window, 0)
         assert flow.incoming_window in (left, max(left, room)), (
             f"window {flow.incoming_window}, {left} left, {room} free"
@@ -197,7 +197,7 @@ def check(data: bytes) -> None:
         elif kind == 5:
             talk.message(count * 100)
         else:
-            talk.session.release_bytes(min(talk.session.held_bytes, count * len(PAYLOAD)))
+            talk.session.release_bytes(min(talk.session.windows.held_bytes, count * len(PAYLOAD)))
         talk.look()
         if talk.ended:
             break

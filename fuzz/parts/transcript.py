@@ -43,7 +43,8 @@ class Recorder(engine.Holder):
         if self.connection.out:
             self.lines.append(bytes(self.connection.out).hex())
         for session in self.connection.sessions():
-            self.lines.append(f"{session.incoming_window} {session.remote_incoming_window} {session.incoming.count}")
+            windows, unsettled = session.windows, session.deliveries.incoming.count
+            self.lines.append(f"{windows.incoming_frames} {windows.outgoing_frames} {unsettled}")
         super().look()
 
 

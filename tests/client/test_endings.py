@@ -300,12 +300,12 @@ async def test_every_ending_ends_every_wait(
     ):
         await server.until(lambda: len(server.links) == 2)
         if wait is wait_half_sent:
-            server.links[0].session.hold_bytes(20_000)
+            server.links[0].session.windows.hold_bytes(20_000)
         server.answers_attaches = False
         async with trio.open_nursery() as nursery:
             nursery.start_soon(expect, sender, receiver)
             if wait is wait_half_sent:
-                await server.until(lambda: server.links[0].session.incoming_window == 0)
+                await server.until(lambda: server.links[0].session.windows.incoming_frames == 0)
             elif wait is wait_streaming:
                 await server.until(lambda: sum(map(len, server.payloads)) > 20_000)
             else:

@@ -427,10 +427,10 @@ async def test_cancelled_half_sent_a_message_is_aborted_and_the_link_goes_on() -
     server = Server(EngineLimits(session_window_frames=4, max_frame_bytes=512, idle_timeout_s=0.0))
     async with serving(server), connect(server.url) as connection, connection.open_sender("q") as sender:
         await server.until(lambda: server.links)
-        server.links[0].session.hold_bytes(2000)  # the window stays closed
+        server.links[0].session.windows.hold_bytes(2000)  # the window stays closed
         async with trio.open_nursery() as nursery:
             nursery.start_soon(sender.send, Message(bytes(100_000)))
-            await server.until(lambda: server.links[0].session.incoming_window == 0)
+            await server.until(lambda: server.links[0].session.windows.incoming_frames == 0)
             await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
         server.links[0].session.release_bytes(2000)
@@ -457,7 +457,7 @@ async def test_a_receiver_that_decides_early_stops_the_rest_of_a_message() -> No
     server = Server(EngineLimits(session_window_frames=4, max_frame_bytes=512, idle_timeout_s=0.0))
     async with serving(server), connect(server.url) as connection, connection.open_sender("q") as sender:
         await server.until(lambda: server.links)
-        server.links[0].session.hold_bytes(2000)
+        server.links[0].session.windows.hold_bytes(2000)
         async with trio.open_nursery() as nursery:
             outcomes: list[Outcome] = []
 

@@ -386,7 +386,7 @@ async def test_unread_bytes_are_released_when_the_link_ends(connection: Connecti
         async with session.open_receiver("q", stream=True) as receiver:
             await sender.submit(Message(bytes(10_000)))
             delivery = await take(receiver)
-        assert session._session.held_bytes == 0
+        assert session._session.windows.held_bytes == 0
         with pytest.raises(trio.ClosedResourceError):
             await anext(delivery.stream())
 

@@ -193,4 +193,6 @@ class Joined:
     def held_bytes(self) -> int:
         """Return the bytes of messages that all routers and sessions keep."""
         sessions = [session for side in self.sides.values() for session in side.engine.sessions()]
-        return sum(router.held_bytes() for router in self.routers.values()) + sum(each.held_bytes for each in sessions)
+        return sum(router.held_bytes() for router in self.routers.values()) + sum(
+            each.windows.held_bytes for each in sessions
+        )

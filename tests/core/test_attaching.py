@@ -536,7 +536,7 @@ def test_capacity_is_per_link() -> None:
 def test_a_name_in_use_closes_the_connection() -> None:
     router, client = one()
     client.sender("x", name="mine")
-    del client.session.links[False, "mine"]
+    del client.session.links.by_name[False, "mine"]
     client.sender("y", name="mine")
     assert [fault.condition for fault in client.faults] == ["amqp:invalid-field"]
     assert client.faults[0].text == "link name already attached: mine"
@@ -563,8 +563,8 @@ def test_a_detach_is_answered_in_kind(closed: bool) -> None:
     for link in (client.sender("x"), client.receiver("x")):
         link.detach(closed)
         assert link.link.closed == closed
-    assert not client.session.links_by_handle
-    assert not client.server.sessions()[0].links_by_handle
+    assert not client.session.links.by_handle
+    assert not client.server.sessions()[0].links.by_handle
     assert not router.core.table.entries
 
 

@@ -254,7 +254,7 @@ def test_a_link_that_the_peer_refuses_is_attached_again() -> None:
 def test_a_session_that_the_peer_ends_is_a_failure_of_its_links() -> None:
     here = room(IN, OUT)
     broker = here.broker()
-    broker.end(broker.attached[0].link.session)  # type: ignore[arg-type]
+    broker.end(broker.attached[0].link.session)
     assert [auto.state for auto in here.autos] == ["failed", "failed"]
     here.observer.retry()
     here.router.pump()

@@ -649,13 +649,13 @@ def test_taking_a_message_back_waits_for_the_receivers_window(how: str) -> None:
     narrow.stalled = True
     sent = sender.begin(compose(bytes(200_000)))
     router.pump()
-    assert narrow.server.sessions()[0].remote_incoming_window <= 0
+    assert narrow.server.sessions()[0].windows.outgoing_frames <= 0
     if how == "abort":
         sent.abort()
     elif how == "drop":
         leaving.drop()
     router.pump()
-    assert narrow.server.sessions()[0].remote_incoming_window >= 0
+    assert narrow.server.sessions()[0].windows.outgoing_frames >= 0
     if how == "receiver":
         narrow.stalled = False
         narrow.read()

@@ -1145,4 +1145,4 @@ def test_a_message_behind_that_of_a_lost_client_is_not_sent_over_its_lost_link()
     client.drop()
     router.pump()
     assert sent.outcome is not None
-    assert not any(session.outgoing.count for session in client.server.sessions())
+    assert not any(session.deliveries.outgoing.count for session in client.server.sessions())

@@ -94,10 +94,10 @@ def test_kept_messages_of_a_lost_connection_do_not_wake_it() -> None:
     client.drop()
     client.server.drop_references()
     router._outbox.clear()
-    assert session.held_bytes > 0
+    assert session.windows.held_bytes > 0
     receiver.grant(1)
     router.pump()
-    assert session.held_bytes == 0
+    assert session.windows.held_bytes == 0
     assert len(receiver.received) == 1
     assert client.server not in router._outbox
     assert not client.server.out
@@ -132,7 +132,7 @@ def test_a_link_that_broke_a_rule_and_detached_in_one_read_is_lost() -> None:
     assert len(client.faults) == 1
     assert router.core.links == {}
     assert client.server.link_count == 0
-    assert client.server.sessions()[0].all_links() == []
+    assert client.server.sessions()[0].links.list_links() == []
 
 
 @pytest.mark.parametrize("session_fault", [False, True])

@@ -342,7 +342,7 @@ def test_a_container_that_ends_more_than_the_link_says_why_to_the_client(place: 
     broker.answers = answered
     link = joined[place].connect().receiver("broker.x")
     if how == "session":
-        broker.end(broker.attached[0].link.session, error)  # type: ignore[arg-type]
+        broker.end(broker.attached[0].link.session, error)
     else:
         broker.close(error)
     assert link.detached is not None

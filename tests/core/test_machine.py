@@ -16,7 +16,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from trouter.core.attach import PeerTerms
 from trouter.core.table import AddressRule
 from trouter.engine.limits import EngineLimits
-from trouter.engine.ring import DeliveryRing
+from trouter.engine.unsettled import DeliveryRing
 from trouter.testing import (
     MemoryClient,
     MemoryReceiver,
@@ -119,7 +119,7 @@ class RouterMachine(RuleBasedStateMachine):
         really=SELDOM,
     )
     def attach_sender(self, client: MemoryClient, address: str | None, waypoint: bool, pump: bool, really: bool) -> Any:
-        if not really or client.dropped or len(client.session.links) > 8:
+        if not really or client.dropped or len(client.session.links.by_name) > 8:
             return multiple()
         capabilities = ("qd.waypoint",) if waypoint and address == "way" else ()
         return client.sender(address, capabilities=capabilities, pump=pump)
@@ -136,7 +136,7 @@ class RouterMachine(RuleBasedStateMachine):
     def attach_receiver(
         self, client: MemoryClient, address: str, special: bool, credit: int, settled: bool, pump: bool
     ) -> Any:
-        if client.dropped or len(client.session.links) > 8:
+        if client.dropped or len(client.session.links.by_name) > 8:
             return multiple()
         capabilities = {"way": ("qd.waypoint",), "fall": ("qd.fallback",)}.get(address, ()) if special else ()
         self.some_take_settled = self.some_take_settled or settled
@@ -292,7 +292,7 @@ class RouterMachine(RuleBasedStateMachine):
     def links_count_their_deliveries(self) -> None:
         for outgoing in self.router.core.outgoing_endpoints():
             assert outgoing.backlog == sum(not out.aborted for out in outgoing.queue)
-            ring: DeliveryRing = outgoing.link.session.outgoing  # type: ignore[attr-defined]
+            ring: DeliveryRing = outgoing.link.session.deliveries.outgoing
             mine = [each for each in ring.all() if each.link is outgoing.link and each.complete]
             assert outgoing.unsettled == len(mine)
 
@@ -300,7 +300,7 @@ class RouterMachine(RuleBasedStateMachine):
     def held_bytes_are_never_negative(self) -> None:
         for client in self.router.clients:
             for session in client.server.sessions():
-                assert session.held_bytes >= 0
+                assert session.windows.held_bytes >= 0
 
     @invariant()
     def windows_stay_within_their_limits(self) -> None:
@@ -308,8 +308,12 @@ class RouterMachine(RuleBasedStateMachine):
             if client.dropped:
                 continue
             for session in [*client.server.sessions(), *client.connection.sessions()]:
-                assert -session.window_frames <= session.incoming_window <= session.window_frames
-                assert 0 <= session.remote_incoming_window <= LIMITS.window_frames
+                assert (
+                    -session.windows.max_incoming_frames
+                    <= session.windows.incoming_frames
+                    <= session.windows.max_incoming_frames
+                )
+                assert 0 <= session.windows.outgoing_frames <= LIMITS.window_frames
 
     @invariant()
     def each_end_settles_a_delivery_once(self) -> None:
@@ -369,7 +373,7 @@ class RouterMachine(RuleBasedStateMachine):
         for client in self.router.clients:
             self.both_ends_count_the_same_frames(client)
             for session in client.server.sessions():
-                assert session.incoming.count == session.outgoing.count == 0
+                assert session.deliveries.incoming.count == session.deliveries.outgoing.count == 0
             client.drop()
         assert not self.router.core.table.entries
         assert not self.router.core.links
@@ -383,8 +387,8 @@ class RouterMachine(RuleBasedStateMachine):
         assert len(ours) == len(theirs)
         for one, other in zip(ours, theirs, strict=True):
             for here, there in ((one, other), (other, one)):
-                assert here.next_incoming_id == there.next_outgoing_id
-                assert there.remote_incoming_window <= here.incoming_window
+                assert here.windows.next_incoming_id == there.windows.next_outgoing_id
+                assert there.windows.outgoing_frames <= here.windows.incoming_frames
 
     def every_message_has_its_end(self) -> None:
         for sent in self.sent:

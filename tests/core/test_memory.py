@@ -113,7 +113,7 @@ def test_small_pieces_of_a_message_are_kept_together(size: int) -> None:
         if number % 50 == 0:
             router.pump()
     router.pump()
-    (link,) = [link for link in client.server.sessions()[0].links_by_handle.values() if isinstance(link, IncomingLink)]
+    (link,) = [link for link in client.server.sessions()[0].links.by_handle.values() if isinstance(link, IncomingLink)]
     assert isinstance(link.partial, IncomingDelivery)
     waiting = link.partial.message
     assert waiting is not None
@@ -139,7 +139,9 @@ def test_pieces_grow_only_where_no_receiver_has_come_to_them() -> None:
         if number % 3:
             router.pump()
         if number == 400:
-            (link,) = [link for link in client.server.sessions()[0].all_links() if isinstance(link, IncomingLink)]
+            (link,) = [
+                link for link in client.server.sessions()[0].links.list_links() if isinstance(link, IncomingLink)
+            ]
             assert isinstance(link.partial, IncomingDelivery)
             assert link.partial.message is not None
             assert len(link.partial.message.chunks) > 200

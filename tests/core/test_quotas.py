@@ -49,7 +49,7 @@ class World:
         if quotas:
             self.shares[client] = share
             for session in client.server.sessions():
-                session.count_in_budgets(share.buffers or None)  # type: ignore[arg-type]  # they are budgets
+                session.windows.count_in_budgets(share.buffers or None)  # type: ignore[arg-type]  # they are budgets
         return client
 
     def leave(self, client: MemoryClient) -> None:
@@ -253,9 +253,9 @@ def test_kept_bytes_of_a_lost_connection_count_until_a_receiver_takes_them() -> 
     assert buffer.held == world.router.held_bytes() > 0
     (session,) = client.server.sessions()
     other = Budget(10)
-    session.count_in_budgets([other])
-    assert (buffer.held, other.held) == (0, session.held_bytes)
-    session.count_in_budgets(share.buffers)  # type: ignore[arg-type]  # they are budgets
+    session.windows.count_in_budgets([other])
+    assert (buffer.held, other.held) == (0, session.windows.held_bytes)
+    session.windows.count_in_budgets(share.buffers)  # type: ignore[arg-type]  # they are budgets
     world.leave(client)
     assert other.held == 0
     receiver.grant(1000)

@@ -459,7 +459,7 @@ def test_an_uplink_without_its_anonymous_link_or_a_session_is_none() -> None:
     assert edge.broken == ["link anonymous of the uplink was detached: x:why because"]
     assert edge.router.core.uplink is None
     edge = Edge()
-    edge.above.end(edge.above.attached[0].link.session)  # type: ignore[arg-type]
+    edge.above.end(edge.above.attached[0].link.session)
     assert edge.broken == ["a session of the uplink is over"]
 
 

@@ -44,8 +44,8 @@ def refused(talk: Script, name: str, handle: int) -> Link:
 def test_a_refused_link_is_forgotten_although_the_peer_never_detaches_it() -> None:
     talk, session = begun()
     link = refused(talk, "a", 7)
-    assert (session.links, session.links_by_handle, session.all_links()) == ({}, {}, [])
-    assert link not in session.links_by_remote_handle.values()
+    assert (session.links.by_name, session.links.by_handle, session.links.list_links()) == ({}, {}, [])
+    assert link not in session.links.by_remote_handle.values()
     assert (talk.connection.link_count, talk.connection.refused_count) == (0, 1)
 
 
@@ -59,7 +59,7 @@ def test_frames_of_a_refused_link_are_ignored_until_its_detach_frees_both_handle
     assert (talk.connection.link_count, talk.connection.refused_count) == (1, 0)
     again, _ = attached(talk, attach("a", 0))
     assert again.handle == 0
-    assert len(session.links_by_remote_handle) == 2
+    assert len(session.links.by_remote_handle) == 2
 
 
 def test_the_handle_of_a_refused_link_is_in_use() -> None:
@@ -84,7 +84,7 @@ def test_refused_links_count_until_they_are_detached_or_their_session_ends() -> 
     assert event.fault is not None
     assert event.fault.fault is Fault.LINK_COUNT
     talk.connection.drop_references()
-    assert (talk.connection.refused_count, session.refused_count) == (0, 0)
+    assert (talk.connection.refused_count, session.links.refused_count) == (0, 0)
 
 
 def test_a_link_whose_holder_waits_for_the_answer_is_not_forgotten() -> None:
@@ -92,7 +92,7 @@ def test_a_link_whose_holder_waits_for_the_answer_is_not_forgotten() -> None:
     link = offered(talk, attach("a", 0))
     link.awaited = True
     link.refuse(None)
-    assert session.all_links() == [link]
+    assert session.links.list_links() == [link]
 
 
 # --- what is kept
@@ -107,12 +107,12 @@ def test_the_bytes_of_an_attach_count_until_it_is_answered() -> None:
     link = offered(talk, with_filter(EMPTY_LISTS))
     whole = size_bytes(link.remote_attach) - FREE_BYTES
     assert whole > 1000 * 56
-    assert talk.connection.kept_bytes == talk.connection.buffered_bytes == session.kept_bytes == whole
+    assert talk.connection.kept_bytes == talk.connection.buffered_bytes == session.windows.kept_bytes == whole
     # the window stays open, and the messages of other peers too
-    assert (session.held_bytes, talk.connection.budget.held) == (0, 0)
+    assert (session.windows.held_bytes, talk.connection.budget.held) == (0, 0)
     link.attach(Source("x"), Target("y"))
     link.keep_essentials()
-    assert talk.connection.kept_bytes == talk.connection.buffered_bytes == session.kept_bytes == 0
+    assert talk.connection.kept_bytes == talk.connection.buffered_bytes == session.windows.kept_bytes == 0
     assert link.remote_attach is not None
     assert link.remote_attach.source == Source("x")
 
@@ -133,7 +133,7 @@ def test_the_bytes_of_an_attach_no_longer_count_when_its_link_is_gone(how: str) 
         talk.connection.drop_references()
     else:
         talk.connection.drop_references()
-    assert (talk.connection.buffered_bytes, talk.connection.kept_bytes, session.kept_bytes) == (0, 0, 0)
+    assert (talk.connection.buffered_bytes, talk.connection.kept_bytes, session.windows.kept_bytes) == (0, 0, 0)
 
 
 def test_long_texts_count_as_long_as_the_link_lives() -> None:

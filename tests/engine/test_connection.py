@@ -125,8 +125,8 @@ def test_sessions_that_are_forgotten_are_kept_by_nothing() -> None:
     for channel in range(3):
         talk.peer_sends(begin(), channel=channel)
     for left in (2, 1, 0):
-        assert talk.connection.forget_sessions(1) == (left > 0)
-        assert len(talk.connection.sessions_by_remote_channel) == left
+        assert talk.connection.channels.forget_sessions(1) == (left > 0)
+        assert len(talk.connection.channels.by_remote_channel) == left
 
 
 def test_nothing_is_reported_behind_the_close() -> None:
@@ -270,7 +270,7 @@ def test_a_conversation_byte_by_byte_is_the_same() -> None:
 def test_a_connection_without_a_frame_for_its_limit_is_idle() -> None:
     talk = opened(with_limits(idle_timeout_s=16.0))
     connection = talk.connection
-    assert connection.tick_period_s == 4.0
+    assert connection.idle.tick_period_s == 4.0
     connection.tick(100.0)
     for now_s in (104.0, 108.0, 112.0, 115.9):
         connection.tick(now_s)
@@ -298,7 +298,7 @@ def test_bytes_that_never_make_a_frame_are_silence() -> None:
 
 def test_no_time_out_on_either_side_needs_no_ticks() -> None:
     talk = opened(with_limits(idle_timeout_s=0.0))
-    assert talk.connection.tick_period_s == 0.0
+    assert talk.connection.idle.tick_period_s == 0.0
     for now_s in range(0, 10_000, 100):
         talk.connection.tick(float(now_s))
     talk.engine_sends().engine_reports()
@@ -316,7 +316,7 @@ def test_a_frame_goes_out_at_least_every_half_of_the_idle_timeout_of_the_peer(
     connection = talk.connection
     chance = random.Random(7)
     now_s, written_s, empty, ticks = 0.0, 0.0, 0, 0
-    period_s = connection.tick_period_s
+    period_s = connection.idle.tick_period_s
     assert 0 < period_s <= theirs_ms / 4000
     for _ in range(400):
         now_s += period_s
@@ -345,7 +345,7 @@ def test_a_frame_goes_out_at_least_every_half_of_the_idle_timeout_of_the_peer(
 
 def test_a_peer_cannot_cause_endless_ticks() -> None:
     talk = opened(peer=Open("peer", idle_time_out=1))
-    assert talk.connection.tick_period_s == 0.1
+    assert talk.connection.idle.tick_period_s == 0.1
 
 
 @pytest.mark.parametrize("state", ["header", "open received", "closing"])

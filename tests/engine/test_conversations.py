@@ -25,14 +25,14 @@ class Keeper(LinkSink):
         assert isinstance(link, IncomingLink)
         self.link = link
         self.received.append(data[start:end])
-        link.session.hold_bytes(end - start)
+        link.session.windows.hold_bytes(end - start)
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
         self.aborted += 1
 
     def let_go(self) -> None:
         assert self.link is not None
-        self.link.session.release_bytes(self.link.session.held_bytes)
+        self.link.session.release_bytes(self.link.session.windows.held_bytes)
 
 
 class Talk:
@@ -90,7 +90,7 @@ def test_a_delivery_taken_back_while_the_window_is_closed_waits_for_the_window()
     session = talk.link.session
     half_sent = Delivery(talk.link)
     talk.link.send(half_sent, bytes(100_000), 0, 100_000, False)
-    assert session.remote_incoming_window == 0
+    assert session.windows.outgoing_frames == 0
     talk.pump()
     before = len(talk.seen)
 

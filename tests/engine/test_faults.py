@@ -118,7 +118,7 @@ class Keeper(LinkSink):
     """A link sink that keeps every byte, as the core does for a receiver that takes none."""
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        link.session.hold_bytes(end - start)
+        link.session.windows.hold_bytes(end - start)
 
 
 def is_kept(content: int) -> Callable[[Rig], object]:
@@ -252,7 +252,7 @@ def test_memory_may_be_held_up_to_the_limit_and_a_refused_transfer_is_not_counte
     talk = rig()
     budget = talk.script.connection.budget
     is_kept(50)(talk)
-    assert budget.held == talk.session.held_bytes == 50
+    assert budget.held == talk.session.windows.held_bytes == 50
     talk.script.peer_sends(transfer(1), payload=b"x")
     assert budget.held == 50
     talk.session.release_bytes(50)
@@ -298,7 +298,7 @@ def test_a_fault_is_reported_on_its_scope_and_the_rest_goes_on(
     if row.scope is not Scope.CONNECTION:
         script.peer_sends(transfer(), channel=1, payload=b"elsewhere").engine_reports()
         assert talk.elsewhere_sink.calls == [("transfer", b"elsewhere")]
-        assert talk.other_session.incoming.count == 1
+        assert talk.other_session.deliveries.incoming.count == 1
         assert not script.connection.failed
     script.engine_sends()
 
@@ -407,7 +407,7 @@ LATER: list[tuple[Fault, str, Callable[[], Script]]] = [
 def answered(peer: Open, wanted: Attach) -> Script:
     script, session = begun(peer=peer)
     script.peer_sends(wanted)
-    link = session.links_by_handle[0]
+    link = session.links.by_handle[0]
     script.connection.events.clear()
     link.attach(Source("here" * 50), wanted.target)
     return script
@@ -470,7 +470,7 @@ def test_a_fault_below_the_connection_is_sent_without_waiting_for_earlier_answer
     talk.connection.open()
     session = talk.connection.sessions()[0]
     session.begin()
-    session.links_by_handle[0].attach(None, None)
+    session.links.by_handle[0].attach(None, None)
     talk.engine_sends()
 
 
@@ -514,4 +514,4 @@ def test_an_outcome_that_does_not_fit_the_peers_frames_is_reported_without_its_d
         Disposition(True, NEAR_WRAP, NEAR_WRAP, True, Rejected()), Disposition(True, NEAR_WRAP + 1, NEAR_WRAP + 1, True)
     )
     talk.script.engine_reports()
-    assert talk.session.incoming.count == 0
+    assert talk.session.deliveries.incoming.count == 0

@@ -197,7 +197,7 @@ def test_a_link_that_went_leaves_its_place(rounds: int) -> None:
     talk, session = begun(with_limits(max_links=1))
     for _ in range(rounds):
         talk.peer_sends(attach("a", 0), Detach(0, True))
-        session.links_by_handle[0].refuse(None)
+        session.links.by_handle[0].refuse(None)
     talk.peer_sends(attach("a", 0), End())
     assert talk.connection.link_count == 1
     session.end()
@@ -209,7 +209,7 @@ def test_a_link_that_went_leaves_its_place(rounds: int) -> None:
 def test_the_largest_message_is_reported_to_the_sender() -> None:
     talk, session = begun(with_limits(max_message_bytes=1000))
     talk.peer_sends(attach())
-    session.links_by_handle[0].attach(None, None, max_message_size=0)
+    session.links.by_handle[0].attach(None, None, max_message_size=0)
     performative = talk.sent()[0].performative
     assert isinstance(performative, Attach)
     assert performative.max_message_size == 1000

@@ -216,7 +216,7 @@ def test_a_delivery_in_many_frames_keeps_its_parts_in_order(piecemeal: bool) -> 
         True,
     )
     assert talk.link.partial is None
-    assert talk.session.next_incoming_id == serial(4)
+    assert talk.session.windows.next_incoming_id == serial(4)
 
 
 def test_deliveries_of_several_links_interleave_frame_by_frame() -> None:
@@ -247,7 +247,7 @@ def test_a_delivery_may_be_taken_back_at_each_place(place: str) -> None:
     assert talk.sink.names() == (["aborted"] if place == "first" else ["transfer", "aborted"])
     delivery = calls[-1][1]
     assert (delivery.aborted, delivery.remote_settled, delivery.complete) == (True, True, True)
-    assert talk.session.incoming.count == 0
+    assert talk.session.deliveries.incoming.count == 0
     assert talk.link.credit == 2
     talk.session.settle_incoming(delivery, 0x24, ACCEPTED, True)
     talk.script.peer_sends(transfer(1), payload=b"next").engine_reports()
@@ -265,7 +265,7 @@ def test_the_settled_flag_may_come_with_any_frame(settled: str) -> None:
     )
     (delivery,) = talk.sink.deliveries
     assert delivery.remote_settled == (settled != "never")
-    assert talk.session.incoming.count == (1 if settled == "never" else 0)
+    assert talk.session.deliveries.incoming.count == (1 if settled == "never" else 0)
 
 
 def test_a_delivery_settled_early_goes_on_to_its_end() -> None:
@@ -276,7 +276,7 @@ def test_a_delivery_settled_early_goes_on_to_its_end() -> None:
     talk.script.engine_sends(Disposition(True, NEAR_WRAP, NEAR_WRAP, True, Accepted()))
     talk.script.peer_sends(Transfer(0, more=True), Transfer(0, settled=True)).engine_reports()
     assert delivery.complete
-    assert talk.session.incoming.count == 0
+    assert talk.session.deliveries.incoming.count == 0
 
 
 def test_a_state_on_a_transfer_and_its_format_are_kept() -> None:
@@ -293,7 +293,11 @@ def test_an_empty_tag_is_a_tag_and_ids_may_leave_gaps() -> None:
     talk.script.peer_sends(Transfer(0, serial(0), b""), Transfer(0, serial(100), b"x"), Transfer(0, serial(1000), b""))
     talk.script.engine_reports()
     assert [each.tag for each in talk.sink.deliveries] == [b"", b"x", b""]
-    assert [each.delivery_id for each in talk.session.incoming.all()] == [serial(0), serial(100), serial(1000)]
+    assert [each.delivery_id for each in talk.session.deliveries.incoming.all()] == [
+        serial(0),
+        serial(100),
+        serial(1000),
+    ]
 
 
 def test_a_link_that_keeps_no_tags_reads_none() -> None:
@@ -358,7 +362,7 @@ def test_an_echo_is_answered_with_the_remaining_credit() -> None:
 def test_a_flow_before_the_local_attach_is_kept() -> None:
     talk, session = begun()
     talk.peer_sends(attach(sends=False), flow(handle=0, link_credit=3))
-    link = session.links_by_handle[0]
+    link = session.links.by_handle[0]
     assert isinstance(link, OutgoingLink)
     assert not link.is_ready()
     link.attach(Source("a"), Target("b"))
@@ -393,7 +397,7 @@ def test_a_delivery_is_cut_to_the_peers_frames(size: int, more: bool) -> None:
     assert [each.more for each in transfers] == [True] * (len(transfers) - 1) + [False]
     if not more and size <= 475:
         assert len(transfers) == 1
-    assert talk.session.sent_frames == len(frames)
+    assert talk.session.windows.sent_frames == len(frames)
 
 
 def test_every_byte_of_a_full_frame_is_used() -> None:
@@ -415,7 +419,7 @@ def test_a_transfer_carries_the_tag_the_format_and_the_state_of_its_delivery(set
     assert frames[0].performative == Transfer(0, NEAR_WRAP, b"t" * 32, 0x80000001, settled, True, None, Received(1, 2))
     assert b"".join(each.payload for each in frames) == bytes(1000)
     assert max(each.size for each in frames) <= 512
-    assert talk.session.outgoing.count == (0 if settled else 1)
+    assert talk.session.deliveries.outgoing.count == (0 if settled else 1)
     delivery = Delivery(talk.link)
     delivery.transfer_state = bytes(257)
     with pytest.raises(Misuse):
@@ -460,10 +464,10 @@ def test_an_abort_is_one_frame_and_only_for_a_delivery_under_way() -> None:
         talk.link.abort_delivery(delivery)
         talk.link.abort_delivery(delivery)
     talk.script.engine_sends(Transfer(0, None, None, None, True, aborted=True))
-    assert talk.session.outgoing.count == 0
+    assert talk.session.deliveries.outgoing.count == 0
     talk.script.peer_sends(Disposition(True, NEAR_WRAP, serial(1), True, Accepted()))
     assert "disposition" not in talk.sink.names()
-    assert talk.session.sent_frames == 3
+    assert talk.session.windows.sent_frames == 3
 
 
 # --- waiting links
@@ -555,7 +559,7 @@ def test_nothing_is_sent_on_a_link_that_is_not_attached() -> None:
 def test_a_link_ends_with_a_detach_from_each_side_and_may_come_back(closed: bool, ours_first: bool) -> None:
     talk = receiving()
     for _ in range(3):
-        link = talk.session.links_by_handle[0]
+        link = talk.session.links.by_handle[0]
         if ours_first:
             link.detach(closed)
             talk.script.engine_sends(Detach(0, closed))
@@ -567,7 +571,7 @@ def test_a_link_ends_with_a_detach_from_each_side_and_may_come_back(closed: bool
             link.detach(closed)
             talk.script.engine_sends(Detach(0, closed))
         assert link.closed == closed
-        assert talk.session.all_links() == []
+        assert talk.session.links.list_links() == []
         assert talk.connection.link_count == 0
         again, sink = attached(talk.script, attach("one", 0))
         assert again is not link
@@ -596,7 +600,7 @@ def test_a_refused_link_is_attached_without_terminus_and_closed(sends: bool, hur
     if hurried:
         talk.peer_sends(Detach(0, True))
     error = Error("amqp:not-found", "Node not found")
-    link = session.links_by_handle[0]
+    link = session.links.by_handle[0]
     link.refuse(error)
     refusal = like(Attach, handle=0, source=None, target=None, role=sends)
     talk.engine_sends(refusal, Detach(0, True, error))
@@ -604,7 +608,7 @@ def test_a_refused_link_is_attached_without_terminus_and_closed(sends: bool, hur
         talk.peer_sends(Detach(0, True))
     link.detach(True)
     talk.engine_sends()
-    assert session.all_links() == []
+    assert session.links.list_links() == []
     (first, *_) = talk.connection.events
     assert isinstance(first, LinkAttached)
 
@@ -613,7 +617,7 @@ def test_a_local_sender_always_sends_its_initial_delivery_count() -> None:
     for accepted in (True, False):
         talk, session = begun()
         talk.peer_sends(attach(sends=False))
-        link = session.links_by_handle[0]
+        link = session.links.by_handle[0]
         if accepted:
             link.attach(None, None)
         else:
@@ -646,7 +650,7 @@ def test_an_answer_to_a_link_detached_meanwhile_is_not_reported() -> None:
     link.detach(True)
     talk.engine_sends(Attach, Detach)
     talk.peer_sends(attach(), Detach(0, True)).engine_reports()
-    assert session.all_links() == []
+    assert session.links.list_links() == []
 
 
 def test_one_name_serves_a_link_in_each_direction() -> None:
@@ -656,4 +660,4 @@ def test_one_name_serves_a_link_in_each_direction() -> None:
     assert one is not two
     assert (one.incoming, two.incoming) == (True, False)
     talk.peer_sends(Detach(0, True)).engine_reports(like(LinkDetached, link=one))
-    assert session.links == {(False, "same"): two}
+    assert session.links.by_name == {(False, "same"): two}

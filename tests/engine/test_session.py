@@ -107,26 +107,26 @@ def test_the_window_counts_frames_and_not_deliveries() -> None:
 def test_held_bytes_close_the_window_and_releasing_them_opens_the_window() -> None:
     talk = receiving(limits=SMALL)  # 8 frames of 512 bytes
     session, script = talk.session, talk.script
-    session.hold_bytes(4 * 512)
+    session.windows.hold_bytes(4 * 512)
     script.peer_sends(*[transfer(number, settled=True) for number in range(4)]).engine_sends()
     script.peer_sends(transfer(4, settled=True), transfer(5, settled=True)).engine_sends(window(4, 6))
-    session.hold_bytes(4 * 512)
+    session.windows.hold_bytes(4 * 512)
     script.peer_sends(*[transfer(6 + number, settled=True) for number in range(4)]).engine_sends()
-    assert session.incoming_window == 0
+    assert session.windows.incoming_frames == 0
     session.release_bytes(511)
     script.engine_sends()
     session.release_bytes(1)
     script.engine_sends(window(1, 10))
     session.release_bytes(7 * 512)
     script.engine_sends(window(8, 10))
-    assert session.held_bytes == 0
+    assert session.windows.held_bytes == 0
     script.peer_sends(transfer(10, settled=True)).engine_reports()
 
 
 def test_the_window_opens_although_the_link_with_a_pending_flow_was_detached() -> None:
     talk = receiving(limits=SMALL)
     script = talk.script
-    talk.session.hold_bytes(8 * 512)
+    talk.session.windows.hold_bytes(8 * 512)
     script.peer_sends(*[transfer(number, settled=True) for number in range(8)]).engine_sends()
     talk.link.grant(1)
     script.peer_sends(Detach(0, closed=True))
@@ -137,9 +137,9 @@ def test_the_window_opens_although_the_link_with_a_pending_flow_was_detached() -
 def test_a_delivery_may_overrun_the_window_and_flows_then_show_a_window_of_zero() -> None:
     talk = receiving(limits=SMALL)
     session, script = talk.session, talk.script
-    session.hold_bytes(8 * 512)
+    session.windows.hold_bytes(8 * 512)
     script.peer_sends(transfer(0, more=True), *[Transfer(0, more=True)] * 9).engine_sends()
-    assert session.incoming_window == -2
+    assert session.windows.incoming_frames == -2
     script.peer_sends(flow(echo=True)).engine_sends(window(0, 10))
     script.peer_sends(flow(handle=0, echo=True))
     answer = script.sent()[-1].performative
@@ -156,14 +156,14 @@ def test_held_bytes_never_exceed_the_bytes_of_the_window() -> None:
     session, script = talk.session, talk.script
     number = 0
     for _ in range(50):  # a sender that uses the whole window, a receiver that keeps every frame
-        room = session.incoming_window
+        room = session.windows.incoming_frames
         script.peer_sends(*[transfer(number + each, settled=True) for each in range(room)])
         number += room
-        session.hold_bytes(room * 512)
+        session.windows.hold_bytes(room * 512)
         script.sent()
-        assert session.held_bytes <= session.window_bytes
-    assert session.held_bytes == session.window_bytes == 8 * 512
-    assert session.incoming_window == 0
+        assert session.windows.held_bytes <= session.windows.max_incoming_bytes
+    assert session.windows.held_bytes == session.windows.max_incoming_bytes == 8 * 512
+    assert session.windows.incoming_frames == 0
 
 
 def test_an_echo_of_the_session_is_answered_once() -> None:
@@ -191,10 +191,10 @@ def test_no_frame_goes_out_beyond_the_peers_window_and_the_rest_follows_its_flow
     talk.script.peer_sends(flow(sent=1, window=3))
     assert talk.sink.names() == ["credit"]
     assert talk.link.is_ready()
-    assert talk.session.remote_incoming_window == 1
+    assert talk.session.windows.outgoing_frames == 1
     assert talk.link.send(waiting, b"3", 0, 1, False) == 1
     talk.script.engine_sends(like(Transfer, delivery_id=serial(3)))
-    assert talk.session.remote_incoming_window == 0
+    assert talk.session.windows.outgoing_frames == 0
 
 
 def test_a_flow_that_leaves_the_window_closed_wakes_no_link() -> None:
@@ -211,12 +211,12 @@ def test_a_flow_that_leaves_the_window_closed_wakes_no_link() -> None:
 def test_the_windows_of_65536_frames_go_over_the_wrap() -> None:
     talk = sending(credit=70000, window=10)
     for number in range(70000):
-        if talk.session.remote_incoming_window == 0:
+        if talk.session.windows.outgoing_frames == 0:
             talk.script.sent()
             talk.script.peer_sends(flow(sent=number, window=10))
         assert send(talk.link, b"", number=number, settled=True).complete
     assert talk.link.credit == 0
-    assert talk.session.next_outgoing_id == serial(70000)
+    assert talk.session.windows.next_outgoing_id == serial(70000)
     assert talk.link.delivery_count == serial(70000)
 
 
@@ -227,7 +227,7 @@ def test_a_first_flow_with_an_odd_next_incoming_id_is_no_reason_to_stop(next_inc
     talk = sending(window=0)
     odd = Flow(next_incoming_id=next_incoming_id, incoming_window=5, next_outgoing_id=NEAR_WRAP, outgoing_window=5)
     talk.script.peer_sends(odd).engine_reports()
-    assert talk.session.remote_incoming_window == 5
+    assert talk.session.windows.outgoing_frames == 5
     assert send(talk.link).complete
 
 
@@ -236,12 +236,12 @@ def test_a_flow_without_next_incoming_id_acknowledges_no_transfer() -> None:
     for _ in range(3):
         send(talk.link)
     talk.script.peer_sends(Flow(incoming_window=5, next_outgoing_id=NEAR_WRAP, outgoing_window=5))
-    assert talk.session.remote_incoming_window == 2
+    assert talk.session.windows.outgoing_frames == 2
 
 
 def test_a_window_beyond_half_of_all_ids_is_a_large_window() -> None:
     talk = sending(window=MASK32)
-    assert talk.session.remote_incoming_window == 0x7FFFFFFF
+    assert talk.session.windows.outgoing_frames == 0x7FFFFFFF
     assert send(talk.link).complete
 
 
@@ -336,7 +336,7 @@ def test_neighbouring_deliveries_with_one_outcome_are_settled_by_one_range_over_
     for delivery in deliveries:
         talk.session.settle_incoming(delivery, 0x24, ACCEPTED, True)
     talk.script.engine_sends(Disposition(True, NEAR_WRAP, serial(39), True, Accepted()))
-    assert talk.session.incoming.count == 0
+    assert talk.session.deliveries.incoming.count == 0
 
 
 def test_a_different_state_starts_a_new_range_and_the_order_is_kept() -> None:
@@ -359,10 +359,10 @@ def test_a_different_state_starts_a_new_range_and_the_order_is_kept() -> None:
         Disposition(True, serial(6), serial(7), True),
         Disposition(True, serial(5), serial(5), True, Rejected(Error("amqp:x"))),
     )
-    assert [delivery.delivery_id for delivery in talk.session.incoming.all()] == [serial(3)]
+    assert [delivery.delivery_id for delivery in talk.session.deliveries.incoming.all()] == [serial(3)]
     settle(deliveries[3], 0x24, ACCEPTED, True)
     talk.script.engine_sends(Disposition(True, serial(3), serial(3), True, Accepted()))
-    assert talk.session.incoming.count == 0
+    assert talk.session.deliveries.incoming.count == 0
 
 
 def test_settling_twice_or_after_the_peer_sends_no_frame() -> None:
@@ -376,7 +376,7 @@ def test_settling_twice_or_after_the_peer_sends_no_frame() -> None:
     settle(deliveries[1], 0x24, ACCEPTED, True)
     talk.script.engine_sends()
     assert deliveries[1].settled
-    assert talk.session.incoming.count == 0
+    assert talk.session.deliveries.incoming.count == 0
 
 
 def test_a_session_frame_does_not_overtake_earlier_settlements() -> None:
@@ -394,7 +394,7 @@ def test_a_sender_settles_its_deliveries_in_ranges() -> None:
     for delivery in sent:
         talk.session.settle_outgoing(delivery, 0, None, True)
     talk.script.engine_sends(Disposition(False, NEAR_WRAP, serial(19), True))
-    assert talk.session.outgoing.count == 0
+    assert talk.session.deliveries.outgoing.count == 0
     talk.session.settle_outgoing(Delivery(talk.link), 0, None, True)  # never begun: no disposition
     talk.script.engine_sends()
 
@@ -414,7 +414,7 @@ def test_both_roles_of_one_session_keep_their_ids_apart() -> None:
     assert [each.remote_settled for each in talk.sink.deliveries] == [False]
     talk.script.peer_sends(Disposition(False, NEAR_WRAP, NEAR_WRAP, True))
     assert [each.remote_settled for each in talk.sink.deliveries] == [True]
-    assert talk.session.incoming.count == talk.session.outgoing.count == 0
+    assert talk.session.deliveries.incoming.count == talk.session.deliveries.outgoing.count == 0
 
 
 # --- settlement: the peer's dispositions
@@ -430,11 +430,11 @@ def test_a_range_of_dispositions_reaches_each_delivery_once_in_order_over_the_wr
         each.remote_settled and each.remote_code == 0x24 and each.remote_state == ACCEPTED for each in sent[3:26]
     )
     assert not any(each.remote_settled for each in sent[:3] + sent[26:])
-    assert talk.session.outgoing.count == 7
+    assert talk.session.deliveries.outgoing.count == 7
     talk.sink.calls.clear()
     talk.script.peer_sends(Disposition(True, serial(0), serial(29), True, Released()))
     assert [delivery for _, delivery in talk.sink.calls] == sent[:3] + sent[26:]
-    assert talk.session.outgoing.count == 0
+    assert talk.session.deliveries.outgoing.count == 0
 
 
 @pytest.mark.parametrize("role", [True, False], ids=["receiver", "sender"])
@@ -464,7 +464,7 @@ def test_the_widest_range_costs_no_more_than_the_deliveries_there_are(role: bool
         talk.script.peer_sends(Disposition(role, first, (first + 0x7FFFFFFF) & MASK32, False, Received(0, 1)))
     assert len(talk.sink.calls) == 3000
     talk.script.peer_sends(Disposition(role, serial(-1), serial(0x7FFFFFFE), True))
-    assert talk.session.outgoing.count == talk.session.incoming.count == 0
+    assert talk.session.deliveries.outgoing.count == talk.session.deliveries.incoming.count == 0
     talk.script.engine_reports()
 
 
@@ -490,20 +490,20 @@ def test_three_steps_of_rcv_settle_mode_second() -> None:
     (got,) = receiver.sink.deliveries
     receiver.session.settle_incoming(got, 0x24, ACCEPTED, False)
     receiver.script.engine_sends(Disposition(True, NEAR_WRAP, NEAR_WRAP, False, Accepted()))
-    assert receiver.session.incoming.count == 1
+    assert receiver.session.deliveries.incoming.count == 1
 
     sender.script.peer_sends(Disposition(True, NEAR_WRAP, NEAR_WRAP, False, Accepted()))
-    assert (sent.remote_code, sent.remote_settled, sender.session.outgoing.count) == (0x24, False, 1)
+    assert (sent.remote_code, sent.remote_settled, sender.session.deliveries.outgoing.count) == (0x24, False, 1)
     sender.script.sent()
     sender.session.settle_outgoing(sent, 0x24, ACCEPTED, True)
     sender.script.engine_sends(Disposition(False, NEAR_WRAP, NEAR_WRAP, True, Accepted()))
-    assert sender.session.outgoing.count == 0
+    assert sender.session.deliveries.outgoing.count == 0
 
     receiver.sink.names()
     receiver.script.peer_sends(Disposition(False, NEAR_WRAP, NEAR_WRAP, True, Accepted()))
     assert receiver.sink.names() == ["disposition"]
     assert got.remote_settled
-    assert receiver.session.incoming.count == 0
+    assert receiver.session.deliveries.incoming.count == 0
     receiver.session.settle_incoming(got, 0x24, ACCEPTED, True)
     receiver.script.engine_sends()
 
@@ -529,7 +529,7 @@ def test_frames_before_the_local_begin_are_accepted() -> None:
         begin(), attach("out", 0, sends=False), flow(window=10, handle=0, delivery_count=NEAR_WRAP, link_credit=7)
     )
     session = talk.connection.sessions()[0]
-    link = session.links_by_handle[0]
+    link = session.links.by_handle[0]
     assert link.credit == 7
     session.begin()
     link.attach(None, None)
@@ -540,6 +540,6 @@ def test_frames_before_the_local_begin_are_accepted() -> None:
 
 def test_a_session_window_of_the_default_limits_is_bounded() -> None:
     talk, session = begun()
-    assert session.window_frames == 512
-    assert session.window_bytes == 8 * 1024 * 1024
+    assert session.windows.max_incoming_frames == 512
+    assert session.windows.max_incoming_bytes == 8 * 1024 * 1024
     talk.engine_sends()

@@ -28,6 +28,7 @@ from tests.engine.talks import (
 from tests.script import Script
 from trouter.engine.events import ConnectionClosed, Event, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault
+from trouter.engine.limits import EngineLimits
 from trouter.engine.link import add_link
 from trouter.engine.link_base import Link
 from trouter.engine.ports import (
@@ -137,7 +138,7 @@ def delivery_in(state: DeliveryState, direction: str) -> Delivery:
         for (before, step), after in table.items():
             if before in ways and after not in ways:
                 ways[after] = [*ways[before], step]
-    delivery = Delivery(LinkPort(SessionPort(ConnectionPort([], Budget(0)), 0)))
+    delivery = Delivery(LinkPort(SessionPort(ConnectionPort([], Budget(0)), 0, EngineLimits())))
     for step in ways[state]:
         advance_delivery(delivery, direction, step)
     return delivery
@@ -479,14 +480,14 @@ def link_in(state: LinkState) -> tuple[Script, Session, Link | None]:
         return talk, session, None
     if state is L.END:
         talk.peer_sends(attach())
-        link = session.links_by_handle[0]
+        link = session.links.by_handle[0]
         link.attach(Source("here"), Target("there"))
         link.detach(False)
         talk.peer_sends(Detach(0))
         return talk, session, link
     if state in (L.ATTACH_RECEIVED, L.ATTACH_DETACH_RECEIVED):
         talk.peer_sends(attach())
-        link = session.links_by_handle[0]
+        link = session.links.by_handle[0]
         if state is L.ATTACH_DETACH_RECEIVED:
             talk.peer_sends(Detach(0))
         return talk, session, link
@@ -665,4 +666,4 @@ def test_a_link_that_both_sides_detached_stays_detached() -> None:
     link.attach(None, None)
     talk.engine_sends()
     assert talk.connection.link_count == 0
-    assert session.all_links() == []
+    assert session.links.list_links() == []

@@ -135,7 +135,7 @@ class Receiver(LinkSink):
             self.begun += 1
             self.current = message
         assert message.got is delivery
-        link.session.hold_bytes(end - start)
+        link.session.windows.hold_bytes(end - start)
         message.arrived += data[start:end]
         message.kept += end - start
         self.machine.held += end - start
@@ -341,10 +341,10 @@ class TwoEngines(RuleBasedStateMachine):
     @invariant()
     def held_bytes_stay_within_the_window(self) -> None:
         session = self.session_two
-        assert session.held_bytes == self.budget.held == self.held
+        assert session.windows.held_bytes == self.budget.held == self.held
         assert self.held <= WINDOW_FRAMES * FRAME_BYTES
-        assert 0 <= session.incoming_window <= WINDOW_FRAMES
-        assert 0 <= self.session.remote_incoming_window <= WINDOW_FRAMES
+        assert 0 <= session.windows.incoming_frames <= WINDOW_FRAMES
+        assert 0 <= self.session.windows.outgoing_frames <= WINDOW_FRAMES
 
     @invariant()
     def an_outcome_comes_once(self) -> None:
@@ -380,7 +380,7 @@ class TwoEngines(RuleBasedStateMachine):
                 assert message.got is not None
                 assert message.got.remote_settled == (message.settled or message.second)
                 assert message.outcomes == ([] if message.settled else [message.wanted])
-        assert self.session.outgoing.count == self.session_two.incoming.count == 0
+        assert self.session.deliveries.outgoing.count == self.session_two.deliveries.incoming.count == 0
         assert self.held == self.budget.held == 0
         assert all(link.credit == self.incoming[number].credit for number, link in enumerate(self.out))
         for number in range(LINKS):

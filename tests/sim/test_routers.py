@@ -176,8 +176,10 @@ Link = IncomingLink | OutgoingLink
 
 def pairs(one: Connection, other: Connection) -> list[tuple[Link, Link]]:
     """Return the links of one connection, each with its other end."""
-    there = {(link.name, link.incoming): link for session in other.sessions() for link in session.all_links()}
-    return [(link, there[link.name, not link.incoming]) for session in one.sessions() for link in session.all_links()]
+    there = {(link.name, link.incoming): link for session in other.sessions() for link in session.links.list_links()}
+    return [
+        (link, there[link.name, not link.incoming]) for session in one.sessions() for link in session.links.list_links()
+    ]
 
 
 def check_credit(network: Network) -> None:

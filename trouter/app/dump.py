@@ -204,10 +204,10 @@ def session_line(session: Session) -> str:
     """Return the line of a session, with its windows and unsettled deliveries."""
     return (
         f"session channel={session.channel} remote_channel={session.remote_channel} state={session.state.name} "
-        f"incoming_window={session.incoming_window}/{session.window_frames} "
-        f"remote_incoming_window={session.remote_incoming_window} "
-        f"next_incoming_id={session.next_incoming_id} next_outgoing_id={session.next_outgoing_id} "
-        f"unsettled_in={session.incoming.count} unsettled_out={session.outgoing.count} "
+        f"incoming_window={session.windows.incoming_frames}/{session.windows.max_incoming_frames} "
+        f"remote_incoming_window={session.windows.outgoing_frames} "
+        f"next_incoming_id={session.windows.next_incoming_id} next_outgoing_id={session.windows.next_outgoing_id} "
+        f"unsettled_in={session.deliveries.incoming.count} unsettled_out={session.deliveries.outgoing.count} "
         f"waiting_links={len(session.waiting_links)}"
     )
 

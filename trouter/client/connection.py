@@ -384,7 +384,7 @@ class Connection(Closable, LinkOpener):
 
     async def _check_timeouts(self) -> None:
         """Keep a silent connection alive, and end one whose peer is silent for too long (2.4.5)."""
-        period_s = self._engine.tick_period_s
+        period_s = self._engine.idle.tick_period_s
         while period_s > 0:
             await trio.sleep(period_s)
             self._engine.tick(trio.current_time())

@@ -245,7 +245,7 @@ class Delivery:
                 self._pieces[-1] += piece
             elif piece:
                 self._pieces.append(piece)
-            self._receiver._session._session.hold_bytes(len(piece))
+            self._receiver._session._session.windows.hold_bytes(len(piece))
             self._wake_waiting()
 
     def _mark_aborted(self) -> None:

@@ -56,7 +56,7 @@ class AttachedLink(Closable):
     ) -> None:
         super().__init__(kind)
         engine = session._session
-        if (incoming, name) in engine.links:
+        if (incoming, name) in engine.links.by_name:
             raise ValueError(f"the session has a link named {name!r} in this direction")
         try:
             link = add_link(engine, name, incoming)
@@ -211,4 +211,4 @@ class ClientLink(LinkSink):
 
     def _forget_deliveries(self) -> None:
         """See ``AttachedLinkOwner``."""
-        self._session._session.drop_link_deliveries(self._attached.link, self._attached.link.incoming)
+        self._session._session.deliveries.drop_link_deliveries(self._attached.link, self._attached.link.incoming)

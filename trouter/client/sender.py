@@ -168,7 +168,7 @@ class Sender(ClientLink):
         if (
             self._line
             or not link.is_ready()
-            or session.remote_incoming_window <= 0
+            or session.windows.outgoing_frames <= 0
             or len(connection.out) >= connection.high_water
         ):
             raise trio.WouldBlock

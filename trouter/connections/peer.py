@@ -116,8 +116,8 @@ class Peer:
         membership.register(self, remote)
         services.connections.add(self)
         self.follow_log()
-        if engine.tick_period_s:
-            self._timer = services.timers.add(self._tick_engine, trio.current_time() + engine.tick_period_s)
+        if engine.idle.tick_period_s:
+            self._timer = services.timers.add(self._tick_engine, trio.current_time() + engine.idle.tick_period_s)
         core_log.info("%s", describe_open(self, remote))
         self.record.open(self, remote)
         membership.offer_uplink(self)
@@ -160,7 +160,7 @@ class Peer:
         engine = self.engine
         engine.tick(now_s)
         if not engine.finished:
-            return now_s + engine.tick_period_s
+            return now_s + engine.idle.tick_period_s
         for event in engine.events:
             if isinstance(event, ConnectionClosed):
                 self.note_close(event)

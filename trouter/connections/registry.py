@@ -76,5 +76,5 @@ class Connections(Mapping[int, ConnectionView]):
 
 def deliveries(engine: Connection) -> int:
     """Return the number of deliveries on the current links."""
-    sinks = (link.sink for session in engine.sessions() for link in session.all_links())
+    sinks = (link.sink for session in engine.sessions() for link in session.links.list_links())
     return sum(sink.counters.deliveries for sink in sinks if isinstance(sink, Endpoint))

@@ -122,7 +122,7 @@ class Sessions:
         self._suspended = suspended
         self._set_terms(self._with_policy_terms(self.terms, self._policy))
         for session in self._connection.sessions():
-            for link in session.all_links():
+            for link in session.links.list_links():
                 sink = link.sink
                 # control links go on: without them there would be no network
                 if isinstance(sink, AnyIncoming) and not (sink.trunk is not None and sink.trunk.is_control(sink)):
@@ -145,8 +145,8 @@ class Sessions:
         policy.count_sessions(self._of_peer, self._connection.open_bytes)
         kept = {True: 0, False: 0}
         for session in self._connection.sessions():
-            session.count_in_budgets(self._byte_budgets())
-        for link in [link for session in self._connection.sessions() for link in session.all_links()]:
+            session.windows.count_in_budgets(self._byte_budgets())
+        for link in [link for session in self._connection.sessions() for link in session.links.list_links()]:
             sink, attach = link.sink, link.remote_attach
             if getattr(sink, "identity", 0) not in router.links or attach is None:
                 continue
@@ -222,7 +222,7 @@ class Sessions:
             session.end(error)
             return
         self._begun[session] = session
-        session.count_in_budgets(self._byte_budgets())
+        session.windows.count_in_budgets(self._byte_budgets())
         if ours:
             self._own[session] = None
             self._hub.router.session_begun(session)
@@ -286,14 +286,14 @@ class Sessions:
         standing.reverse()
         while standing:
             session = standing.pop()
-            lost += 1 + len(session.links_by_handle)
+            lost += 1 + len(session.links.by_handle)
             self._lose_session(session)
             if lost >= LOST_AT_ONCE:
                 lost = 0
                 self._hub.flush()
                 await trio.lowlevel.checkpoint()
         self._hub.flush()
-        while self._connection.forget_sessions(LOST_AT_ONCE):
+        while self._connection.channels.forget_sessions(LOST_AT_ONCE):
             await trio.lowlevel.checkpoint()
 
     async def _serve_inbox(
@@ -376,7 +376,7 @@ class Sessions:
     def _count_links(self, incoming: bool) -> int:
         """Return the number of the peer's links in one direction."""
         router = self._hub.router
-        links = (link for session in self._connection.sessions() for link in session.all_links())
+        links = (link for session in self._connection.sessions() for link in session.links.list_links())
         return sum(
             link.incoming == incoming and getattr(link.sink, "identity", 0) in router.links and not router.is_own(link)
             for link in links
@@ -404,17 +404,17 @@ class Sessions:
 
     def _lose_session(self, session: Session) -> None:
         """Lose a session with its connection, and note what the peer had on it; a second call does nothing."""
-        known = self._connection.sessions_by_remote_channel
+        known = self._connection.channels.by_remote_channel
         if self._begun.pop(session, None) is not None and session.remote_channel in known:
-            sending = sum(comes_in for comes_in, _ in session.links)
+            sending = sum(comes_in for comes_in, _ in session.links.by_name)
             sessions, senders, receivers = self.had
-            self.had = sessions + 1, senders + sending, receivers + len(session.links) - sending
+            self.had = sessions + 1, senders + sending, receivers + len(session.links.by_name) - sending
         self._lose_links(session, self._lifetime.peer_error)
 
     def _lose_links(self, session: Session, error: Error | None = None) -> None:
         """Lose the links that the session still has; ``error`` is the peer's. A second call does nothing."""
         router = self._hub.router
-        held = [link for link in session.all_links() if getattr(link.sink, "identity", 0) in router.links]
+        held = [link for link in session.links.list_links() if getattr(link.sink, "identity", 0) in router.links]
         blocked = [router.zero_credit_s(link) > BLOCKED_AFTER_S for link in held]
         for link in held:
             self._uncount_link(link)

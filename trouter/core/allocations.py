@@ -99,12 +99,12 @@ def _waiting_at(entry: AddressEntry) -> WaitingMessages:
 
 def _sessions(router: Router) -> list[Session]:
     sessions = dict.fromkeys(each.link.session for each in router.links.values())
-    return list(sessions)  # type: ignore[arg-type]  # the implementation of the port is a session
+    return list(sessions)
 
 
 def _count_deliveries(router: Router) -> int:
     """Count the unsettled deliveries of sessions, and those that are not begun or are settled."""
-    count = sum(session.incoming.count + session.outgoing.count for session in _sessions(router))
+    count = sum(session.deliveries.incoming.count + session.deliveries.outgoing.count for session in _sessions(router))
     for each in router.links.values():
         if isinstance(each, OutgoingEndpoint):
             waiting = each.waiting
@@ -135,7 +135,7 @@ def _count_bytes(router: Router) -> int:
     """Return the bytes that sessions hold, and those in the output of connections."""
     sessions = _sessions(router)
     connections = dict.fromkeys(session.connection for session in sessions)
-    return sum(session.held_bytes for session in sessions) + sum(len(each.out) for each in connections)
+    return sum(session.windows.held_bytes for session in sessions) + sum(len(each.out) for each in connections)
 
 
 @cache

@@ -225,7 +225,7 @@ class Containers:
 def free_name(session: Session, name: str, incoming: bool, next_number: Callable[[], int]) -> str:
     """Return ``name``, with a number if the session has a link of that name."""
     free = name
-    while (incoming, free) in session.links:
+    while (incoming, free) in session.links.by_name:
         free = f"{name}@{next_number()}"
     return free
 

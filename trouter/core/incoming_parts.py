@@ -327,11 +327,11 @@ class Settlement:
             link.partial = None
         session = link.session
         if own is None and self.account.unsettled > 0:
-            own = session.deliveries_of(link, True)
+            own = session.deliveries.deliveries_of(link, True)
         if own is not None:
             for each in own:
                 delivery: IncomingDelivery = each  # type: ignore[assignment]  # made by ``new_incoming``
-                session.forget_incoming(delivery)
+                session.deliveries.forget_incoming(delivery)
                 if delivery.fanout is not None:
                     self._relay_state(delivery, MODIFIED, FAILED_STATE, True)
                 elif delivery.partner is not None:
@@ -382,7 +382,7 @@ class Frames:
 
     def __init__(self, link: IncomingLink) -> None:
         self._link = link
-        self._window_bytes = self._link.session.window_bytes
+        self._window_bytes = self._link.session.windows.max_incoming_bytes
         self.of_router = False
         #: Unfinished messages are routed as soon as possible.
         self.prompt = False
@@ -443,7 +443,7 @@ class Frames:
 
     def relieve_window(self, message: Message) -> None:
         """Release copies that wait for others, if the session has hardly any window left for the message."""
-        if message.copies and self._link.session.held_bytes * 4 > self._window_bytes * 3:
+        if message.copies and self._link.session.windows.held_bytes * 4 > self._window_bytes * 3:
             for each in message.copies[:]:
                 copy = each
                 outgoing: OutgoingEndpoint = copy.link.sink  # type: ignore[assignment]
@@ -453,11 +453,11 @@ class Frames:
 
     def _must_not_wait(self, message: Message) -> bool:
         """Return whether to wait no longer: unfinished messages fill half the window, and might all be stuck."""
-        return message.wanted == _STREAM_AT and self._link.session.held_bytes * 2 > self._window_bytes
+        return message.wanted == _STREAM_AT and self._link.session.windows.held_bytes * 2 > self._window_bytes
 
     def wait_for_more(self, message: Message, max_bytes: int) -> bool:
         """Wait for more of an unfinished message; return False if ``max_bytes`` or too much is here already."""
-        if message.held >= max_bytes or self._link.session.held_bytes * 4 > self._window_bytes * 3:
+        if message.held >= max_bytes or self._link.session.windows.held_bytes * 4 > self._window_bytes * 3:
             return False
         more = message.held if message.held * 8 < self._window_bytes else self._window_bytes // 8
         message.wanted = message.held + (more if more > 0 else 1)

@@ -363,7 +363,7 @@ class Message:
             self.heads = Heads()
         if head is not None:
             if self.session is not None:
-                self.session.hold_bytes(len(head))
+                self.session.windows.hold_bytes(len(head))
             self.held += len(head)
             self.heads.size += len(head)
         self.heads.now = head
@@ -391,7 +391,7 @@ class Message:
         if self.discard or size == 0:
             return
         if self.session is not None:
-            self.session.hold_bytes(size)
+            self.session.windows.hold_bytes(size)
         if size < _SMALL_PIECE and self._last_grows():
             self.chunks[-1] += chunk
         else:
@@ -413,7 +413,7 @@ class Message:
         """Replace everything kept so far by ``whole``, before any copy exists."""
         grown = len(whole) - self.held
         if self.session is not None:
-            self.session.hold_bytes(grown)
+            self.session.windows.hold_bytes(grown)
         self.chunks = [whole]
         self.held += grown
 

@@ -549,7 +549,7 @@ class OutgoingEndpoint(LinkSink):
             self._give_back(out)
             if not out.begun:
                 out.drop_unsent()
-        for each in session.deliveries_of(self.link, False):
+        for each in session.deliveries.deliveries_of(self.link, False):
             out = each  # type: ignore[assignment]  # made by ``offer_delivery``, as all of the link
             code, state, partner = out.remote_code, out.remote_state, out.partner
             if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
@@ -567,12 +567,12 @@ class OutgoingEndpoint(LinkSink):
         waiting = self.waiting.clear()
         session = self.link.session
         if own is None and (self.unsettled > 0 or waiting):
-            own = session.deliveries_of(self.link, False)
+            own = session.deliveries.deliveries_of(self.link, False)
         for out in waiting:
             self._give_back(out)
         for each in own or ():
             out = each  # type: ignore[assignment]  # made by ``offer_delivery``
-            session.forget_outgoing(out)
+            session.deliveries.forget_outgoing(out)
             if out.complete:
                 code = out.remote_code
                 state = out.remote_state

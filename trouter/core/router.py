@@ -181,9 +181,9 @@ class Router:
         """Handle the loss of every link of a session in one pass over its deliveries; ``error`` is the peer's."""
         session.stop_writing()  # else a message that the loss of one link frees would begin on another one of them
         own: dict[LinkPort, list[Delivery]] = {}
-        for delivery in (*session.incoming.all(), *session.outgoing.all()):
+        for delivery in (*session.deliveries.incoming.all(), *session.deliveries.outgoing.all()):
             own.setdefault(delivery.link, []).append(delivery)
-        links = session.all_links()
+        links = session.links.list_links()
         self._let_go(links)
         for link in links:
             sink = link.sink

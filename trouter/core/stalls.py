@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 from trouter.engine.ports import SessionPort
-from trouter.engine.session import Session
 
 from .message import Message, OutgoingDelivery
 from .outgoing import OutgoingEndpoint
@@ -20,7 +19,10 @@ STALLED_S: Final = 10.0
 
 def has_little_room(session: SessionPort | None, parts: int) -> bool:
     """Return whether less than one of ``parts`` parts of a window is left; False for a lost session (None)."""
-    return isinstance(session, Session) and session.held_bytes * parts > session.window_bytes * (parts - 1)
+    if session is None:
+        return False
+    windows = session.windows
+    return windows.held_bytes * parts > windows.max_incoming_bytes * (parts - 1)
 
 
 class Stalls:

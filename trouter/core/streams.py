@@ -85,7 +85,7 @@ class Streams:
             if outgoing.link.remote_attach is None or outgoing.link.remote_attach.target is None:
                 self._max_links = len(self._links)  # refused
             session = outgoing.link.session
-            if isinstance(session, Session) and session.mapped:
+            if session.mapped:
                 self._end(session)
 
     def close_idle(self) -> None:

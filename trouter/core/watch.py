@@ -72,7 +72,7 @@ class Watch:
                 return []
             self._begun_at_s = now_s
             sessions = dict.fromkeys(each.link.session for each in endpoints)
-            self._round = list(sessions)  # type: ignore[arg-type]  # the implementation of the port is a session
+            self._round = list(sessions)
         notices: list[Notice] = []
         left = PORTION
         while self._round and left > 0:
@@ -98,7 +98,7 @@ class Watch:
         """Check one session; return the number of its links and deliveries."""
         stuck: dict[Endpoint, list[OwnDelivery]] = {}
         seen = 1
-        for delivery in (*session.incoming.all(), *session.outgoing.all()):
+        for delivery in (*session.deliveries.incoming.all(), *session.deliveries.outgoing.all()):
             seen += 1
             sink = delivery.link.sink
             if (
@@ -108,7 +108,7 @@ class Watch:
                 and not _streams(delivery)
             ):
                 stuck.setdefault(sink, []).append(delivery)
-        for link in session.all_links():
+        for link in session.links.list_links():
             seen += 1
             sink = link.sink
             if isinstance(sink, Endpoint):

@@ -8,7 +8,6 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
 from trouter.engine.connection import Connection
-from trouter.engine.session import Session
 
 from .addresses import AREA, EDGE, MAX_ADDRESS_BYTES, MOBILE, ROUTER, UPLINK_KEY, Address
 from .edge.protocol import SERVICES
@@ -262,8 +261,7 @@ _BLOCKED: Final = {"window": "its session's window is closed", "output": "its co
 def _waits_for(endpoint: OutgoingEndpoint | IncomingEndpoint) -> str:
     """Return what a link waits for; empty if it can continue."""
     if isinstance(endpoint, OutgoingEndpoint) and endpoint.link.waiting:
-        session = endpoint.link.session
-        return "window" if isinstance(session, Session) and session.remote_incoming_window <= 0 else "output"
+        return "window" if endpoint.link.session.windows.outgoing_frames <= 0 else "output"
     return "credit" if endpoint.link.credit <= 0 else ""
 
 

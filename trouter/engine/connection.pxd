@@ -1,5 +1,7 @@
 cimport cython
 
+from trouter.engine.channels cimport Channels
+from trouter.engine.idle cimport IdleTimeouts
 from trouter.engine.link_base cimport Link
 from trouter.engine.ports cimport ConnectionPort, LinkPort
 from trouter.engine.session cimport Session
@@ -24,16 +26,11 @@ cdef class Connection(ConnectionPort):
     cdef public object sasl
     cdef public bint failed
     cdef public bint has_more
+    cdef public Channels channels
+    cdef public IdleTimeouts idle
     cdef FrameReader _reader
-    cdef dict _sessions
-    cdef public dict sessions_by_remote_channel
-    cdef list _spare_channels
     cdef list _sessions_due
-    cdef Py_ssize_t _turn
-    cdef Session _last_session
-    cdef bint _received
     cdef bint _closed_reported
-    cdef double _received_at_s
     cdef Py_ssize_t _max_events
     cdef TransferReader _transfer
     cdef DispositionReader _disposition

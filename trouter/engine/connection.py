@@ -8,13 +8,11 @@ an event.
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
-from trouter._text import visible_bytes
 from trouter.wire.constants import MAX_NODES
 from trouter.wire.errors import DecodeError
-from trouter.wire.framing import AMQP_HEADER, FRAME_AMQP, TLS_HEADER, FrameReader, FramingError, frame
+from trouter.wire.framing import AMQP_HEADER, FRAME_AMQP, FrameReader, FramingError, frame
 from trouter.wire.performatives import (
     Attach,
     Begin,
@@ -29,17 +27,19 @@ from trouter.wire.performatives import (
 )
 from trouter.wire.transfers import DispositionReader, FlowReader, TransferReader, read_descriptor
 
-from .attaches import charged_bytes, drop_unread
+from .attaches import charged_bytes
+from .channels import Channels
 from .events import ConnectionClosed, ConnectionOpened, Event, LinkAttached, LinkDetached, SessionBegun, SessionEnded
 from .faults import Fault, Misuse, PeerFault, Scope
+from .header import take_amqp_header
+from .idle import IdleTimeouts
 from .limits import UNLIMITED, EngineLimits
-from .link import receive_attach
-from .link_base import Link
+from .link import receive_attach, receive_detach
+from .link_base import DETACHING, Link
 from .ports import Budget, ConnectionPort
-from .refused import RefusedLink
 from .sasl import SaslLayer
 from .session import Session
-from .states import CONNECTION_NEXT, ConnectionState, ConnectionStep, IllegalStep, LinkState, SessionState, advance
+from .states import CONNECTION_NEXT, ConnectionState, ConnectionStep, IllegalStep, SessionState, advance
 
 NAMES = {0x10: "open", 0x11: "begin", 0x12: "attach", 0x13: "flow", 0x14: "transfer", 0x15: "disposition"}
 NAMES |= {0x16: "detach", 0x17: "end", 0x18: "close"}
@@ -62,26 +62,21 @@ class Connection(ConnectionPort):
         "_closed_reported",
         "_disposition",
         "_flow",
-        "_last_session",
         "_max_events",
         "_reader",
-        "_received",
-        "_received_at_s",
-        "_sessions",
         "_sessions_due",
-        "_spare_channels",
         "_transfer",
-        "_turn",
+        "channels",
         "events",
         "failed",
         "has_more",
+        "idle",
         "limits",
         "local_open",
         "open_bytes",
         "oversize_error",
         "remote_open",
         "sasl",
-        "sessions_by_remote_channel",
         "state",
     )
 
@@ -115,16 +110,9 @@ class Connection(ConnectionPort):
         #: A fault ended the connection: further input is discarded.
         self.failed = False
         self._reader = FrameReader(limits.max_sasl_frame_bytes)  # until the AMQP header has come
-        self._sessions: dict[int, Session] = {}
-        self.sessions_by_remote_channel: dict[int, Session] = {}
-        self._spare_channels: list[int] = []
+        self.channels = Channels(limits.channel_max)
+        self.idle = IdleTimeouts(limits.idle_timeout_s)
         self._sessions_due: list[Session] = []
-        #: Counts how often sessions had to wait for room in the output.
-        self._turn = 0
-        #: The session of the last frame, as a cache. None whenever a channel loses its session.
-        self._last_session: Session | None = None
-        self._received = False
-        self._received_at_s = -1.0
         self._closed_reported = False
         self._max_events = self.limits.max_events
         self._transfer = TransferReader()
@@ -155,8 +143,11 @@ class Connection(ConnectionPort):
         self.limits = limits
         self.local_open = local_open
         self.high_water = limits.high_water_bytes
+        self.idle.local_timeout_s = limits.idle_timeout_s
+        if self.remote_open is None:
+            self.channels.channel_max = limits.channel_max
         self._reader.max_frame_bytes = limits.max_frame_bytes
-        for session in self._sessions.values():
+        for session in self.sessions():
             session.replace_limits(limits)
 
     def close(self, error: Error | None = None) -> None:
@@ -172,17 +163,7 @@ class Connection(ConnectionPort):
 
     def add_session(self) -> Session:
         """Return a new session of ours on a free channel, before its begin; Misuse if the peer allows no more."""
-        channel = self._spare_channels[-1] if self._spare_channels else len(self._sessions)
-        if channel > self._highest_channel():
-            raise Misuse(f"the peer allows no channel above {self._highest_channel()}")
-        if self._spare_channels:
-            self._spare_channels.pop()
-        session = Session(self, channel, self.limits, self._sessions_due)
-        self._sessions[channel] = session
-        return session
-
-    def _highest_channel(self) -> int:
-        return self.limits.channel_max if self.remote_open is None else self.remote_open.channel_max
+        return self.channels.add_session(self, self.limits, self._sessions_due)
 
     def drop_session(self, session: Session) -> None:
         """Forget a session that was reported as ended, and its links, once both sides have ended it."""
@@ -191,12 +172,9 @@ class Connection(ConnectionPort):
 
     def _drop_ended(self, session: Session) -> None:
         """Forget a session that both sides have ended, unless its holder has yet to drop it."""
-        ended = session.state in _NOT_OPEN and not session.reported
-        if ended and self._sessions.get(session.channel) is session:
-            del self._sessions[session.channel]
-            self._spare_channels.append(session.channel)
-            self.link_count -= len(session.links_by_handle)
-            self.promised_bytes -= session.promised_bytes
+        if self.channels.forget_ended(session):
+            self.link_count -= len(session.links.by_handle)
+            self.promised_bytes -= session.windows.promised_bytes
             session.drop_references()
 
     def drop_references(self) -> None:
@@ -207,23 +185,13 @@ class Connection(ConnectionPort):
         self._silence_sessions()
         self.failed = True
         self.touched = True  # so that no caller asks for a flush
-        while self.forget_sessions(1024):
+        while self.channels.forget_sessions(1024):
             pass
         self._sessions_due.clear()
         self.events.clear()
         self.sasl = None
         self.owner = None
         self._count_kept_bytes(-self.kept_bytes)
-
-    def forget_sessions(self, count: int) -> bool:
-        """Forget up to ``count`` sessions, whose links the holder is done with; return whether more are left."""
-        sessions = self._sessions
-        while sessions and count > 0:
-            session = sessions.popitem()[1]
-            self.sessions_by_remote_channel.pop(session.remote_channel, None)  # it would keep the session
-            session.drop_references()
-            count -= 1
-        return bool(sessions)
 
     def _count_kept_bytes(self, count: int) -> None:
         """Count ``count`` bytes more of the peer's open as kept."""
@@ -233,11 +201,11 @@ class Connection(ConnectionPort):
     @property
     def session_count(self) -> int:
         """Number of sessions that are not ended on both sides."""
-        return len(self._sessions)
+        return len(self.channels.by_channel)
 
     def sessions(self) -> list[Session]:
         """Return every session that is not ended on both sides."""
-        return list(self._sessions.values())
+        return self.channels.list_sessions()
 
     def write(self, channel: int, performative: Performative) -> None:
         """Write a frame with ``performative`` and no payload, unless a close was sent or received."""
@@ -276,15 +244,9 @@ class Connection(ConnectionPort):
             self.touched = False
 
     def resume_output(self) -> None:
-        """Resume paused links: the output is below its low-water mark. Sessions of the same urgency take turns."""
+        """Resume paused links: the output is below its low-water mark."""
         self.paused = False
-        waiting = [session for session in self._sessions.values() if session.waiting_links]
-        if len(waiting) > 1:
-            self._turn = (self._turn + 1) % len(waiting)
-            waiting = waiting[self._turn :] + waiting[: self._turn]
-            waiting.sort(key=_URGENCY, reverse=True)
-        for session in waiting:
-            session.resume_links()
+        self.channels.resume_sessions()
 
     @property
     def finished(self) -> bool:
@@ -315,10 +277,7 @@ class Connection(ConnectionPort):
     def _silence_sessions(self) -> None:
         """Stop all sessions; the holder still clears away their links."""
         self.silent = True
-        self.sessions_by_remote_channel.clear()
-        self._last_session = None
-        for session in self._sessions.values():
-            session.stop_writing()
+        self.channels.silence_sessions()
 
     def _fail_below(self, session: Session, link: Link | None, fault: PeerFault) -> None:
         """End a link or a session for ``fault``, after the frames of ours that must precede that.
@@ -347,26 +306,15 @@ class Connection(ConnectionPort):
 
     # --- time
 
-    @property
-    def tick_period_s(self) -> float:
-        """Seconds between calls of ``tick``; 0 for never. A peer's idle time-out below 0.4 s counts as 0.4 s."""
-        periods = [self.limits.idle_timeout_s] if self.limits.idle_timeout_s > 0 else []
-        if self.remote_open is not None and self.remote_open.idle_time_out:
-            periods.append(max(_SHORTEST_TIMEOUT_S, self.remote_open.idle_time_out / 1000))
-        return min(periods) / 4 if periods else 0.0
-
     def tick(self, now_s: float) -> None:
         """Send an empty frame if nothing else was sent; close a connection that was silent for too long (2.4.5)."""
-        if self.state is not ConnectionState.OPENED or self.remote_open is None:
+        if self.state is not ConnectionState.OPENED:
             return
-        if self.remote_open.idle_time_out and not self.wrote:
+        if self.idle.remote_timeout_s > 0 and not self.wrote:
             self.out += _HEARTBEAT
             self.touch()
         self.wrote = False
-        if self._received or self._received_at_s < 0:
-            self._received = False
-            self._received_at_s = now_s
-        elif 0 < self.limits.idle_timeout_s <= now_s - self._received_at_s:
+        if self.idle.is_peer_silent(now_s):
             self.end_for_fault(PeerFault(Fault.IDLE_TIMEOUT))
 
     # --- small steps
@@ -398,7 +346,7 @@ class Connection(ConnectionPort):
             if not self._is_ready():
                 return
             while reader.next_frame():
-                self._received = True
+                self.idle.received = True
                 if reader.frame_type != 0:
                     raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type, due="AMQP")
                 if reader.end > reader.start:
@@ -420,39 +368,28 @@ class Connection(ConnectionPort):
         sasl = self.sasl
         if sasl is not None and not sasl.done and not sasl.process_frames():
             return False
-        return self.remote_open is not None or self._header_received() or self._receive_header()
-
-    def _header_received(self) -> bool:
-        return self.state not in _BEFORE_HEADER
+        return self.remote_open is not None or self.state not in _BEFORE_HEADER or self._receive_header()
 
     def _receive_header(self) -> bool:
-        """Read the protocol header; return False while it is incomplete, raise PeerFault if it is another (2.2)."""
-        seen = self._reader.peek_bytes(8)
-        if seen == AMQP_HEADER:
-            self._reader.take_bytes(8)
-            self._reader.max_frame_bytes = min(self.limits.max_frame_bytes, self.limits.max_open_frame_bytes)
-            self._advance_state(ConnectionStep.RECEIVE_HEADER)
-            self._send_header()
-            return True
-        if AMQP_HEADER.startswith(seen) or (TLS_HEADER.startswith(seen) and seen != TLS_HEADER):
+        """Read the protocol header; return False while it is incomplete; PeerFault if it is another (2.2)."""
+        if not take_amqp_header(self._reader):
             return False
-        if seen == TLS_HEADER or seen[:2] == b"\x16\x03":
-            raise PeerFault(Fault.TLS_NOT_CONFIGURED)
-        known = seen.startswith(b"AMQP")
-        kind = "Incompatible AMQP connection detected" if known else "Unknown protocol detected"
-        raise PeerFault(Fault.FRAMING, detail=f"{kind}: '{visible_bytes(seen)}'")
+        self._reader.max_frame_bytes = min(self.limits.max_frame_bytes, self.limits.max_open_frame_bytes)
+        self._advance_state(ConnectionStep.RECEIVE_HEADER)
+        self._send_header()
+        return True
 
     def _receive_frame(self, reader: FrameReader) -> None:
         data = reader.data
         code = read_descriptor(data, reader.start, reader.end)
         if code == _TRANSFER or code == _DISPOSITION or code == _FLOW:
-            session = self._last_session
+            session = self.channels.last_session
             if session is None or session.remote_channel != reader.channel:
-                session = self.sessions_by_remote_channel.get(reader.channel)
+                session = self.channels.by_remote_channel.get(reader.channel)
                 if session is None:
                     self._no_session(reader.channel, code)
                     return
-                self._last_session = session
+                self.channels.last_session = session
             if session.silent:
                 return  # our end was sent: what the peer sent before it read that is ignored (2.5.5)
             try:
@@ -463,7 +400,7 @@ class Connection(ConnectionPort):
                 elif code == _DISPOSITION:
                     disposition = self._disposition
                     disposition.parse(data, reader.start, reader.end)
-                    session.receive_disposition(disposition)
+                    session.deliveries.receive_disposition(disposition)
                 else:
                     flow = self._flow
                     flow.parse(data, reader.start, reader.end)
@@ -471,7 +408,7 @@ class Connection(ConnectionPort):
             except PeerFault as fault:
                 if fault.scope is Scope.CONNECTION:
                     raise
-                link = session.links_by_remote_handle.get(self._transfer.handle) if fault.scope is Scope.LINK else None
+                link = session.links.by_remote_handle.get(self._transfer.handle) if fault.scope is Scope.LINK else None
                 self._fail_below(session, link, fault)
             return
         self._receive_control(reader.channel, code, data, reader.start, reader.end)
@@ -521,6 +458,8 @@ class Connection(ConnectionPort):
         self.open_bytes = kept_bytes
         self._reader.max_frame_bytes = self.limits.max_frame_bytes
         self.remote_open = remote
+        self.channels.channel_max = remote.channel_max
+        self.idle.remote_timeout_s = (remote.idle_time_out or 0) / 1000
         self.remote_max_frame_bytes = min(remote.max_frame_size, _MAX_OUTGOING_FRAME)
         if self.state not in CLOSING:
             self.report(ConnectionOpened(remote))
@@ -531,32 +470,30 @@ class Connection(ConnectionPort):
         self._silence_sessions()
 
     def _receive_begin(self, channel: int, begin: Begin) -> None:
-        if channel in self.sessions_by_remote_channel:
+        if channel in self.channels.by_remote_channel:
             raise PeerFault(Fault.CHANNEL_IN_USE, channel=channel)
         if begin.remote_channel is None:
             try:
                 session = self.add_session()
             except Misuse:
-                raise PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=self._highest_channel()) from None
+                raise PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=self.channels.channel_max) from None
         else:
-            answered = self._sessions.get(begin.remote_channel)
+            answered = self.channels.by_channel.get(begin.remote_channel)
             if answered is None or answered.state not in _BEGIN_DUE or answered.remote_channel >= 0:
                 raise PeerFault(Fault.REMOTE_CHANNEL, channel=begin.remote_channel)
             session = answered
-        session.remote_channel = channel
-        self.sessions_by_remote_channel[channel] = session
+        self.channels.map_remote_channel(channel, session)
         session.receive_begin(begin)
         if session.state not in _ENDING:
             self.report(SessionBegun(session, begin))
 
     def _receive_in_session(self, channel: int, code: int, performative: Performative) -> None:
-        session = self.sessions_by_remote_channel.get(channel)
+        session = self.channels.by_remote_channel.get(channel)
         if session is None:
             self._no_session(channel, code)
             return
         if isinstance(performative, End):
-            del self.sessions_by_remote_channel[channel]
-            self._last_session = None
+            self.channels.release_remote_channel(channel)
             ours_first = session.state in _ENDING
             session.receive_end()
             if ours_first:
@@ -568,38 +505,20 @@ class Connection(ConnectionPort):
             return
         try:
             if isinstance(performative, Attach):
-                self._receive_attach(session, performative)
+                link = receive_attach(session, performative)
+                if link.state not in DETACHING:
+                    self.report(LinkAttached(link, performative))
             elif isinstance(performative, Detach):
-                self._receive_detach(session, performative)
+                detached = receive_detach(session, performative)
+                if detached is not None:
+                    self.report(detached)
         except PeerFault as fault:
             if fault.scope is not Scope.SESSION:
                 raise
             self._fail_below(session, None, fault)
 
-    def _receive_attach(self, session: Session, attach: Attach) -> None:
-        if not self.limits.whole_attaches:
-            drop_unread(attach)
-        link = receive_attach(session, attach)
-        if link.state not in _DETACHING:
-            self.report(LinkAttached(link, attach))
 
-    def _receive_detach(self, session: Session, detach: Detach) -> None:
-        link = session.links_by_remote_handle.get(detach.handle)
-        if link is None:
-            raise PeerFault(Fault.UNATTACHED_HANDLE, performative="detach", handle=detach.handle)
-        if isinstance(link, RefusedLink):
-            link.receive_detach(detach.handle)
-            return
-        ours_first = link.state in _DETACHING
-        link.receive_detach(detach.closed)
-        if link.awaited or not ours_first:
-            self.report(LinkDetached(link, detach.closed, detach.error))
-
-
-_SHORTEST_TIMEOUT_S = 0.4
 _HEARTBEAT = frame(0, b"", FRAME_AMQP)
-#: A session in these states is over, or was never begun.
-_NOT_OPEN = frozenset((SessionState.UNMAPPED, SessionState.END))
 _UNANSWERED = frozenset((ConnectionState.OPEN_RECEIVED, ConnectionState.OPEN_CLOSE_RECEIVED))
 CLOSING = frozenset(
     (
@@ -612,10 +531,8 @@ CLOSING = frozenset(
         ConnectionState.END,
     )
 )
-_URGENCY = attrgetter("urgency")
 _BEFORE_HEADER = frozenset(
     (ConnectionState.START, ConnectionState.HEADER_SENT, ConnectionState.OPEN_PIPE, ConnectionState.OPEN_CLOSE_PIPE)
 )
 _BEGIN_DUE = frozenset((SessionState.BEGIN_SENT, SessionState.END_SENT, SessionState.DISCARDING))
 _ENDING = frozenset((SessionState.END_SENT, SessionState.DISCARDING))
-_DETACHING = frozenset((LinkState.DETACH_SENT, LinkState.DETACH_PIPE))

@@ -1,7 +1,8 @@
 cimport cython
 
 from trouter.engine.link_base cimport Link
-from trouter.engine.ports cimport ConnectionPort, Delivery, LinkSink, SessionPort, advance_incoming, advance_outgoing
+from trouter.engine.ports cimport ConnectionPort, Delivery, LinkSink, SessionPort, SessionWindows, advance_incoming, advance_outgoing
+from trouter.engine.session cimport Session
 from trouter.wire.outgoing cimport TransferWriter
 from trouter.wire.transfers cimport FlowReader, TransferReader
 
@@ -34,7 +35,7 @@ cdef class IncomingLink(Link):
     cpdef drain(self)
     @cython.locals(delivery=Delivery, start=Py_ssize_t)
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
-    @cython.locals(session=SessionPort, delivery=Delivery)
+    @cython.locals(delivery=Delivery)
     cdef Delivery _begin_delivery(self, TransferReader transfer)
     @cython.locals(max_frames=Py_ssize_t)
     cdef _count_frame(self, Delivery delivery)
@@ -56,12 +57,13 @@ cdef class OutgoingLink(Link):
 
     cpdef bint is_ready(self)
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
-    @cython.locals(session=SessionPort, connection=ConnectionPort, out=bytearray, plain=bint, overhead=Py_ssize_t, stop=Py_ssize_t, frame_more=bint)
+    @cython.locals(windows=SessionWindows, connection=ConnectionPort, out=bytearray, plain=bint, overhead=Py_ssize_t, stop=Py_ssize_t, frame_more=bint)
     cpdef Py_ssize_t send(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, bint more) except -1
     cpdef abort_delivery(self, Delivery delivery)
     @cython.locals(session=SessionPort)
     cdef _write_aborted(self)
     cpdef return_credit(self)
+    @cython.locals(session=Session)
     cdef _wait_for_room(self)
     cdef Py_ssize_t _general_overhead(self, Delivery delivery) except -1
     cdef _send_general(self, Delivery delivery, bint more, bytes data, Py_ssize_t start, Py_ssize_t end)

@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from trouter.wire.outgoing import CONTINUATION_OVERHEAD, GENERAL_OVERHEAD, TRANSFER_OVERHEAD, TransferWriter
-from trouter.wire.performatives import Attach, Error, Rejected, encode_state
+from trouter.wire.performatives import Attach, Detach, Error, Rejected, encode_state
 from trouter.wire.transfers import FlowReader, TransferReader
 
+from .attaches import drop_unread
+from .events import LinkDetached
 from .faults import Fault, Misuse, PeerFault
-from .link_base import Link
+from .link_base import DETACHING, Link
 from .ports import Delivery, advance_incoming, advance_outgoing
 from .session import Session
+from .session_links import RefusedLink
 from .states import LINK_NEXT, DeliveryStep, LinkState, LinkStep
 
 _MASK32 = 0xFFFFFFFF
@@ -40,10 +43,7 @@ _TOO_LARGE = encode_state(Rejected(Error(Fault.MESSAGE_SIZE.value.condition, Fau
 def add_link(session: Session, name: str, incoming: bool) -> IncomingLink | OutgoingLink:
     """Add a link to ``session`` under a free handle of ours and return it; Misuse if none is left."""
     link = IncomingLink(session, name) if incoming else OutgoingLink(session, name)
-    link.handle = session.free_handle()
-    session.connection.link_count += 1
-    session.links_by_handle[link.handle] = link
-    session.links[incoming, name] = link
+    session.links.add_link(link, session.links.free_handle())
     if isinstance(link, OutgoingLink):
         link.writer = TransferWriter(session.channel, link.handle)
         link.delivery_count = session.limits.first_outgoing_id
@@ -53,11 +53,12 @@ def add_link(session: Session, name: str, incoming: bool) -> IncomingLink | Outg
 def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingLink:
     """Return the link that the peer's attach creates or answers; PeerFault."""
     incoming = not attach.role
-    if attach.handle > session.handle_max:
-        raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=session.handle_max)
-    if attach.handle in session.links_by_remote_handle:
+    links = session.links
+    if attach.handle > links.handle_max:
+        raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=links.handle_max)
+    if attach.handle in links.by_remote_handle:
         raise PeerFault(Fault.HANDLE_IN_USE, name=attach.name, handle=attach.handle)
-    link: Any = session.links.get((incoming, attach.name))
+    link: Any = links.by_name.get((incoming, attach.name))
     if link is None:
         if len(attach.name.encode()) > session.limits.max_link_name_bytes:
             raise PeerFault(Fault.LINK_NAME_SIZE, limit=session.limits.max_link_name_bytes)
@@ -66,18 +67,31 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
         try:
             link = add_link(session, attach.name, incoming)
         except Misuse:
-            raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=session.remote_handle_max) from None
+            raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=links.remote_handle_max) from None
     elif (link.state, LinkStep.RECEIVE_ATTACH) not in LINK_NEXT:
         raise PeerFault(Fault.LINK_NAME_IN_USE, name=attach.name)
+    if not session.limits.whole_attaches:
+        drop_unread(attach)
     link.keep_attach(attach)
     link.advance_state(LinkStep.RECEIVE_ATTACH)
     link.remote_handle = attach.handle
-    session.links_by_remote_handle[attach.handle] = link
+    links.by_remote_handle[attach.handle] = link
     if incoming:
         link.delivery_count = attach.initial_delivery_count or 0
         if link.credit > 0:
             link.grant(0)  # granted before the peer's attach came, and not sent yet
     return link  # type: ignore[no-any-return]
+
+
+def receive_detach(session: Session, detach: Detach) -> LinkDetached | None:
+    """Apply the peer's detach; return what the owner of the link is told, None for nothing; PeerFault."""
+    link: Any = session.links.find_link(detach.handle, "detach")
+    if isinstance(link, RefusedLink):
+        link.receive_detach(detach.handle)
+        return None
+    ours_first = link.state in DETACHING
+    link.receive_detach(detach.closed)
+    return LinkDetached(link, detach.closed, detach.error) if link.awaited or not ours_first else None
 
 
 class IncomingLink(Link):
@@ -163,7 +177,7 @@ class IncomingLink(Link):
             self._store_state(delivery, transfer)
         if transfer.settled == 1 and not delivery.remote_settled:
             advance_incoming(delivery, _SETTLE_THERE)
-            self.session.forget_incoming(delivery)
+            self._deliveries.forget_incoming(delivery)
         delivery.payload_bytes += end - start
         self.payload_bytes += end - start
         if self.max_message_bytes > 0 and delivery.payload_bytes > self.max_message_bytes:
@@ -222,8 +236,7 @@ class IncomingLink(Link):
             raise PeerFault(Fault.DELIVERY_ID, detail="the first transfer of a delivery carries no delivery-id")
         if not transfer.has_tag():
             raise PeerFault(Fault.DELIVERY_TAG)
-        session = self.session
-        session.check_delivery_id(transfer.delivery_id)
+        self._deliveries.check_delivery_id(transfer.delivery_id)
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & _MASK32
         delivery = self.sink.make_delivery(self)
@@ -236,10 +249,10 @@ class IncomingLink(Link):
         if transfer.settled == 1:
             advance_incoming(delivery, _SETTLE_THERE)
         else:
-            session.add_incoming(delivery)
+            self._deliveries.add_incoming(delivery)
         if transfer.has_long_tag():
             self._refusing = True
-            session.settle_incoming(delivery, _REJECTED, _LONG_TAG, True)
+            self.session.settle_incoming(delivery, _REJECTED, _LONG_TAG, True)
             self.sink.on_refused(self, delivery)
         return delivery
 
@@ -258,7 +271,7 @@ class IncomingLink(Link):
     def _abort_delivery(self, delivery: Delivery) -> None:
         self.partial = None
         advance_incoming(delivery, _ABORT)
-        self.session.forget_incoming(delivery)
+        self._deliveries.forget_incoming(delivery)
         self.sink.on_aborted(self, delivery)
         if self.draining and self.credit <= 0:
             self._end_drain()
@@ -312,8 +325,8 @@ class OutgoingLink(Link):
         ``delivery.complete`` unset although ``more`` was false), the link waits and ``on_credit`` follows. The caller
         checks ``ready()`` before a delivery begins.
         """
-        session = self.session
-        connection = session.connection
+        windows = self.session.windows
+        connection = self.session.connection
         if not self.attached:
             return start
         out = connection.out
@@ -324,7 +337,7 @@ class OutgoingLink(Link):
                 connection.paused = True
                 self._wait_for_room()
                 return start
-            if session.remote_incoming_window <= 0:
+            if windows.outgoing_frames <= 0:
                 self._wait_for_room()
                 return start
             plain = delivery.tag is None and delivery.message_format == 0 and delivery.transfer_state is None
@@ -335,10 +348,10 @@ class OutgoingLink(Link):
             if end - start > connection.remote_max_frame_bytes - overhead:
                 stop = start + connection.remote_max_frame_bytes - overhead
             frame_more = more or stop < end
-            session.spend_frame()
+            windows.spend_frame()
             if not delivery.begun:
                 advance_outgoing(delivery, _BEGIN)
-                session.add_outgoing(delivery)
+                self._deliveries.add_outgoing(delivery)
                 self.delivery_count = (self.delivery_count + 1) & _MASK32
                 self.credit -= 1
                 if plain:
@@ -360,7 +373,7 @@ class OutgoingLink(Link):
         """Abort a delivery that was begun and is not complete (2.6.14); drop one that was not begun."""
         if delivery.begun and not delivery.complete:
             advance_outgoing(delivery, _ABORT)
-            if self.attached and self.session.remote_incoming_window > 0:
+            if self.attached and self.session.windows.outgoing_frames > 0:
                 self._write_aborted()
             elif self.attached:
                 self._abort_due = True  # an aborting transfer needs the window like any other
@@ -368,11 +381,11 @@ class OutgoingLink(Link):
         elif not delivery.complete:
             delivery.drop_unsent()
         if delivery.begun:
-            self.session.forget_outgoing(delivery)
+            self._deliveries.forget_outgoing(delivery)
 
     def _write_aborted(self) -> None:
         session = self.session
-        session.spend_frame()
+        session.windows.spend_frame()
         self.writer.write_abort(session.connection.out)
         session.connection.touch()
 
@@ -415,7 +428,8 @@ class OutgoingLink(Link):
     def _wait_for_room(self) -> None:
         if not self.waiting:
             self.waiting = True
-            self.session.wait_for_room(self)
+            session = self.session
+            session.wait_for_room(self)
 
     def _general_overhead(self, delivery: Delivery) -> int:
         state = delivery.transfer_state

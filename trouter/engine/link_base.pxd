@@ -1,7 +1,12 @@
+cimport cython
+
 from trouter.engine.ports cimport LinkPort
+from trouter.engine.session cimport Session
+from trouter.engine.unsettled cimport SessionDeliveries
 
 
 cdef class Link(LinkPort):
+    cdef SessionDeliveries _deliveries
     cdef public str name
     cdef public bint incoming
     cdef public Py_ssize_t handle
@@ -19,5 +24,7 @@ cdef class Link(LinkPort):
     cdef public Py_ssize_t credit
     cdef public bint flow_due
 
+    @cython.locals(session=Session)
     cpdef request_flow(self)
+    @cython.locals(session=Session)
     cdef bint _write_flow(self, bint drain)

@@ -7,7 +7,8 @@ from typing import Any
 from trouter.wire.performatives import Attach, Detach, Error
 
 from .attaches import charged_bytes, charged_essentials, essentials
-from .ports import LinkPort, SessionPort
+from .ports import LinkPort
+from .session import Session
 from .states import LINK_NEXT, LinkState, LinkStep, advance
 
 
@@ -15,6 +16,7 @@ class Link(LinkPort):
     """One link of a session; ``IncomingLink`` and ``OutgoingLink`` add the direction."""
 
     __slots__ = (
+        "_deliveries",
         "attached",
         "awaited",
         "closed",
@@ -33,8 +35,11 @@ class Link(LinkPort):
         "state",
     )
 
-    def __init__(self, session: SessionPort, name: str, incoming: bool) -> None:
+    session: Session
+
+    def __init__(self, session: Session, name: str, incoming: bool) -> None:
         super().__init__(session)
+        self._deliveries = session.deliveries
         self.name = name
         self.incoming = incoming
         self.handle = 0
@@ -93,7 +98,7 @@ class Link(LinkPort):
     def _charge_bytes(self, count: int) -> None:
         """Charge ``count`` bytes of the attach to the session, instead of those charged before; PeerFault."""
         if count != self.kept_bytes:
-            self.session.keep_bytes(count - self.kept_bytes)
+            self.session.windows.keep_bytes(count - self.kept_bytes)
             self.kept_bytes = count
 
     def refuse(self, error: Error | None, target: object = None, source: object = None) -> None:
@@ -110,7 +115,7 @@ class Link(LinkPort):
         """Let the session forget the link if only the peer's detach is due and its holder does not wait for it."""
         if self.state is LinkState.DETACH_SENT and not self.awaited and not self.reported:
             self._charge_bytes(0)
-            self.session.replace_by_refused(self.handle, self.remote_handle, (self.incoming, self.name))
+            self.session.links.replace_by_refused(self, self.handle, self.remote_handle, (self.incoming, self.name))
 
     def detach(self, closed: bool, error: Error | None = None) -> None:
         """Send our detach, as the first or as the answer, after an attach that is still due; only once."""
@@ -128,36 +133,38 @@ class Link(LinkPort):
 
     def receive_detach(self, closed: bool) -> None:
         """Apply the peer's detach; its handle and the name are free again."""
-        if self.awaited and self.state in _DETACHING:
+        if self.awaited and self.state in DETACHING:
             self.reported = True
         self.advance_state(LinkStep.RECEIVE_DETACH)
         self.closed = self.closed or closed
-        self.session.release_remote_handle(self.remote_handle)
-        self.session.release_name(self, (self.incoming, self.name))
+        self.session.links.release_remote_handle(self.remote_handle)
+        self.session.links.release_name(self, (self.incoming, self.name))
         self._drop_detached()
 
     def _drop_detached(self) -> None:
         """Release the handle once both sides have detached and the holder has answered."""
         if self.state is LinkState.END and not self.reported:
             self._charge_bytes(0)
-            self.session.forget_link(self.handle)
+            self.session.links.forget_link(self.handle)
 
     def request_flow(self) -> None:
         """Send the link's state with the next flush."""
         if self.attached:
+            session = self.session
             if not self.flow_due:
                 self.flow_due = True
-                self.session.request_flow(self)
+                session.request_flow(self)
             else:
-                self.session.request_flush()
+                session.request_flush()
 
     def _write_flow(self, drain: bool) -> bool:
         """Write a flow with delivery-count, credit and ``drain``; return whether the link is still attached."""
         self.flow_due = False
         if self.attached:
-            self.session.write_link_flow(self.handle, self.delivery_count, self.credit if self.credit > 0 else 0, drain)
+            session = self.session
+            session.write_link_flow(self.handle, self.delivery_count, self.credit if self.credit > 0 else 0, drain)
         return self.attached
 
 
 _UNANSWERED = frozenset((LinkState.ATTACH_RECEIVED, LinkState.ATTACH_DETACH_RECEIVED))
-_DETACHING = frozenset((LinkState.DETACH_SENT, LinkState.DETACH_PIPE))
+DETACHING = frozenset((LinkState.DETACH_SENT, LinkState.DETACH_PIPE))

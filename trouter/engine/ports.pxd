@@ -6,6 +6,9 @@ from trouter.wire.transfers cimport FlowReader, TransferReader
 cdef unsigned char[112] _INCOMING
 cdef unsigned char[112] _OUTGOING
 cdef int[70] _FLAGS
+cdef Py_ssize_t _MASK32
+cdef Py_ssize_t _HALF
+cdef Py_ssize_t _MAX_WINDOW
 cdef int _SETTLE_HERE
 cdef int _DROP
 
@@ -38,34 +41,51 @@ cdef class ConnectionPort:
     cpdef report(self, event)
 
 
+@cython.final
+cdef class SessionWindows:
+    cdef ConnectionPort _connection
+    cdef public Py_ssize_t incoming_frames
+    cdef public Py_ssize_t max_incoming_frames
+    cdef public Py_ssize_t max_incoming_bytes
+    cdef public Py_ssize_t outgoing_frames
+    cdef public Py_ssize_t next_incoming_id
+    cdef public Py_ssize_t next_outgoing_id
+    cdef public Py_ssize_t sent_frames
+    cdef public Py_ssize_t promised_bytes
+    cdef public Py_ssize_t held_bytes
+    cdef public Py_ssize_t kept_bytes
+    cdef public list shares
+
+    cdef bint count_received_frame(self) noexcept
+    cdef int check_overrun(self, bint begun) except -1
+    cpdef Py_ssize_t advertised_frames(self)
+    @cython.locals(room=Py_ssize_t, connection=ConnectionPort, budget=Budget, scarce=bint)
+    cdef bint reopen(self) except -1
+    @cython.locals(window=Py_ssize_t, unseen=Py_ssize_t)
+    cdef int receive_flow(self, FlowReader flow) except -1
+    cdef int spend_frame(self) noexcept
+    @cython.locals(connection=ConnectionPort, budget=Budget)
+    cpdef int hold_bytes(self, Py_ssize_t count) except -1
+    @cython.locals(connection=ConnectionPort)
+    cdef bint release_bytes(self, Py_ssize_t count) except -1
+    @cython.locals(connection=ConnectionPort)
+    cpdef int keep_bytes(self, Py_ssize_t count) except -1
+    @cython.locals(budget=Budget)
+    cdef int _count_in_shares(self, Py_ssize_t count) except -1
+    @cython.locals(budget=Budget)
+    cdef bint _shares_run_out(self) except -1
+
+
 cdef class SessionPort:
     cdef public ConnectionPort connection
     cdef public int channel
-    cdef public Py_ssize_t held_bytes
-    cdef public Py_ssize_t kept_bytes
+    cdef public SessionWindows windows
     cdef public bint mapped
     cdef public int urgency
-    cdef public Py_ssize_t remote_incoming_window
-    cdef public Py_ssize_t window_bytes
-    cdef public list shares
 
-    cpdef write(self, performative)
     cpdef settle_incoming(self, Delivery delivery, int code, bytes state, bint settled)
     cpdef settle_outgoing(self, Delivery delivery, int code, bytes state, bint settled)
-    cpdef hold_bytes(self, Py_ssize_t count)
     cpdef release_bytes(self, Py_ssize_t count)
-    cpdef keep_bytes(self, Py_ssize_t count)
-    cdef int check_delivery_id(self, Py_ssize_t delivery_id) except -1
-    cdef int add_incoming(self, Delivery delivery) except -1
-    cdef int add_outgoing(self, Delivery delivery) except -1
-    cdef int forget_incoming(self, Delivery delivery) except -1
-    cpdef forget_outgoing(self, Delivery delivery)
-    cpdef list deliveries_of(self, LinkPort link, bint incoming)
-    cdef int spend_frame(self) except -1
-    cdef int wait_for_room(self, LinkPort link) except -1
-    cdef int request_flow(self, LinkPort link) except -1
-    cpdef request_flush(self)
-    cdef int write_link_flow(self, Py_ssize_t handle, Py_ssize_t delivery_count, Py_ssize_t credit, bint drain) except -1
 
 
 cdef class LinkPort:

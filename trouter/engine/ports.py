@@ -1,14 +1,16 @@
 """What the parts of a connection call on one another.
 
 A link writes through its session and a session through its connection. This module holds what the lower parts call on
-the upper ones, the delivery that all pass around, and the sink that notifies a link's owner (the router's core, a
-client). These calls are the data path: one typed call per transfer, disposition and flow, no object per frame.
+the upper ones, the windows of a session, the delivery that all pass around, and the sink that notifies a link's owner
+(the router's core, a client). These calls are the data path: one typed call per transfer, disposition and flow, no
+object per frame.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .faults import Fault, PeerFault
 from .states import (
     ABORTED,
     BEGUN,
@@ -24,8 +26,10 @@ from .states import (
 )
 
 if TYPE_CHECKING:
-    from trouter.wire.performatives import Performative
+    from trouter.wire.performatives import Begin, Performative
     from trouter.wire.transfers import FlowReader, TransferReader
+
+    from .limits import EngineLimits
 
 
 #: The tables of deliveries for the data path: after a state and a step (three bits), the following state, 0 for an
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
 _INCOMING = flat(INCOMING_NEXT, DeliveryState, 8)
 _OUTGOING = flat(OUTGOING_NEXT, DeliveryState, 8)
 _FLAGS = [state in flag for state in DeliveryState for flag in (BEGUN, COMPLETE, ABORTED, SETTLED_HERE, SETTLED_THERE)]
+_MASK32 = 0xFFFFFFFF
+_HALF = 0x80000000
+_MAX_WINDOW = 0x7FFFFFFF
 _SETTLE_HERE = int(DeliveryStep.SETTLE_HERE)
 _DROP = int(DeliveryStep.DROP)
 
@@ -121,41 +128,204 @@ class ConnectionPort:
         raise Unconnected
 
 
-class SessionPort:
-    """What links and their owners need of a session."""
+class SessionWindows:
+    """The windows of a session in both directions, and the bytes held over it, which close the peer's window.
+
+    ``incoming_frames`` is the number of transfer frames that the peer may still send, ``outgoing_frames`` of those that
+    we may.
+    """
 
     __slots__ = (
-        "channel",
-        "connection",
+        "_connection",
         "held_bytes",
+        "incoming_frames",
         "kept_bytes",
-        "mapped",
-        "remote_incoming_window",
+        "max_incoming_bytes",
+        "max_incoming_frames",
+        "next_incoming_id",
+        "next_outgoing_id",
+        "outgoing_frames",
+        "promised_bytes",
+        "sent_frames",
         "shares",
-        "urgency",
-        "window_bytes",
     )
 
-    def __init__(self, connection: ConnectionPort, channel: int) -> None:
-        self.connection = connection
-        self.channel = channel
-        #: True in state MAPPED while the connection is not silent. Kept for the data path.
-        self.mapped = False
-        #: Transfer frames that we may still send, and the bytes that the peer may send at once.
-        self.remote_incoming_window = 0
-        self.window_bytes = 0
-        #: Bytes received over this session and not yet sent on; they close its incoming window.
+    def __init__(self, connection: ConnectionPort, limits: EngineLimits) -> None:
+        self._connection = connection
+        self.replace_limits(limits)
+        self.outgoing_frames = 0
+        #: The ids of the next transfer frame of both sides, -1 before the peer's begin; and how many we have sent.
+        self.next_incoming_id = -1
+        self.next_outgoing_id = limits.first_outgoing_id
+        self.sent_frames = 0
+        #: Bytes that the first window allows the peer to send.
+        self.promised_bytes = 0
+        #: Bytes received over this session and not yet sent on.
         self.held_bytes = 0
         #: Bytes kept of the attaches of its links.
         self.kept_bytes = 0
-        #: Budgets that count both besides the connection's; None for none. Set by ``count_in``.
+        #: Budgets that count both besides the connection's; None for none.
         self.shares: list[Budget] | None = None
+
+    def replace_limits(self, limits: EngineLimits) -> None:
+        """Open the peer's window as far as ``limits`` allow, before our begin is sent."""
+        self.max_incoming_frames = limits.window_frames
+        self.max_incoming_bytes = self.max_incoming_frames * limits.max_frame_bytes
+        self.incoming_frames = self.max_incoming_frames
+
+    # --- frames of the peer
+
+    def promise_first_window(self, limits: EngineLimits) -> None:
+        """Promise the peer its first window, a narrow one if the other sessions leave too little room.
+
+        So a peer that keeps to its windows never exceeds what the connection may hold, unless its windows are
+        configured.
+        """
+        connection, frame_bytes = self._connection, limits.max_frame_bytes
+        if not limits.session_window_frames:
+            room = max(0, connection.buffer_limit - connection.promised_bytes) // 2
+            frames = max(2, min(self.max_incoming_frames, room // frame_bytes))
+            self.incoming_frames -= self.max_incoming_frames - frames
+            self.max_incoming_frames = frames
+            self.max_incoming_bytes = frames * frame_bytes
+        self.promised_bytes = self.max_incoming_bytes
+        connection.promised_bytes += self.promised_bytes
+
+    def count_received_frame(self) -> bool:
+        """Count a transfer frame of the peer; return whether half of its window is used."""
+        self.incoming_frames -= 1
+        self.next_incoming_id = (self.next_incoming_id + 1) & _MASK32
+        return self.incoming_frames * 2 <= self.max_incoming_frames
+
+    def check_overrun(self, begun: bool) -> None:
+        """Accept a frame beyond the window only for a ``begun`` delivery, and only for another window; PeerFault.
+
+        Some clients check the window once per message and not once per frame.
+        """
+        if not begun or self.incoming_frames <= -self.max_incoming_frames:
+            raise PeerFault(Fault.WINDOW_VIOLATION)
+
+    def advertised_frames(self) -> int:
+        """Return the peer's window for a flow; 0 after it was overrun."""
+        return self.incoming_frames if self.incoming_frames > 0 else 0
+
+    def reopen(self) -> bool:
+        """Open the peer's window again as far as the held bytes allow; return whether it must be told."""
+        if self.incoming_frames * 2 > self.max_incoming_frames:
+            return False
+        room = self.max_incoming_frames
+        if self.held_bytes > 0:
+            room = (self.max_incoming_bytes - self.held_bytes) * room // self.max_incoming_bytes
+        connection = self._connection
+        budget = connection.budget
+        scarce = budget.held * 2 > budget.limit or connection.buffered_bytes * 2 > connection.buffer_limit
+        if scarce or (self.shares is not None and self._shares_run_out()):
+            room = room // 8 if room >= 8 else room
+        if room > 0 and room > self.incoming_frames and self.incoming_frames * 2 <= room:
+            self.incoming_frames = room
+            return True
+        return False
+
+    # --- frames of ours
+
+    def receive_begin(self, begin: Begin) -> None:
+        """Apply the ids and the window of the peer's begin."""
+        self.next_incoming_id = begin.next_outgoing_id
+        self.outgoing_frames = min(begin.incoming_window, _MAX_WINDOW)
+
+    def receive_flow(self, flow: FlowReader) -> None:
+        """Apply the window of the peer's flow."""
+        window = flow.incoming_window
+        if flow.next_incoming_id >= 0:
+            # Frames of ours that the peer had not seen when it wrote this. If its next-incoming-id is impossible (some
+            # peers send 0 before they read our begin), it counts as having seen everything.
+            unseen = (self.next_outgoing_id - flow.next_incoming_id) & _MASK32
+            if unseen < _HALF and unseen <= self.sent_frames:
+                window -= unseen
+        else:
+            window -= self.sent_frames
+        self.outgoing_frames = window if window < _MAX_WINDOW else _MAX_WINDOW
+
+    def spend_frame(self) -> None:
+        """Count one transfer frame of ours in the peer's window."""
+        self.outgoing_frames -= 1
+        self.sent_frames += 1
+        self.next_outgoing_id = (self.next_outgoing_id + 1) & _MASK32
+
+    # --- bytes
+
+    def hold_bytes(self, count: int) -> None:
+        """Count ``count`` bytes of this session as held, which narrows its window; PeerFault beyond a limit."""
+        connection = self._connection
+        budget = connection.budget
+        if count > budget.limit - budget.held:
+            raise PeerFault(Fault.MEMORY)
+        if count > connection.buffer_limit - connection.buffered_bytes:
+            raise PeerFault(Fault.BUFFERED, limit=connection.buffer_limit)
+        budget.held += count
+        connection.buffered_bytes += count
+        self.held_bytes += count
+        if self.shares is not None:
+            self._count_in_shares(count)
+
+    def release_bytes(self, count: int) -> bool:
+        """Count ``count`` bytes as no longer held; return whether half of the peer's window is used.
+
+        ``Session.release_bytes`` calls it, and has the window opened again.
+        """
+        connection = self._connection
+        self.held_bytes -= count
+        connection.budget.held -= count
+        connection.buffered_bytes -= count
+        if self.shares is not None:
+            self._count_in_shares(-count)
+        return self.incoming_frames * 2 <= self.max_incoming_frames
+
+    def keep_bytes(self, count: int) -> None:
+        """Count ``count`` bytes more of attaches as kept, fewer if it is negative; PeerFault beyond the limit.
+
+        They neither narrow the window nor count in the budget of messages, which ends the sessions of other peers.
+        """
+        connection = self._connection
+        if count > 0 and count > connection.buffer_limit - connection.buffered_bytes:
+            raise PeerFault(Fault.BUFFERED, limit=connection.buffer_limit)
+        connection.buffered_bytes += count
+        connection.kept_bytes += count
+        self.kept_bytes += count
+        self._count_in_shares(count)
+
+    def count_in_budgets(self, shares: list[Budget] | None) -> None:
+        """Count held and kept bytes in ``shares`` from now on, and no longer in the earlier ones."""
+        self._count_in_shares(-self.held_bytes - self.kept_bytes)
+        self.shares = shares
+        self._count_in_shares(self.held_bytes + self.kept_bytes)
+
+    def _count_in_shares(self, count: int) -> None:
+        for each in self.shares or ():
+            budget = each
+            budget.held += count
+
+    def _shares_run_out(self) -> bool:
+        for each in self.shares or ():
+            budget = each
+            if budget.held * 2 > budget.limit:
+                return True
+        return False
+
+
+class SessionPort:
+    """What the owners of links need of a session."""
+
+    __slots__ = ("channel", "connection", "mapped", "urgency", "windows")
+
+    def __init__(self, connection: ConnectionPort, channel: int, limits: EngineLimits) -> None:
+        self.connection = connection
+        self.channel = channel
+        self.windows = SessionWindows(connection, limits)
+        #: True in state MAPPED while the connection is not silent. Kept for the data path.
+        self.mapped = False
         #: Sessions with a higher one resume first once the output has room again.
         self.urgency = 0
-
-    def write(self, performative: Performative) -> None:
-        """Write a frame on the session's channel, unless the session is over."""
-        raise Unconnected
 
     def settle_incoming(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
         """Send the sender our state for one of its deliveries."""
@@ -165,90 +335,8 @@ class SessionPort:
         """Send the receiver our state for a delivery that we sent."""
         raise Unconnected
 
-    def hold_bytes(self, count: int) -> None:
-        """Count ``count`` bytes of this session as held; PeerFault beyond a limit."""
-        raise Unconnected
-
     def release_bytes(self, count: int) -> None:
         """Count ``count`` bytes as no longer held."""
-        raise Unconnected
-
-    def keep_bytes(self, count: int) -> None:
-        """Count ``count`` bytes more of attaches as kept, fewer if it is negative; PeerFault beyond a limit."""
-        raise Unconnected
-
-    # --- deliveries
-
-    def check_delivery_id(self, delivery_id: int) -> None:
-        """Check that a first transfer's delivery-id follows the last one; PeerFault."""
-        raise Unconnected
-
-    def add_incoming(self, delivery: Delivery) -> None:
-        """Keep a delivery of the peer until one side has settled it."""
-        raise Unconnected
-
-    def add_outgoing(self, delivery: Delivery) -> None:
-        """Give a delivery of ours the next id, and keep it until one side has settled it."""
-        raise Unconnected
-
-    def forget_incoming(self, delivery: Delivery) -> None:
-        """Forget a delivery of the peer without a disposition (it was aborted, or its link is gone)."""
-        raise Unconnected
-
-    def forget_outgoing(self, delivery: Delivery) -> None:
-        """Forget a delivery of ours without a disposition (it was aborted, or its link is gone)."""
-        raise Unconnected
-
-    def deliveries_of(self, link: LinkPort, incoming: bool) -> list[Delivery]:
-        """Return the link's unsettled deliveries in one direction, oldest first."""
-        raise Unconnected
-
-    # --- frames of links
-
-    def spend_frame(self) -> None:
-        """Count one transfer frame of ours in the peer's window."""
-        raise Unconnected
-
-    def wait_for_room(self, link: LinkPort) -> None:
-        """Resume ``link`` once the peer's window and the output have room."""
-        raise Unconnected
-
-    def request_flow(self, link: LinkPort) -> None:
-        """Call ``write_flow`` of ``link`` with the next flush."""
-        raise Unconnected
-
-    def request_flush(self) -> None:
-        """Request a flush of this session at the end of the pass."""
-        raise Unconnected
-
-    def write_link_flow(self, handle: int, delivery_count: int, credit: int, drain: bool) -> None:
-        """Write a flow with the state of the session and of one link."""
-        raise Unconnected
-
-    # --- handles and names of links
-
-    def release_remote_handle(self, handle: int) -> None:
-        """Free this handle of the peer for another link."""
-        raise Unconnected
-
-    def release_name(self, link: LinkPort, named: tuple[bool, str]) -> None:
-        """Free the name of a link that the peer has detached."""
-        raise Unconnected
-
-    def release_handle(self, handle: int) -> None:
-        """Free this handle of ours for another link."""
-        raise Unconnected
-
-    def forget_link(self, handle: int) -> None:
-        """Forget a link that both sides have detached."""
-        raise Unconnected
-
-    def replace_by_refused(self, handle: int, remote_handle: int, named: tuple[bool, str]) -> None:
-        """Keep of a refused link only its two handles, until the peer detaches it; its name is free at once."""
-        raise Unconnected
-
-    def count_refused(self, count: int) -> None:
-        """Count ``count`` more links that were refused and that the peer has not detached."""
         raise Unconnected
 
 
@@ -411,4 +499,14 @@ class Unconnected(Exception):
 
 NO_SINK = LinkSink()
 
-__all__ = ["Budget", "ConnectionPort", "Delivery", "Event", "LinkPort", "LinkSink", "SessionPort", "Unconnected"]
+__all__ = [
+    "Budget",
+    "ConnectionPort",
+    "Delivery",
+    "Event",
+    "LinkPort",
+    "LinkSink",
+    "SessionPort",
+    "SessionWindows",
+    "Unconnected",
+]

@@ -161,7 +161,7 @@ class LoadSender(LinkSink):
             return False
         link = links[0]
         session = link.session
-        while tally.left > 0 and self.in_flight < self._window and session.remote_incoming_window > 0:
+        while tally.left > 0 and self.in_flight < self._window and session.windows.outgoing_frames > 0:
             if len(out) >= _BATCH_BYTES:
                 return True
             link = links[self._next % width]

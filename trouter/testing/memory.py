@@ -139,7 +139,7 @@ class MemoryRouter:
 
     def held_bytes(self) -> int:
         """Return the bytes of messages that the router holds, over all sessions."""
-        return sum(session.held_bytes for client in self.clients for session in client.server.sessions())
+        return sum(session.windows.held_bytes for client in self.clients for session in client.server.sessions())
 
 
 def serve_links(core: Router, engine: Connection, terms: PeerTerms, event: Event) -> PeerFault | None:

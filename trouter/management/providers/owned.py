@@ -68,7 +68,7 @@ class TenantLinks(Owned):
 
     def keys(self) -> Sequence[int]:
         sessions = (session for each in self._connections().values() for session in each.engine.sessions())
-        sinks = (link.sink for session in sessions for link in session.all_links())
+        sinks = (link.sink for session in sessions for link in session.links.list_links())
         return sorted(
             sink.identity for sink in sinks if isinstance(sink, Endpoint) and sink.identity in self._router.links
         )

@@ -118,7 +118,7 @@ class Intake(sink.LinkSink):
         batch.credit += 1
         batch.octets += delivery.payload_bytes
         batch.session = link.session
-        link.session.hold_bytes(delivery.payload_bytes)
+        link.session.windows.hold_bytes(delivery.payload_bytes)
         if delivery.remote_settled:
             batch.presettled += 1
         else:

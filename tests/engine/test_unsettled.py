@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.engine.talks import MASK32, NEAR_WRAP
-from trouter.engine.limits import UNLIMITED
+from trouter.engine.limits import UNLIMITED, EngineLimits
 from trouter.engine.ports import Budget, ConnectionPort, Delivery, LinkPort, SessionPort
-from trouter.engine.ring import DeliveryRing
-from trouter.engine.session import Settlements
+from trouter.engine.unsettled import DeliveryRing, Settlements
 
 HALF = 0x80000000
 GAPS = st.one_of(st.just(1), st.integers(1, 20), st.integers(1, 100_000), st.integers(1, HALF - 1))
 
 
-LINK = LinkPort(SessionPort(ConnectionPort([], Budget(UNLIMITED)), 0))
+LINK = LinkPort(SessionPort(ConnectionPort([], Budget(UNLIMITED)), 0, EngineLimits()))
 
 
 class Model(RuleBasedStateMachine):
