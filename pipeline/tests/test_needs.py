@@ -170,3 +170,15 @@ def test_a_setting_that_is_none_of_sparks_is_refused(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         main(["pipeline", "doctor", "--conf", "memory=4g"])
     assert "write spark.NAME=VALUE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [("s3://bucket/root", "the jobs check an object store themselves"), ("/shared", "--path is for a cluster")],
+)
+def test_a_path_that_cannot_be_compared_is_refused(path: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if missing():
+        pytest.skip("doctor says first what is missing")
+    with pytest.raises(SystemExit):
+        main(["pipeline", "doctor", "--path", path])
+    assert why in capsys.readouterr().err

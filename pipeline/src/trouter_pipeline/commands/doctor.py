@@ -24,13 +24,19 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--path",
         action="append",
-        type=Path,
+        type=_folder,
         default=[],
         metavar="DIR",
         help="a folder that this machine and all workers must share, such as ROOT or a spool; may be given again",
     )
     add_spark(parser)
     parser.set_defaults(run=run)
+
+
+def _folder(text: str) -> Path:
+    if "://" in text:
+        raise argparse.ArgumentTypeError(f"{text} is no folder: the jobs check an object store themselves")
+    return Path(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
