@@ -154,7 +154,7 @@ class Slow:
     def received_bytes(self) -> int:
         return self.octets
 
-    def abort(self, why: str) -> None:
+    def abort_connection(self, why: str) -> None:
         self.aborted = why
 
 

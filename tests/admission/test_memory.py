@@ -38,7 +38,7 @@ class Connected:
             self.engine.add_session()
         self.engine.out.clear()
 
-    def about(self) -> dict[str, Any]:
+    def describe_connection(self) -> dict[str, Any]:
         return {"vhost": "v", "user": self._user}
 
     def force_close(self, error: Error) -> None:

@@ -13,8 +13,8 @@ from trouter.policy.book import SESSION_BYTES
 class Remote(Connected):
     """A connection with a host."""
 
-    def about(self) -> dict[str, object]:
-        return {**super().about(), "host": f"10.0.0.{self.number}"}
+    def describe_connection(self) -> dict[str, object]:
+        return {**super().describe_connection(), "host": f"10.0.0.{self.number}"}
 
 
 def rows_of(by: str, *connections: Remote) -> list[dict[str, object]]:

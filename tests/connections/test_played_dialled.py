@@ -163,7 +163,7 @@ async def test_an_uplink_is_active_until_it_is_lost(mock_clock: MockClock, monke
         assert uplinks is not None
         (connection,) = dialled.router.process.services.connections.values()
         assert uplinks.is_active(connection.number)
-        assert connection.row(trio.current_time())["active"] is True
+        assert connection.build_management_row(trio.current_time())["active"] is True
         await server.play(HANG_UP)
         assert not uplinks.is_active(connection.number)
         assert uplinks.fault is None

@@ -76,7 +76,7 @@ async def test_a_connection_opens_within_tls(mock_clock: MockClock, scene: Scene
         (opened,) = [record for record in router.records if isinstance(record, ConnectionOpenedRecord)]
         assert opened.tls_version == shown
         (connection,) = router.process.services.connections.values()
-        assert connection.row(0.0)["sslProto"] == shown
+        assert connection.build_management_row(0.0)["sslProto"] == shown
         assert kinds(await client.play(Close())) == [Close]
 
 
@@ -125,7 +125,7 @@ async def test_the_policy_judges_the_user_of_the_certificate(mock_clock: MockClo
         assert (connection.user, connection.mechanism) == ("alice", "EXTERNAL")
         assert connection.facts.tls is not None
         assert connection.facts.tls.subject == "CN=alice,O=Org"
-        assert connection.about()["vhost"] == "vhost"
+        assert connection.describe_connection()["vhost"] == "vhost"
         assert len(connection.certificates.chain) == 2
         assert outcome(router).peer_subject == "CN=alice,O=Org"
 

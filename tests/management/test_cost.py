@@ -51,7 +51,7 @@ def test_memory_is_measured_again_for_each_new_request(node: Node) -> None:
 def test_a_connection_is_found_by_name_without_the_rows_of_the_others(node: Node) -> None:
     (name,) = (row["name"] for row in node.query("connection"))
     calls = calls_during(node, lambda: node.get("READ", type="connection", name=name))
-    assert calls["peer.row"] == 1
+    assert calls["peer.build_management_row"] == 1
 
 
 def test_an_update_that_names_no_entity_is_not_looked_through_for_ever(node: Node) -> None:

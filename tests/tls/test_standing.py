@@ -73,7 +73,7 @@ class Scene:
     def rows(self) -> dict[str, dict[str, Any]]:
         """Return the rows of connections by user."""
         standing = self.process.services.connections.values()
-        rows: list[dict[str, Any]] = [each.row(trio.current_time()) for each in standing]
+        rows: list[dict[str, Any]] = [each.build_management_row(trio.current_time()) for each in standing]
         return {row["user"]: row for row in rows}
 
     async def look(self) -> None:

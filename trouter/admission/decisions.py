@@ -138,15 +138,15 @@ class Decisions:
 
     # --- the entities of type decision
 
-    def keys(self) -> list[SanctionTarget]:
+    def list_keys(self) -> list[SanctionTarget]:
         """Return the targets of the sanctions in force."""
         return [sanction.target for sanction in self._sanctions]
 
-    def identity(self, key: SanctionTarget) -> str:
+    def identity_of(self, key: SanctionTarget) -> str:
         """Return the identity of an entity."""
         return identity_of(key)
 
-    def facts(self, key: SanctionTarget) -> DecisionFacts | None:
+    def find_facts(self, key: SanctionTarget) -> DecisionFacts | None:
         """Return the decision on a target; None if it is no longer in force."""
         sanction = self._sanctions.find_sanction(key)
         if sanction is None:
@@ -164,7 +164,7 @@ class Decisions:
             left_s=sanction.until_s - self._now(),
         )
 
-    def forgive(self, key: SanctionTarget) -> bool:
+    def lift_holdup(self, key: SanctionTarget) -> bool:
         """End it now; return whether it was in force."""
         return self._lift_sanction(key, "it was lifted")
 

@@ -75,24 +75,24 @@ class Lockouts:
     def __init__(self, lockout: Lockout) -> None:
         self._lockout = lockout
 
-    def keys(self) -> list[Key]:
+    def list_keys(self) -> list[Key]:
         """Return the keys of the users and places whose failures are stored."""
         return self._lockout.keys()
 
-    def facts(self, key: Key) -> LockoutFacts | None:
+    def find_facts(self, key: Key) -> LockoutFacts | None:
         """Return the failed logins of one; None if it is forgotten."""
         state = self._lockout.state_of(key)
         return None if state is None else LockoutFacts(key.place, None if key.user is None else clean(key.user), *state)
 
-    def identity(self, key: Key) -> str:
+    def identity_of(self, key: Key) -> str:
         """Return the identity of an entity, with the user's name quoted so that it is unique."""
         return f"authLockout/{key.place}" + ("" if key.user is None else f":{quote(key.user, safe='')}")
 
-    def forgive(self, key: Key) -> bool:
+    def lift_holdup(self, key: Key) -> bool:
         """Forget it, with its delay and lock; return whether it existed."""
         forgiven = self._lockout.remove_entry(key)
         if forgiven:
-            log.info("an operator cleared the failed logins of %s", self.identity(key))
+            log.info("an operator cleared the failed logins of %s", self.identity_of(key))
         return forgiven
 
 

@@ -185,4 +185,4 @@ class Handshakes:
         now_s, rate = self._now(), self.rules.least_rate
         for newcomer, connection in list(self._newcomers.items()):
             if connection is not None and 0 < connection.received_bytes() < newcomer.due_bytes(now_s, rate):
-                connection.abort(TOO_SLOW)
+                connection.abort_connection(TOO_SLOW)

@@ -265,6 +265,6 @@ def _largest_user(
     costs = [(cost_of(each.engine), each) for each in connections if each.role not in ROUTER_ROLES]
     users: defaultdict[tuple[object, object], list[tuple[int, ConnectionView]]] = defaultdict(list)
     for cost, each in heapq.nlargest(COMPARED, costs, key=lambda pair: pair[0]):
-        about = each.about()
+        about = each.describe_connection()
         users[about["vhost"], about["user"]].append((cost, each))
     return max(users.values(), key=lambda own: sum(cost for cost, _ in own), default=[])

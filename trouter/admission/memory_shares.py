@@ -36,7 +36,7 @@ def shares(by: str, consumers: Collection[ConnectionView]) -> list[dict[str, obj
     keys = KEYS[by]
     groups: defaultdict[tuple[str, ...], list[int]] = defaultdict(lambda: [0] * len(MEASURES))
     for each in consumers:
-        about = each.about()
+        about = each.describe_connection()
         who = {"connection": each.number, **about, "user": about["user"] or ANONYMOUS}
         _add(groups[tuple(clean(str(who[name] or "")) for name in keys)], _measures(each))
     largest = heapq.nlargest(MAX_ROWS, groups.items(), key=_whole)

@@ -17,4 +17,4 @@ def abort_silent(router: Router, connections: Connections) -> None:
     """Disconnect silent clients, without a close, so that they take the connection for broken."""
     for number in router.edges.silent_connections():
         if number in connections:
-            connections[number].abort(f"no heartbeat for more than {SILENCE_S:g} s")
+            connections[number].abort_connection(f"no heartbeat for more than {SILENCE_S:g} s")

@@ -253,7 +253,7 @@ class Peer:
     def trace(self, wanted: bool) -> None:
         self.record.decide_frames(wanted, midway=self.lifetime.opened)
 
-    def about(self) -> dict[str, Any]:
+    def describe_connection(self) -> dict[str, Any]:
         remote, membership = self.engine.remote_open, self.membership
         vhost = remote.hostname if remote is not None else None
         if membership is not None:
@@ -266,7 +266,7 @@ class Peer:
             "tenant": None if self.tenant is None else self.tenant.name,
         }
 
-    def row(self, now_s: float) -> dict[str, object]:
+    def build_management_row(self, now_s: float) -> dict[str, object]:
         return _ROWS.row(Moment(self, now_s, self.services.connections.last_delivery_s(self.number, now_s)))
 
     def received_bytes(self) -> int:
@@ -281,7 +281,7 @@ class Peer:
     def turn_out(self, error: Error) -> None:
         self.lifetime.end_connection(error)
 
-    def abort(self, why: str) -> None:
+    def abort_connection(self, why: str) -> None:
         self.stream.abort(why)
 
     def follow_policy(self, vhost: str) -> None:

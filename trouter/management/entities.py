@@ -134,7 +134,7 @@ async def _read(_: Node, __: Request, found: FoundEntity) -> OperationResult:
 async def _delete(node: Node, _: Request, found: FoundEntity) -> OperationResult:
     if isinstance(found.provider, Lifted):
         row = found.provider.row(found.key)
-        if row is None or not found.provider.forgive(found.key):
+        if row is None or not found.provider.remove_entity(found.key):
             raise not_found(f"there is no such {found.kind.short} any more")
         node.control.record_change("DELETE", found.kind.full_name, str(row["identity"]), {})
         return answer({}, NO_CONTENT)

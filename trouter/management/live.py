@@ -53,7 +53,7 @@ async def _update_connection(
     if status == "deleted":
         log.info("[C%d] closed by management", connection.number)
         connection.force_close(Error("amqp:connection:forced", "closed by management"))
-    return answer(connection.row(node.router.shared.now_s))
+    return answer(connection.build_management_row(node.router.shared.now_s))
 
 
 def _boolean(name: str, value: object) -> bool:

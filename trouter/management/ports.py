@@ -59,16 +59,16 @@ class TopologyPort(Protocol):
 class Holdups(Protocol):
     """Entities that restrict clients and can be lifted: failed logins, or decisions in force."""
 
-    def keys(self) -> Sequence[Any]:
+    def list_keys(self) -> Sequence[Any]:
         """Return the keys of all entities of this type."""
 
-    def identity(self, key: Any) -> str:
+    def identity_of(self, key: Any) -> str:
         """Return the identity of an entity, unique to it."""
 
-    def facts(self, key: Any) -> object | None:
+    def find_facts(self, key: Any) -> object | None:
         """Return what the columns of the type are read from; None if the entity no longer exists."""
 
-    def forgive(self, key: Any) -> bool:
+    def lift_holdup(self, key: Any) -> bool:
         """Remove the entity; return whether it existed."""
 
 

@@ -98,10 +98,10 @@ class ConnectionView(Protocol):
     def closing(self) -> bool:
         """True if an operator or the process ended it."""
 
-    def about(self) -> dict[str, Any]:
+    def describe_connection(self) -> dict[str, Any]:
         """Return the fields common to all records about the connection."""
 
-    def row(self, now_s: float) -> dict[str, object]:
+    def build_management_row(self, now_s: float) -> dict[str, object]:
         """Return the attributes of the type connection, as values of AMQP types."""
 
     def received_bytes(self) -> int:
@@ -115,7 +115,7 @@ class ConnectionView(Protocol):
     def turn_out(self, error: Error) -> None:
         """Close it with ``error``."""
 
-    def abort(self, why: str) -> None:
+    def abort_connection(self, why: str) -> None:
         """Drop it without a close."""
 
     def follow_policy(self, vhost: str) -> None:

@@ -122,7 +122,7 @@ class ChangeRecords:
         """Return the record fields of the connection whose request is being answered."""
         number = REQUESTER.get()
         connection = self._connections.get(number)
-        return {"conn": number} if connection is None else connection.about()
+        return {"conn": number} if connection is None else connection.describe_connection()
 
 
 def _in_force(configuration: Configuration) -> dict[str, VhostEntity]:

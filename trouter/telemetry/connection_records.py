@@ -91,7 +91,7 @@ class ConnectionRecord:
         tls = peer.facts.tls
         self._recorder.emit(
             records.ConnectionOpenedRecord(
-                **peer.about(),
+                **peer.describe_connection(),
                 listener=peer.facts.listener.name,
                 role=peer.role,
                 dir=_direction(peer),
@@ -111,7 +111,7 @@ class ConnectionRecord:
         by, condition = self._ended if farewell is None else ("local", farewell.condition)
         self._recorder.emit(
             records.ConnectionClosedRecord(
-                **peer.about(),
+                **peer.describe_connection(),
                 opened_at=self._opened_us,
                 duration_us=mono_us() - self._accepted_us,
                 by=by,

@@ -212,4 +212,4 @@ def _about(link: Any) -> dict[str, Any]:
     """Return the fields of every record about a link's connection."""
     owner = owner_of(link)
     assert owner is not None  # noqa: S101 - a link that is there has a connection
-    return owner.about()
+    return owner.describe_connection()

@@ -142,23 +142,23 @@ class Lifted(Provider):
         self._holdups = holdups
 
     def keys(self) -> Sequence[Any]:
-        return self._holdups().keys()
+        return self._holdups().list_keys()
 
     def row(self, key: Any) -> Row | None:
         holdups = self._holdups()
-        facts = holdups.facts(key)
-        return None if facts is None else identified(self.kind, holdups.identity(key), self._rows.row(facts))
+        facts = holdups.find_facts(key)
+        return None if facts is None else identified(self.kind, holdups.identity_of(key), self._rows.row(facts))
 
     def by_identity(self, identity: str) -> Any | None:
         if not identity.startswith(f"{self.kind.short}/"):
             return None
-        identity_of = self._holdups().identity
+        identity_of = self._holdups().identity_of
         return next((key for key in self.keys() if identity_of(key) == identity), None)
 
     def by_name(self, name: str) -> Sequence[Any]:
         found = self.by_identity(name)
         return () if found is None else (found,)
 
-    def forgive(self, key: Any) -> bool:
+    def remove_entity(self, key: Any) -> bool:
         """Remove the entity; return whether it existed."""
-        return self._holdups().forgive(key)
+        return self._holdups().lift_holdup(key)

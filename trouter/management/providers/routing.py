@@ -90,7 +90,7 @@ class OpenConnections(Provider):
 
     def row(self, key: int) -> Row | None:
         connection = self._control.running.connections().get(key)
-        return None if connection is None else connection.row(self._now())
+        return None if connection is None else connection.build_management_row(self._now())
 
     def by_identity(self, identity: str) -> int | None:
         number = number_of(identity)
