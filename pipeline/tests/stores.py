@@ -19,7 +19,7 @@ from xml.etree import ElementTree as ET
 from trouter_pipeline.places import Place
 
 REPOSITORY: Final = Path(__file__).parents[2]
-USER: Final = "the-writer"
+USER: Final = "writer"
 SECRET: Final = "s3cr3t-that-nobody-may-see"
 BUCKET: Final = "lake"
 _FAULTS: Final = "/_faults"

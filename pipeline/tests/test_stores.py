@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import date
@@ -228,6 +230,11 @@ def test_options_of_the_environment_count_and_given_ones_win(monkeypatch: pytest
     assert options["aws_region"] == "us-east-1"
     assert options["aws_endpoint_url"] == "http://here"
     assert options["aws_conditional_put"] == "etag"
+
+
+def test_workers_that_write_into_a_folder_need_no_deltalake() -> None:
+    code = "import sys; import trouter_pipeline.parquet; assert 'deltalake' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_file_uri_is_a_folder(tmp_path: Path) -> None:

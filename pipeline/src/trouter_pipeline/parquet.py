@@ -15,7 +15,6 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import Schema
 
 from trouter_pipeline.files import make_folder
 from trouter_pipeline.places import Place
@@ -214,7 +213,8 @@ def frame_of(
     spark: SparkSession, place: Place, files: Sequence[File], partition: Sequence[str], schema: StructType
 ) -> DataFrame:
     """Return the rows of files, read by tasks of Spark with Arrow."""
-    # Spark and Delta write schemas alike
+    from deltalake import Schema  # noqa: PLC0415  # not at workers that only write; Spark and Delta have one schema
+
     reading = _Reading(place, tuple(partition), pa.schema(Schema.from_json(schema.json()).to_arrow()))
     rows = [(file.path, list(file.partition)) for file in files]
     named = spark.createDataFrame(rows, "path string, partition array<string>")
