@@ -27,32 +27,16 @@ def opened(wire: Wire, *users: dict[str, str]) -> None:
     wire.until_gone()
 
 
-def a_refusal_then_an_acceptance(wire: Wire) -> None:
-    wire.offer("PLAIN")
-    wire.say(SaslOutcome(1))
-    wire.say(SaslOutcome(0))
-    wire.until_gone()
+def answers(*frames: SaslOutcome | SaslChallenge) -> Script:
+    """Return a script that answers the login with these frames."""
 
+    def script(wire: Wire) -> None:
+        wire.offer("PLAIN")
+        for each in frames:
+            wire.say(each)
+        wire.until_gone()
 
-def an_acceptance_then_a_refusal(wire: Wire) -> None:
-    wire.offer("PLAIN")
-    wire.say(SaslOutcome(0))
-    wire.say(SaslOutcome(1))
-    wire.until_gone()
-
-
-def an_acceptance_twice(wire: Wire) -> None:
-    wire.offer("PLAIN")
-    wire.say(SaslOutcome(0))
-    wire.say(SaslOutcome(0))
-    wire.until_gone()
-
-
-def a_challenge_after_the_acceptance(wire: Wire) -> None:
-    wire.offer("PLAIN")
-    wire.say(SaslOutcome(0))
-    wire.say(SaslChallenge(b"once more"))
-    wire.until_gone()
+    return script
 
 
 def two_opens(wire: Wire) -> None:
@@ -71,21 +55,14 @@ def a_challenge_twice(wire: Wire) -> None:
     opened(wire, dict(ALICE))
 
 
-def an_outcome_before_the_response(wire: Wire) -> None:
-    wire.offer("PLAIN")
-    wire.say(SaslChallenge(b"1"))
-    wire.say(SaslOutcome(1))
-    wire.until_gone()
-
-
-TWICE: dict[Script, object] = {
-    a_refusal_then_an_acceptance: REFUSED,
-    an_acceptance_then_a_refusal: PROTOCOL,
-    an_acceptance_twice: PROTOCOL,
-    a_challenge_after_the_acceptance: PROTOCOL,
-    two_opens: IN,
-    a_challenge_twice: IN,
-    an_outcome_before_the_response: REFUSED,
+TWICE: dict[str, tuple[Script, object]] = {
+    "a refusal, then an acceptance": (answers(SaslOutcome(1), SaslOutcome(0)), REFUSED),
+    "an acceptance, then a refusal": (answers(SaslOutcome(0), SaslOutcome(1)), PROTOCOL),
+    "an acceptance twice": (answers(SaslOutcome(0), SaslOutcome(0)), PROTOCOL),
+    "a challenge after the acceptance": (answers(SaslOutcome(0), SaslChallenge(b"once more")), PROTOCOL),
+    "two opens": (two_opens, IN),
+    "a challenge twice": (a_challenge_twice, IN),
+    "an outcome before the response": (answers(SaslChallenge(b"1"), SaslOutcome(1)), REFUSED),
 }
 
 
@@ -101,7 +78,7 @@ async def answer_of(script: Script, **terms: Any) -> object:
     return answer
 
 
-@pytest.mark.parametrize(("script", "expected"), TWICE.items(), ids=[script.__name__ for script in TWICE])
+@pytest.mark.parametrize(("script", "expected"), TWICE.values(), ids=TWICE)
 async def test_the_first_answer_counts_and_a_second_one_admits_no_user(script: Script, expected: object) -> None:
     found = await answer_of(script)
     if expected == PROTOCOL:
