@@ -78,6 +78,19 @@ def test_messages_land_once_also_when_the_store_was_away(
     assert rows_of(spark, Place.of(f"s3://{BUCKET}/messages"), "landed").where("seq < 5").count() == 5
 
 
+def test_changes_are_merged_into_a_table_of_their_last_states(
+    spark: SparkSession, store: Store, tmp_path: Path
+) -> None:
+    spool, uri = tmp_path / "spool", f"s3://{BUCKET}/changes"
+    land = ["land", "--spool", spool, "--out", uri, "--checkpoint", tmp_path / "checkpoint", "--name", "t", "--quiet"]
+    land += ["--body", "json", "--schema", "id bigint, change bigint", "--merge", "id", "--sequence", "change"]
+    for numbers in ((1, 2), (5, 4), (3,)):
+        fill(spool, "east", *(Message(b'{"id": %d, "change": %d}' % (n % 2, n)).encode() for n in numbers))
+        assert pipeline(*land) == 0
+    merged = pl.scan_delta(f"{uri}/tables/t", storage_options=store.plain).collect()
+    assert sorted(merged.select("id", "change").rows()) == [(0, 4), (1, 5)]
+
+
 def test_records_become_tables_and_a_report(
     spark: SparkSession, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
