@@ -153,3 +153,27 @@ def test_without_a_sequence_the_last_arrival_stays_and_a_condition_deletes(spark
     merge(spark, root, spool, how=how)
     assert rows(root) == [("e", 1, 4, 4.0)]
     assert rows(root, "id, seq", "t_deleted") == [(2, 3)]
+
+
+@pytest.mark.parametrize("how", [None, BY_CHANGE], ids=["landed", "merged"])
+def test_a_field_with_the_name_of_a_column_of_ours_is_refused(
+    spark: SparkSession, tmp_path: Path, how: Merge | None
+) -> None:
+    """It would be replaced by the day of arrival."""
+    fill(tmp_path / "spool", "e", change(1, 1))
+    parameters = Parameters(
+        spools=[str(tmp_path / "spool")], body_format="json", schema=f"{COLUMNS}, date date", merge=how
+    )
+    with pytest.raises(NotLanded, match="--schema: the table has a column date of its own, so that it cannot be a"):
+        run(spark, tmp_path, parameters)
+
+
+@pytest.mark.pipeline_long
+def test_columns_may_have_any_names(spark: SparkSession, tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+    body = {"a.b": 1, "in order": 2, "c`d": 3}
+    properties = {"the.op": "c"}
+    fill(spool, "e", Message(json.dumps(body).encode(), application_properties=properties).encode())
+    how = Merge(keys=["a.b"], sequence=["in order"], operation="property:the.op", buckets=1)
+    merge(spark, root, spool, how=how, schema="`a.b` bigint, `in order` bigint, `c``d` bigint")
+    assert rows(root, '"a.b", "in order", "c`d", "the.op"') == [(1, 2, 3, "c")]

@@ -44,6 +44,10 @@ SOURCE_FIELDS: Final[dict[str, T.DataType]] = {
     **dict.fromkeys(_TEXTS, T.StringType()),
     "scn": T.DecimalType(38, 0),
 }
+#: The number made of the key, by which a merged table is divided.
+BUCKET: Final = "bucket"
+#: Columns that fields of a body cannot be, because merged tables have their own.
+OWN: Final = ("date", BUCKET, DEAD, DELETED)
 #: Columns of a message that its row in a merged table lacks, because they say that it was not understood.
 FAULTS: Final = ("error", "raw", DEAD_LETTER)
 _NUMBER: Final = T.DecimalType(20, 0)
@@ -76,6 +80,11 @@ class Merge:
 def column_of(name: str) -> str:
     """Return the column that a name refers to."""
     return name.removeprefix(PROPERTY).removeprefix(SOURCE).replace(".", "_")
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark reads it, whatever is in it."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def needed(merge: Merge) -> list[str]:
@@ -113,7 +122,7 @@ def opened(rows: DataFrame, fields: T.StructType, merge: Merge) -> DataFrame:
             f"--schema: the column {twice[0]} would be there twice: the message or its envelope has it, too"
         )
     return rows.select(
-        *others,
+        *map(quoted, others),
         *(row[each].alias(each) for each in fields.names),
         part(OPERATION).alias(OPERATION),
         *(part(name).alias(column_of(name)) for name in merge.sequence),
@@ -127,15 +136,15 @@ def changes_of(rows: DataFrame, merge: Merge) -> DataFrame:
     keys, sequence = [[column_of(name) for name in names] for names in (merge.keys, merge.sequence)]
     whole = F.lit(True)
     for name in (*keys, *sequence):
-        whole = whole & F.col(name).isNotNull()
+        whole = whole & F.col(quoted(name)).isNotNull()
     empty = whole & _is_empty(rows)
     deleted, unknown = _operation(rows, merge)
     reasons = [F.when(~empty, _fault(rows))]
-    reasons += [F.when(F.col(name).isNull(), F.lit(f"the key {name} is null")) for name in keys]
+    reasons += [F.when(F.col(quoted(name)).isNull(), F.lit(f"the key {name} is null")) for name in keys]
     for name in sequence:
-        reasons.append(F.when(F.col(name).isNull(), F.lit(f"the sequence {name} is null")))
+        reasons.append(F.when(F.col(quoted(name)).isNull(), F.lit(f"the sequence {name} is null")))
         if isinstance(rows.schema[name].dataType, T.FloatType | T.DoubleType):
-            reasons.append(F.when(F.isnan(name), F.lit(f"the sequence {name} is not a number")))
+            reasons.append(F.when(F.isnan(quoted(name)), F.lit(f"the sequence {name} is not a number")))
     reasons.append(F.when(~empty, unknown))
     body = F.col(f"{DEAD_LETTER}.body") if DEAD_LETTER in rows.columns else F.lit(None).cast("binary")
     reason = F.coalesce(*reasons)
@@ -202,7 +211,7 @@ def _operation(rows: DataFrame, merge: Merge) -> tuple[Column, Column]:
     name = column_of(merge.operation or OPERATION)
     if name not in rows.columns:
         return F.lit(False), fine
-    word = F.lower(F.col(name).cast("string"))
+    word = F.lower(F.col(quoted(name)).cast("string"))
     known = F.coalesce(word.isin(*UPSERTS, *DELETES), F.lit(False))
     shown = F.concat(F.lit("the operation "), F.coalesce(F.substring(word, 1, 40), F.lit("null")), F.lit(" is unknown"))
     return word.isin(*DELETES), F.when(~known, shown)

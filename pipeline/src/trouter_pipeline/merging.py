@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql import types as T  # noqa: N812
 
-from trouter_pipeline.changes import DELETED, FAULTS, Merge, column_of
+from trouter_pipeline.changes import BUCKET, DELETED, FAULTS, Merge, column_of, quoted
 from trouter_pipeline.delta import Folder, Version
 from trouter_pipeline.files import TableBusy
 from trouter_pipeline.landing import (
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DELETED_SUFFIX: Final = "_deleted"
-#: The columns of the partition: the source, and the number made of the key.
-BUCKET: Final = "bucket"
+#: The columns of the partition.
 BY_BUCKET: Final = ("address", BUCKET)
 BUCKETS: Final = 16
 #: Columns of a message that say where it comes from, and not what the row is.
@@ -143,7 +142,7 @@ class Merging:
 
     def _in_parts(self, changes: DataFrame) -> DataFrame:
         """Return changes with the columns of their part, and without those of dead letters."""
-        bucket = F.pmod(F.xxhash64(*self._keys), F.lit(self._buckets)).cast("int")
+        bucket = F.pmod(F.xxhash64(*map(quoted, self._keys)), F.lit(self._buckets)).cast("int")
         address = F.nullif("address", F.lit(""))  # a partition cannot tell them apart
         return changes.drop("date", DEAD, *FAULTS).withColumn("address", address).withColumn(BUCKET, bucket)
 
@@ -174,18 +173,22 @@ class Merging:
             old = frame.withColumns({DELETED: F.lit(is_deleted), _IS_OLD: F.lit(True)})
             every = every.unionByName(old, allowMissingColumns=True)
         order = F.struct(
-            *self._sequence,
+            *map(quoted, self._sequence),
             DELETED,
-            *(F.to_json(name) if _has_map(kinds[name]) else F.col(name) for name in content),
+            *(F.to_json(quoted(name)) if _has_map(kinds[name]) else F.col(quoted(name)) for name in content),
             _IS_OLD,  # a repetition changes nothing
         )
-        value = F.struct(*(name for name in [*kinds, DELETED] if name not in keys))
+        value = F.struct(*(quoted(name) for name in [*kinds, DELETED] if name not in keys))
         parts = every.repartition(*BY_BUCKET)  # so that a part is one file
-        last = parts.groupBy(*keys).agg(F.max_by(value, order).alias(_LAST)).select(*keys, f"{_LAST}.*")
+        found = parts.groupBy(*map(quoted, keys)).agg(F.max_by(value, order).alias(_LAST))
+        last = found.select(*map(quoted, keys), f"{_LAST}.*")
         now = changes.groupBy(F.col("address").alias(_SOURCE)).agg(F.max("ingest_time").alias(_NOW))
         aged = last.join(F.broadcast(now), F.col("address").eqNullSafe(F.col(_SOURCE)))
         young = F.col("ingest_time") >= F.col(_NOW) - F.make_interval(hours=F.lit(self._merge.keep_deleted_h))
-        kept = (F.when(~F.col(DELETED), F.col(name)).alias(name) if name in content else name for name in last.columns)
+        kept = (
+            F.when(~F.col(DELETED), F.col(quoted(name))).alias(name) if name in content else quoted(name)
+            for name in last.columns
+        )
         return aged.where(~F.col(DELETED) | young).select(*kept)
 
     def _commit(

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.types import StructField, StructType
 
 from trouter_pipeline.bodies import DEAD_LETTER, DEAD_LETTER_TYPE
-from trouter_pipeline.changes import DEBEZIUM, PROPERTIES, Merge, changes_of, debezium_body, needed, opened
+from trouter_pipeline.changes import DEBEZIUM, OWN, PROPERTIES, Merge, changes_of, debezium_body, needed, opened
 from trouter_pipeline.datasource import register
 from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part, columns_of_rows
 from trouter_pipeline.merging import Merging
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Columns beside the fields of a body.
 ENVELOPE: Final = ("spool_id", "seq", "ingest_time", "address", "message_id", "message_id_type")
+#: The column of the day of arrival.
+DAY: Final = "date"
 #: Seconds between checks whether the job should end.
 _LOOK_S: Final = 1
 #: Part of Spark's error if the Python of a source took too long to start, and how often a query is started then.
@@ -89,6 +91,9 @@ def wanted(parameters: Parameters) -> StructType:
     if not parameters.schema:
         return SCHEMA
     fields = fields_of(parameters.schema)
+    if own := [name for name in fields.names if name in ({DAY} if merge is None else OWN)]:
+        cure = "make `body` a struct of its fields, or leave it out" if merge is None else "leave it out"
+        raise NotLanded(f"--schema: the table has a column {own[0]} of its own, so that it cannot be a field: {cure}")
     if merge is not None and parameters.body_format == DEBEZIUM:
         fields = StructType([StructField("body", debezium_body(fields, merge))])
     needs = dict.fromkeys([*ENVELOPE, *(() if merge is None else needed(merge))])
@@ -110,7 +115,7 @@ def fields_of(schema: str) -> StructType:
 def parted(rows: DataFrame) -> DataFrame:
     """Return the rows with their day of arrival, and whether they are dead letters."""
     dead = F.col(DEAD_LETTER if DEAD_LETTER in rows.columns else "error").isNotNull()
-    return rows.withColumn("date", F.to_date("ingest_time")).withColumn(DEAD, dead)
+    return rows.withColumn(DAY, F.to_date("ingest_time")).withColumn(DEAD, dead)
 
 
 def once(rows: DataFrame, seconds: int) -> DataFrame:
@@ -163,7 +168,7 @@ def _changes(rows: DataFrame, parameters: Parameters, merge: Merge) -> DataFrame
     found = changes_of(rows, merge)
     if PROPERTIES not in fields.names:
         found = found.drop(PROPERTIES)
-    return found.withColumn("date", F.to_date("ingest_time"))
+    return found.withColumn(DAY, F.to_date("ingest_time"))
 
 
 def _checkpoint_in(root: Where, name: str) -> Path:
