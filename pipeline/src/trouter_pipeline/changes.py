@@ -79,7 +79,7 @@ class Merge:
 
 def column_of(name: str) -> str:
     """Return the column that a name refers to."""
-    return name.removeprefix(PROPERTY).removeprefix(SOURCE).replace(".", "_")
+    return name.removeprefix(PROPERTY).removeprefix(SOURCE)
 
 
 def quoted(name: str) -> str:
