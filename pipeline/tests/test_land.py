@@ -15,7 +15,7 @@ from trouter.client import Message, Properties
 from trouter_pipeline.delta import BadTable
 from trouter_pipeline.jobs import fraud
 from trouter_pipeline.jobs.land import Parameters, Summary, run, run_to_end
-from trouter_pipeline.landing import NotLanded, landed
+from trouter_pipeline.landing import Landing, NotLanded, landed
 from trouter_pipeline.spool import Spool
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def test_fraud_is_looked_for_in_landed_messages_once(spark: SparkSession, tmp_pa
     fill(spool, "cards", *(letter(f"m{n}", body) for n, body in enumerate(bodies)))
     columns = "id bigint, card string, channel string, amount decimal(10,2), t timestamp"
     land(spark, root, spool, name="cards", body_format="json", schema=columns)
-    rows, inputs = fraud.of_table(spark, root, "cards")
+    rows, inputs, read = fraud.of_table(spark, root, "cards")
+    assert read == {"cards": Landing(root, "cards").version()}
     assert sorted(row["id"] for row in rows.collect()) == [1, 2]
     assert fraud.run(root, rows, fraud.Pattern(), print, inputs).nothing is None
     assert fraud.run(root, rows, fraud.Pattern(), print, fraud.of_table(spark, root, "cards")[1]).nothing

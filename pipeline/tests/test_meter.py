@@ -195,7 +195,9 @@ def test_every_fault_ends_exact_or_is_reported(
     assert (total, unknown) == (cases["late"].truth(), set())
     assert {row["router"] for row in Table(root, "meter_gaps").rows().to_pylist()} == {"lost", "first"}
 
-    arguments = argparse.Namespace(root=root, closed_before=None, again=False, since=None, until=None, json=False)
+    arguments = argparse.Namespace(
+        root=root, closed_before=None, again=False, since=None, until=None, json=False, as_of=None
+    )
     assert meter_command.answer(engine, Progress("test", quiet=True), arguments) == 0
     shown = capsys.readouterr().out.splitlines()
     words = next(line.split() for line in shown if line.split()[:1] == ["clean-0"])
@@ -223,7 +225,7 @@ def test_only_days_that_may_have_changed_are_computed_again(tmp_path: Path) -> N
         table = Table(tmp_path, "meter")
         days = {*covered, *table.dates()}
         table.commit(rows, days, inputs=inputs, job="meter", version=VERSION, parameters={})
-        return _Work(table, now, Parameters(**given))
+        return _Work(table, now, Parameters(**given), {})
 
     # The next segment changes its own days, and for connections those since the last record.
     next_one = work({"1": one}, {"1": one, "2": two})

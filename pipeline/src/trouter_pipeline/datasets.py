@@ -194,6 +194,10 @@ class Records:
         self.folder = Folder(records_folder(root))
         self.version = self.folder.version(at)
 
+    def pinned(self) -> dict[str, int]:
+        """Return the version by the table's name, for the commit of what is made of it."""
+        return {} if self.version is None else {"records": self.version.number}
+
     @cached_property
     def kinds(self) -> dict[str, dict[str, list[File]]]:
         """The files by kind and day."""

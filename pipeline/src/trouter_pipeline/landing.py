@@ -79,9 +79,16 @@ class Landing:
         version = self._places[False].version()
         return None if version is None else _identity(version)
 
-    def batches(self) -> dict[str, int]:
-        """Return the number of the last landed batch by its checkpoint; BadTable, OSError."""
-        version = self._places[False].version()
+    def version(self, at: int | datetime | None = None) -> int:
+        """Return the number of the version of ``at``, by default of the last; NotLanded, BadTable, OSError."""
+        version = self._places[False].version(at)
+        if version is None:
+            raise NotLanded(f"{self.folder}: no message was landed here yet")
+        return version.number
+
+    def batches(self, at: int | None = None) -> dict[str, int]:
+        """Return the number of the last landed batch by its checkpoint, as of a version; BadTable, OSError."""
+        version = self._places[False].version(at)
         known = None if version is None else _identity(version)
         return {} if version is None or known is None else {known.checkpoint: version.last_batch(known.checkpoint)}
 

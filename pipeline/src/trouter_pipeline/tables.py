@@ -43,6 +43,8 @@ class Commit(msgspec.Struct, omit_defaults=True):
     parameters: dict[str, Any] = {}
     #: Pruned days with their tenants; such a day is never replaced.
     pruned: dict[str, list[str]] = {}
+    #: The tables that were read, each with its version.
+    read: dict[str, int] = {}
 
     def is_by(self, version: int, parameters: Mapping[str, object]) -> bool:
         """Return whether this version of the job with these parameters would make the same of the same inputs."""
@@ -73,6 +75,11 @@ class Table:
             self._pinned = self._place.version(self._at)
             self._looked = True
         return self._pinned
+
+    def pinned(self) -> dict[str, int]:
+        """Return the pinned version by the table's name, for the commit of what is made of it; BadTable, OSError."""
+        version = self.version()
+        return {} if version is None else {self.name: version.number}
 
     def last_commit(self) -> Commit | None:
         """Return what the pinned version was made of; None before the first commit. BadTable, OSError."""
@@ -156,15 +163,16 @@ class Table:
         job: str,
         version: int,
         parameters: Mapping[str, object],
+        read: Mapping[str, int] | None = None,
         frozen: Collection[date] = (),
         batch: tuple[str, int] | None = None,
     ) -> Commit:
         """Replace these days by the rows of ``frame``, whose column ``date`` names the day of each.
 
         A day without rows becomes empty. Other days stay, also ``frozen`` and pruned ones that the frame has rows of.
-        ``inputs`` are all inputs of the table from then on. ``frame`` is computed once. ``batch`` names the batch of a
-        stream, which is committed once. BadTable for a row of another day, and Spark's errors, leave the table
-        unchanged; TableBusy if it was changed since it was pinned, OSError.
+        ``inputs`` are all inputs of the table from then on, ``read`` the versions of tables with them. ``frame`` is
+        computed once. ``batch`` names the batch of a stream, which is committed once. BadTable for a row of another
+        day, and Spark's errors, leave the table unchanged; TableBusy if it was changed since it was pinned, OSError.
         """
         columns = columns_in(frame)
         if "date" not in columns:
@@ -179,6 +187,7 @@ class Table:
             inputs=dict(inputs),
             parameters=dict(parameters),
             pruned=before.pruned,
+            read=dict(read or {}),
         )
         gone = [file for file in base.files if file.partition[0] in replaced]
         other = columns if columns != base.columns else None

@@ -36,19 +36,26 @@ def moment(text: str) -> datetime:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def add_version(parser: argparse.ArgumentParser) -> None:
+def version(text: str) -> int | datetime:
+    """Return a version of a table on the command line, by number or moment; argparse.ArgumentTypeError."""
+    return int(text) if text.isascii() and text.isdecimal() else moment(text)
+
+
+def add_version(parser: argparse.ArgumentParser, what: str = "the tables") -> None:
     """Add the option for the version of tables that an action reads."""
     parser.add_argument(
         "--as-of",
-        type=moment,
-        metavar="MOMENT",
-        help="read the tables as they were at this moment, such as 2026-03-01T12:00 (UTC), as far as they are not "
-        "vacuumed",
+        type=version,
+        metavar="VERSION",
+        help=f"read {what} as of this version of Delta's, such as 12, or as they were at a moment, such as "
+        "2026-03-01T12:00 (UTC), as far as they are not vacuumed",
     )
 
 
-def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
-    """Add the options of an action that brings tables up to date and shows some of their rows."""
+def add_table(
+    parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], reads: str = "the records"
+) -> None:
+    """Add the options of an action that brings tables up to date with what it ``reads``, and shows some rows."""
     add_root(parser)
     for name, what in (("since", "first"), ("until", "last")):
         parser.add_argument(
@@ -56,6 +63,7 @@ def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace
         )
     parser.add_argument("--again", action="store_true", help="compute every day again, even without new records")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, one a line")
+    add_version(parser, reads)
     add_spark(parser)
     parser.set_defaults(run=run)
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from trouter_pipeline.commands.answers import answered
+from trouter_pipeline.commands.answers import add_version, answered
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark
 from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
@@ -38,6 +38,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     streams.add_argument("--stream", action="store_true", help="read what compaction adds under ROOT")
     add_pace(streams)
+    add_version(parser, "the records")
     _add_limits(parser.add_argument_group("limits", "A count that reaches one of these numbers is an alert."))
     add_spark(parser)
     parser.set_defaults(run=run)
@@ -59,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     streams = bool(arguments.follow) or arguments.stream
     if arguments.follow and arguments.stream:
         raise argparse.ArgumentTypeError("choose one of --follow and --stream")
+    if streams and arguments.as_of is not None:
+        raise argparse.ArgumentTypeError("--as-of is not for streams")
     if streams != (arguments.checkpoint is not None):
         raise argparse.ArgumentTypeError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
     for folder in arguments.follow or ():
@@ -85,7 +88,7 @@ def _recompute(spark: Any, progress: Any, arguments: argparse.Namespace, limits:
     from trouter_pipeline.jobs import audit  # noqa: PLC0415  # Spark is here by now
     from trouter_pipeline.tables import Table  # noqa: PLC0415
 
-    summary = audit.run(spark, arguments.root, audit.Parameters(limits, pace), progress)
+    summary = audit.run(spark, arguments.root, audit.Parameters(limits, pace), progress, arguments.as_of)
     progress.close()
     if summary.nothing is not None:
         print(summary.nothing, file=sys.stderr)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any, Final
 
-from trouter_pipeline.commands.answers import answered, show, show_rows
+from trouter_pipeline.commands.answers import add_version, answered, show, show_rows
 from trouter_pipeline.commands.roots import add_root
 from trouter_pipeline.commands.spark import add_spark
 from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
@@ -56,6 +56,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     streams = parser.add_argument_group("streams")
     streams.add_argument("--stream", action="store_true", help="read files that are added, too")
     add_pace(streams)
+    add_version(parser, "the table of --table")
     add_spark(parser)
     parser.set_defaults(run=run)
 
@@ -65,6 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     streams = arguments.stream or arguments.spool is not None
     if arguments.stream and arguments.events is None:
         raise argparse.ArgumentTypeError("--stream is for --events")
+    if arguments.as_of is not None and arguments.table is None:
+        raise argparse.ArgumentTypeError("--as-of is for --table")
     if streams != (arguments.checkpoint is not None):
         raise argparse.ArgumentTypeError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
     if (arguments.body is not None or arguments.spool is not None) != (arguments.schema is not None):
@@ -89,7 +92,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
         chosen = {name: getattr(arguments, name) for name, *_ in _PATTERN if hasattr(arguments, name)}
         pattern = fraud.Pattern(**chosen, elsewhere=arguments.elsewhere)
         pace = pace_of(arguments)
-        events, inputs = _events(spark, arguments)
+        events, inputs, read = _events(spark, arguments)
         if events.isStreaming:
 
             def print_alarms(rows: Any) -> None:
@@ -101,7 +104,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
             progress("following")
             query = fraud.follow(events, arguments.root, arguments.checkpoint, pattern, pace, print_alarms)
             return watched(query, pace, progress, "fraud")
-        summary = fraud.run(arguments.root, events, pattern, progress, inputs)
+        summary = fraud.run(arguments.root, events, pattern, progress, inputs, read)
     except (ValueError, fraud.MissingColumn, fraud.BadEvents, NotLanded) as error:
         return _refuse(error)
     progress.close()
@@ -114,17 +117,18 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _events(spark: Any, arguments: argparse.Namespace) -> tuple[Any, dict[str, int]]:
-    """Return the payments, and the inputs that they come from, for the commit."""
+def _events(spark: Any, arguments: argparse.Namespace) -> tuple[Any, dict[str, int], dict[str, int]]:
+    """Return the payments, the inputs that they come from, and the version of their table, for the commit."""
     from trouter_pipeline.jobs import fraud  # noqa: PLC0415
 
     inputs: dict[str, int] = {}
+    read: dict[str, int] = {}
     if arguments.spool is not None:
         frame = fraud.of_spool(spark, arguments.spool)
     elif arguments.table is not None:
-        frame, inputs = fraud.of_table(spark, arguments.root, arguments.table)
+        frame, inputs, read = fraud.of_table(spark, arguments.root, arguments.table, arguments.as_of)
     else:
         frame, inputs = fraud.of_files(spark, arguments.events, arguments.format, stream=arguments.stream)
     if arguments.schema is not None:
         frame = fraud.read_bodies(frame, arguments.body or "body", arguments.schema)
-    return frame, inputs
+    return frame, inputs, read

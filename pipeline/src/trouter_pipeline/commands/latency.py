@@ -25,7 +25,8 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     from trouter_pipeline.jobs import latency  # noqa: PLC0415  # Spark is here by now
 
     try:
-        summary = latency.run(spark, arguments.root, latency.Parameters(again=arguments.again), progress)
+        parameters = latency.Parameters(again=arguments.again)
+        summary = latency.run(spark, arguments.root, parameters, progress, arguments.as_of)
     except latency.OtherBuckets as error:
         print(error, file=sys.stderr)
         return 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from trouter_pipeline.commands.answers import add_table, answered, at_folder, da
 from trouter_pipeline.commands.spark import add_engine, is_in_process
 
 if TYPE_CHECKING:
+    from trouter_pipeline.metering.costs import Costs
     from trouter_pipeline.metering.engines import Engine
     from trouter_pipeline.progress import Progress
     from trouter_pipeline.tables import Table
@@ -31,6 +33,12 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="DATE",
         help="days before this were billed and do not change; the command names records that came too late for them",
     )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="show what each stage of the computation cost, in place of the rows: rows that it read and made, seconds, "
+        "bytes that it wrote to spills, shuffles and files, and the most memory of DuckDB or of a task of Spark",
+    )
     add_engine(parser)
     add_table(parser, run)
 
@@ -43,13 +51,13 @@ def run(arguments: argparse.Namespace) -> int:
     from trouter_pipeline.progress import Progress  # noqa: PLC0415
 
     progress = Progress("trouter pipeline meter", quiet=arguments.quiet)
-    return at_folder(arguments, lambda: answer(InProcess(), progress, arguments))
+    return at_folder(arguments, lambda: answer(InProcess(explain=arguments.explain), progress, arguments))
 
 
 def _answer_on_spark(spark: Any, progress: Progress, arguments: argparse.Namespace) -> int:
     from trouter_pipeline.metering.engines import OnSpark  # noqa: PLC0415  # Arrow, only when it runs
 
-    return answer(OnSpark(spark), progress, arguments)
+    return answer(OnSpark(spark, explain=arguments.explain), progress, arguments)
 
 
 def answer(engine: Engine, progress: Progress, arguments: argparse.Namespace) -> int:
@@ -59,7 +67,7 @@ def answer(engine: Engine, progress: Progress, arguments: argparse.Namespace) ->
     from trouter_pipeline.tables import Table  # noqa: PLC0415
 
     parameters = meter.Parameters(closed_before=arguments.closed_before, again=arguments.again)
-    summary = meter.run(engine, arguments.root, parameters, progress)
+    summary = meter.run(engine, arguments.root, parameters, progress, arguments.as_of)
     progress.close()
     for name in summary.too_late:
         print(f"{name}: came too late, all its days are closed", file=sys.stderr)
@@ -67,6 +75,9 @@ def answer(engine: Engine, progress: Progress, arguments: argparse.Namespace) ->
         print(summary.nothing, file=sys.stderr)
     if Table(arguments.root, meter.METER).last_commit() is None:
         return 1
+    if engine.costs is not None:
+        _show_costs(engine.costs, as_json=arguments.json)
+        return 0
     rows = _of_days(Table(arguments.root, meter.METER), arguments)
     if arguments.json:
         _show("", rows, KEY, as_json=True)
@@ -83,6 +94,12 @@ def _of_days(table: Table, arguments: argparse.Namespace) -> Any:
     """Return the rows of the chosen days, as a pyarrow.Table."""
     first, last = arguments.since or date.min, arguments.until or date.max
     return table.rows(day for day in table.dates() if first <= day <= last)
+
+
+def _show_costs(costs: Costs, *, as_json: bool) -> None:
+    heads = ("stage", "seconds", "rows_in", "rows_out", "written_bytes", "most_bytes")
+    rows = [{"stage": each.stage, "seconds": each.seconds, **asdict(each.used)} for each in costs.known]
+    show_rows("Stages", heads, rows, as_json=as_json)
 
 
 def _show(title: str, rows: Any, order: Sequence[str], *, as_json: bool = False) -> None:

@@ -25,7 +25,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="NAMES",
         help="the columns to sum by: some of vhost,user,addr,dir (all); other than before computes every day again",
     )
-    add_table(parser, partial(answered, name="rollup", answer=answer))
+    add_table(parser, partial(answered, name="rollup", answer=answer), "the meter")
 
 
 def _subjects(text: str) -> tuple[str, ...]:
@@ -39,7 +39,8 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     """Bring the tables up to date and show the days; return the exit status."""
     from trouter_pipeline.jobs import rollup  # noqa: PLC0415  # Spark is here by now
 
-    summary = rollup.run(spark, arguments.root, rollup.Parameters(arguments.by, again=arguments.again), progress)
+    parameters = rollup.Parameters(arguments.by, again=arguments.again)
+    summary = rollup.run(spark, arguments.root, parameters, progress, arguments.as_of)
     progress.close()
     rows = rows_of(rollup.DAYS, spark, summary, arguments)
     if rows is None:

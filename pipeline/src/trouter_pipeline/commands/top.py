@@ -17,7 +17,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("--most", type=_positive, default=10, metavar="N", help="how many of each in each hour (10)")
     parser.add_argument("--measure", choices=("msgs", "bytes"), default="msgs", help="the measure to rank by (msgs)")
-    add_table(parser, partial(answered, name="top", answer=answer))
+    add_table(parser, partial(answered, name="top", answer=answer), "the meter")
 
 
 def _positive(text: str) -> int:
@@ -31,7 +31,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     from trouter_pipeline.jobs import top  # noqa: PLC0415  # Spark is here by now
 
     parameters = top.Parameters(arguments.most, arguments.measure, again=arguments.again)
-    summary = top.run(spark, arguments.root, parameters, progress)
+    summary = top.run(spark, arguments.root, parameters, progress, arguments.as_of)
     progress.close()
     rows = rows_of(top.TOP, spark, summary, arguments)
     if rows is None:

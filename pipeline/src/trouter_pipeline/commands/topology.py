@@ -31,7 +31,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"trouter pipeline topology: {error}", file=sys.stderr)
         return 1
-    summary = topology.run(spark, arguments.root, parameters, progress)
+    summary = topology.run(spark, arguments.root, parameters, progress, arguments.as_of)
     progress.close()
     rows = rows_of(topology.HISTORY, spark, summary, arguments)
     if rows is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -226,12 +226,18 @@ def rules_used(decisions: DataFrame, loaded: DataFrame, until: date) -> DataFram
 # --- the tables
 
 
-def run(spark: SparkSession, root: Where, parameters: Parameters, progress: Callable[[str], None]) -> Summary:
-    """Bring the tables up to date with the records; NoRecords, BadTable, TableBusy, OSError.
+def run(
+    spark: SparkSession,
+    root: Where,
+    parameters: Parameters,
+    progress: Callable[[str], None],
+    at: int | datetime | None = None,
+) -> Summary:
+    """Bring the tables up to date with the records, or with those of ``at``; NoRecords, BadTable, TableBusy, OSError.
 
     All days are read, because an attack may last for many. Alerts that a stream added for later records stay.
     """
-    records = Records(root)
+    records = Records(root, at)
     inputs = {name: facts.crc for name, facts in sorted(records.segments.items())}
     table, rules = Table(root, ALERTS), Table(root, RULES)
     recorded = {"limits": asdict(parameters.limits)}
@@ -245,10 +251,12 @@ def run(spark: SparkSession, root: Where, parameters: Parameters, progress: Call
     progress(f"looking for attacks in {len(inputs)} segments")
     seen = sightings(of_data_sets(*(dataset(spark, records, kind) for kind in KINDS)))
     found = alerts(seen, parameters.limits, as_of)
-    if table.last_commit() is not None:
+    before = table.last_commit()
+    if before is not None and without_streams(before.inputs) != before.inputs:
         later = table.read(spark).where(F.col("first_at") > F.timestamp_micros(F.lit(as_of)))
         found = found.unionByName(later.select(*found.columns))
     settings: dict[str, Any] = {"inputs": inputs, "job": "audit", "version": VERSION, "parameters": recorded}
+    settings["read"] = records.pinned()
     frozen = frozen_by(records, ALERTS)
     if frozen and table.last_commit() is not None:
         found = found.join(table.read(spark, frozen).transform(_attacks), _goes_on(), "left_anti")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -296,8 +297,11 @@ def run(
     pattern: Pattern,
     progress: Callable[[str], None],
     inputs: Mapping[str, int] | None = None,
+    read: Mapping[str, int] | None = None,
 ) -> Summary:
     """Compute the table from the events; nothing is done if their ``inputs`` are those of the table already.
+
+    ``read`` has the version of the table that the events are from.
 
     MissingColumn, BadTable, TableBusy, OSError.
     """
@@ -311,7 +315,8 @@ def run(
     found = alerts(events, pattern).persist()
     try:
         days = [row["date"] for row in found.select("date").distinct().collect()]
-        table.commit(found, {*days, *table.dates()}, inputs=inputs or {}, job="fraud", version=VERSION, parameters=used)
+        made_by: dict[str, Any] = {"job": "fraud", "version": VERSION, "parameters": used, "read": read}
+        table.commit(found, {*days, *table.dates()}, inputs=inputs or {}, **made_by)
         return Summary(found.count(), unusable(payments(events, pattern)).count())
     finally:
         found.unpersist()
@@ -360,13 +365,16 @@ def of_spool(spark: SparkSession, folder: str) -> DataFrame:
     return spark.readStream.format("amqp").option("spool", folder).option("receiver", "none").load()
 
 
-def of_table(spark: SparkSession, root: Where, name: str) -> tuple[DataFrame, dict[str, int]]:
-    """Return the rows of a landed table or of one that a job made, with its inputs; BadTable, NotLanded."""
+def of_table(
+    spark: SparkSession, root: Where, name: str, at: int | datetime | None = None
+) -> tuple[DataFrame, dict[str, int], dict[str, int]]:
+    """Return the rows of a landed table or of one that a job made, its inputs, and its version; BadTable, NotLanded."""
     landing = Landing(root, name)
     if landing.identity() is not None:
-        return landed(spark, root, name), landing.batches()
-    table = Table(root, name)
-    return table.read(spark), dict(table.inputs())
+        version = landing.version(at)
+        return landed(spark, root, name, at=version), landing.batches(version), {name: version}
+    table = Table(root, name, at)
+    return table.read(spark), dict(table.inputs()), table.pinned()
 
 
 def of_files(spark: SparkSession, path: str, form: str, *, stream: bool) -> tuple[DataFrame, dict[str, int]]:

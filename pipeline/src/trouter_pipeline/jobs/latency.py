@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
@@ -114,13 +115,14 @@ def run(
     root: Where,
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    at: int | datetime | None = None,
 ) -> Summary:
     """Bring the table up to date with the records, for days with other records.
 
     OtherBuckets, NoRecords, BadTable, TableBusy, OSError.
     """
     given = parameters or Parameters()
-    records, table = Records(root), Table(root, TABLE)
+    records, table = Records(root, at), Table(root, TABLE)
     material = material_of(records, table, VERSION, {}, again=given.again)
     if material.nothing is not None:
         return Summary(nothing=material.nothing)
@@ -135,5 +137,13 @@ def run(
             f"only {BITS} bits in us are known"
         )
     found = latency(sketches).orderBy("date", "vhost")
-    table.commit(found, material.fresh_days, inputs=material.inputs, job="latency", version=VERSION, parameters={})
+    table.commit(
+        found,
+        material.fresh_days,
+        inputs=material.inputs,
+        job="latency",
+        version=VERSION,
+        parameters={},
+        read=records.pinned(),
+    )
     return Summary(len(material.fresh), len(material.fresh_days))

@@ -118,17 +118,22 @@ def run(
     root: Where,
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    at: int | datetime | None = None,
 ) -> Summary:
-    """Bring the three tables up to date with the records; NoRecords, BadTable, TableBusy, OSError."""
+    """Bring the three tables up to date with the records, or with those of ``at``.
+
+    NoRecords, BadTable, TableBusy, OSError.
+    """
     given = parameters or Parameters()
-    records = Records(root)
+    records = Records(root, at)
     segments = {name: facts for name, facts in records.segments.items() if facts.count}
     if not segments:
         return Summary(nothing=NO_RECORDS)
     metered, connected = (
-        _Work(Table(root, name), segments, given, frozen_by(records, name)) for name in (METER, CONNECTIONS)
+        _Work(Table(root, name), segments, given, records.pinned(), frozen_by(records, name))
+        for name in (METER, CONNECTIONS)
     )
-    missed = _Work(Table(root, GAPS), segments, Parameters(again=given.again))
+    missed = _Work(Table(root, GAPS), segments, Parameters(again=given.again), records.pinned())
     fresh = {*metered.fresh, *connected.fresh, *missed.fresh}
     too_late = sorted({*metered.too_late, *connected.too_late})
     days: set[date] = set()
@@ -140,7 +145,8 @@ def run(
     gaps = gaps_of(segments.values(), reports_in(records))
     if missed.fresh:
         progress(f"naming {len(gaps)} gaps")
-        missed.commit(_gap_rows(gaps), {*map(_day_of, gaps), *missed.table.dates()})
+        with engine.stage(GAPS):
+            missed.commit(_gap_rows(gaps), {*map(_day_of, gaps), *missed.table.dates()})
     nothing = None
     if not fresh:
         nothing = "all that is new is of days that are closed" if too_late else "nothing is new"
@@ -156,7 +162,8 @@ def _meter(engine: Engine, records: Records, work: _Work, progress: Callable[[st
     progress(f"metering {len(days)} days, {len(missing)} starts of routers with something missing")
     for name, kind in INTERVALS.items():
         engine.records(name, records, kind, wanted)
-    work.commit(meter(engine, missing, days), days)
+    with engine.stage(METER):
+        work.commit(meter(engine, missing, days), days)
     return days
 
 
@@ -167,7 +174,8 @@ def _connections(engine: Engine, records: Records, work: _Work, progress: Callab
     progress(f"counting connections of {len(days)} days")
     for name, kind in SPANS.items():
         engine.records(name, records, kind)
-    work.commit(connections(engine, ends, days), days)
+    with engine.stage(CONNECTIONS):
+        work.commit(connections(engine, ends, days), days)
     return days
 
 
@@ -175,10 +183,19 @@ class _Work:
     """The work for one table: the segments that it includes, and the new ones."""
 
     def __init__(
-        self, table: Table, segments: Mapping[str, SegmentFacts], given: Parameters, frozen: Collection[date] = ()
+        self,
+        table: Table,
+        segments: Mapping[str, SegmentFacts],
+        given: Parameters,
+        read: Mapping[str, int],
+        frozen: Collection[date] = (),
     ) -> None:
-        """``frozen``: days whose records were pruned; days of which rows of the table were pruned are added."""
+        """``read``: the records' version.
+
+        ``frozen``: days whose records were pruned; days of which rows of the table were pruned are added.
+        """
         self.table = table
+        self._read = read
         self.segments = segments
         self._given = given
         self._frozen = {*frozen, *pruned_days(table)}
@@ -212,6 +229,7 @@ class _Work:
             inputs={name: facts.crc for name, facts in self.counted.items()},
             job="meter",
             version=VERSION,
+            read=self._read,
             parameters={"closed_before": None if self._given.closed_before is None else str(self._given.closed_before)},
         )
 

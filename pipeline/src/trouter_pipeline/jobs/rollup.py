@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
@@ -62,10 +62,11 @@ def run(
     root: Where,
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    at: int | datetime | None = None,
 ) -> Summary:
     """Bring both tables up to date with the meter; BadTable, TableBusy, OSError."""
     given = parameters or Parameters()
-    source = Table(root, METER)
+    source = Table(root, METER, at)
     inputs = generations(source)
     recorded = {"by": [name for name in SUBJECTS if name in given.by]}
     done: set[date] = set()
@@ -75,6 +76,8 @@ def run(
         if days:
             progress(f"{name}: {len(days)} days")
             frame = rollup(source.read(spark, days), given.by, period).orderBy("date", *recorded["by"][:1])
-            table.commit(frame, days, inputs=inputs, job="rollup", version=VERSION, parameters=recorded)
+            table.commit(
+                frame, days, inputs=inputs, job="rollup", version=VERSION, parameters=recorded, read=source.pinned()
+            )
             done |= days
     return summary_of(root, done)

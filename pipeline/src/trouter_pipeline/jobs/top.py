@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
@@ -74,15 +75,16 @@ def run(
     root: Where,
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    at: int | datetime | None = None,
 ) -> Summary:
     """Bring the table up to date with the meter; BadTable, TableBusy, OSError."""
     given = parameters or Parameters()
-    source, table = Table(root, METER), Table(root, TOP)
+    source, table = Table(root, METER, at), Table(root, TOP)
     recorded = {"most": given.limit, "measure": given.measure}
     inputs = generations(source)
     days = changed_days(table, source, inputs, VERSION, recorded, again=given.again)
     if days:
         progress(f"ranking {len(days)} days")
         frame = top(source.read(spark, days), given.limit, given.measure).orderBy("date", "hour", "dimension", "rank")
-        table.commit(frame, days, inputs=inputs, job="top", version=VERSION, parameters=recorded)
+        table.commit(frame, days, inputs=inputs, job="top", version=VERSION, parameters=recorded, read=source.pinned())
     return summary_of(root, days)

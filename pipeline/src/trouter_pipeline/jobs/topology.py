@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
@@ -157,12 +158,13 @@ def run(
     root: Where,
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    at: int | datetime | None = None,
 ) -> Summary:
     """Bring both tables up to date with the records, for all days; NoRecords, BadTable, TableBusy, OSError."""
     given = parameters or Parameters()
     recorded = {name: value for name, value in asdict(given).items() if name != "again"}
     past, news = Table(root, HISTORY), Table(root, CHANGES)
-    records = Records(root)
+    records = Records(root, at)
     work = {table: material_of(records, table, VERSION, recorded, again=given.again) for table in (past, news)}
     if all(material.nothing is not None for material in work.values()):
         return Summary(nothing=work[past].nothing)
@@ -171,5 +173,13 @@ def run(
     boots = starts(told, dataset(spark, records, "config.reloaded"))
     for table, frame in ((past, history(told, boots, given)), (news, changes(told))):
         material = work[table]
-        table.commit(frame, material.days, inputs=material.inputs, job="topology", version=VERSION, parameters=recorded)
+        table.commit(
+            frame,
+            material.days,
+            inputs=material.inputs,
+            job="topology",
+            version=VERSION,
+            parameters=recorded,
+            read=records.pinned(),
+        )
     return Summary(segments=len(work[past].fresh | work[news].fresh))

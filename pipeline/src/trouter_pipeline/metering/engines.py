@@ -5,6 +5,7 @@ Both run the statements of this package unchanged; `Engine` has what they spell 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from trouter_pipeline.datasets import Records, arrow_dataset, dataset
 from trouter_pipeline.delta import BadTable
+from trouter_pipeline.metering.costs import Costs, Usage
 from trouter_pipeline.session import dealt_out
 
 if TYPE_CHECKING:
@@ -35,6 +37,12 @@ _MACROS: Final = (
 
 class Engine(Protocol):
     """Runs SQL over named rows; one instance serves one run."""
+
+    #: What its stages cost, if it was asked to explain that.
+    costs: Costs | None
+
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        """Measure what the block costs, without what is kept in it."""
 
     def records(self, name: str, records: Records, kind: str, dates: Iterable[str] | None = None) -> None:
         """Name the records of a kind, of all days or of ``dates``; NoRecords, OSError."""
@@ -58,12 +66,29 @@ class Engine(Protocol):
         """Adapt the engine to this number of rows for the block, and drop what is kept at its end."""
 
 
-class OnSpark:
+class _Measured:
+    """The part of an engine that measures stages."""
+
+    def __init__(self, *, explain: bool) -> None:
+        self.costs = Costs(self._used) if explain else None
+
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext() if self.costs is None else self.costs.stage(name)
+
+    def _used(self) -> Usage:
+        """Return what was used since it was asked last."""
+        raise NotImplementedError
+
+
+class OnSpark(_Measured):
     """Spark, on this machine or a cluster."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, *, explain: bool = False) -> None:
+        super().__init__(explain=explain)
         self._spark = spark
         self._kept: list[DataFrame] = []
+        self._count = 0
+        self._next_stage = 0
 
     def records(self, name: str, records: Records, kind: str, dates: Iterable[str] | None = None) -> None:
         dataset(self._spark, records, kind, dates).createOrReplaceTempView(name)
@@ -74,11 +99,12 @@ class OnSpark:
     def keep(self, name: str, sql: str) -> int:
         from pyspark import StorageLevel  # noqa: PLC0415
 
-        rows = self._spark.sql(sql).persist(StorageLevel.DISK_ONLY)
-        self._kept.append(rows)
-        count = rows.count()  # once they are there, Spark knows their size, and joins few of them without a shuffle
+        with self.stage(name):
+            rows = self._spark.sql(sql).persist(StorageLevel.DISK_ONLY)
+            self._kept.append(rows)
+            self._count = rows.count()  # once they are there, Spark knows their size, and joins few without a shuffle
         rows.createOrReplaceTempView(name)
-        return count
+        return self._count
 
     def fewer(self, rows: int) -> AbstractContextManager[None]:
         return dealt_out(self._spark, rows, fewest=1)
@@ -95,6 +121,31 @@ class OnSpark:
                 for kept in self._kept:
                     kept.unpersist()
                 self._kept.clear()
+
+    def _used(self) -> Usage:
+        used = Usage(rows_out=self._count)
+        self._count = 0
+        gateway = self._spark.sparkContext._gateway
+        assert gateway is not None  # noqa: S101 - a session that is not remote has one
+        none = gateway.jvm.java.util.ArrayList()
+        most = gateway.new_array(gateway.jvm.double, 1)
+        most[0] = 1.0
+        context = self._spark._jsparkSession.sparkContext()
+        context.listenerBus().waitUntilEmpty()  # it tells the store of stages, some time after their end
+        store = context.statusStore()
+        stages = store.stageList(none, False, False, most, none)
+        found = [stages.apply(number) for number in range(stages.size())]
+        for each in found:
+            if each.stageId() < self._next_stage:
+                continue
+            used.rows_in += each.inputRecords()
+            used.rows_out += each.outputRecords()
+            used.written_bytes += each.shuffleWriteBytes() + each.diskBytesSpilled() + each.outputBytes()
+            tasks = store.taskSummary(each.stageId(), each.attemptId(), most)
+            if tasks.isDefined():
+                used.most_bytes = max(used.most_bytes, int(tasks.get().peakExecutionMemory().apply(0)))
+        self._next_stage = max([self._next_stage, *(each.stageId() + 1 for each in found)])
+        return used
 
 
 def _remove(connection: DuckDBPyConnection, folder: str) -> None:
@@ -113,12 +164,14 @@ def _failures_named() -> Iterator[None]:
         raise BadTable(str(error)) from None
 
 
-class InProcess:
+class InProcess(_Measured):
     """DuckDB, which spills to a temporary folder what exceeds its share of the memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, explain: bool = False) -> None:
         import duckdb  # noqa: PLC0415  # jobs on Spark do without
 
+        super().__init__(explain=explain)
+        self._usage = Usage()
         # else it would be in the working folder; others can neither foretell nor open it
         spill = tempfile.mkdtemp(prefix="trouter-duckdb-")
         memory_mb = min(_MEMORY_MB, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2_000_000)
@@ -130,6 +183,8 @@ class InProcess:
         self._connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         for macro in _MACROS:
             self._connection.execute(f"CREATE MACRO {macro}")
+        if explain:
+            self._connection.execute("SET enable_profiling = 'no_output'")
 
     def records(self, name: str, records: Records, kind: str, dates: Iterable[str] | None = None) -> None:
         self._connection.register(name, arrow_dataset(records, kind, dates))
@@ -138,10 +193,12 @@ class InProcess:
         self._connection.register(name, table)
 
     def keep(self, name: str, sql: str) -> int:
-        with _failures_named():
+        with self.stage(name), _failures_named():
             self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
-        self._kept.add(name)
-        count: int = self._connection.table(name).shape[0]
+            self._profile()
+            self._kept.add(name)
+            count: int = self._connection.table(name).shape[0]
+            self._usage.rows_out += count
         return count
 
     def fewer(self, rows: int) -> AbstractContextManager[None]:
@@ -149,7 +206,10 @@ class InProcess:
 
     def query(self, sql: str) -> pa.Table:
         with _failures_named():
-            return self._connection.sql(sql).to_arrow_table()
+            found = self._connection.sql(sql).to_arrow_table()
+        self._profile()
+        self._usage.rows_out += found.num_rows
+        return found
 
     @contextmanager
     def sized(self, rows: int) -> Iterator[None]:
@@ -158,3 +218,28 @@ class InProcess:
         finally:
             while self._kept:
                 self._connection.execute(f"DROP TABLE {self._kept.pop()}")
+
+    def _profile(self) -> None:
+        """Add what the last statement used, if it is to be explained."""
+        if self.costs is None:
+            return
+        said = json.loads(self._connection.get_profiling_information(format="json"))
+        system = said["system"]
+        self._usage.add(
+            Usage(
+                rows_in=sum(map(_rows_read, said["operator"])),
+                written_bytes=system["peak_temp_dir_size"],
+                most_bytes=system["peak_buffer_memory"],
+            )
+        )
+
+    def _used(self) -> Usage:
+        used, self._usage = self._usage, Usage()
+        return used
+
+
+def _rows_read(operator: dict[str, Any]) -> int:
+    """Return how many rows the sources of an operator in DuckDB's profile have read."""
+    if below := operator.get("children"):
+        return sum(map(_rows_read, below))
+    return max(int(operator["intermediate_rows"]), int(operator.get("rows_scanned", 0)))
