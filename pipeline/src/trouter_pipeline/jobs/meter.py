@@ -164,6 +164,7 @@ def _meter(engine: Engine, records: Records, work: _Work, progress: Callable[[st
         engine.records(name, records, kind, wanted)
     with engine.stage(METER):
         work.commit(meter(engine, missing, days), days)
+        work.count(engine, days)
     return days
 
 
@@ -176,6 +177,7 @@ def _connections(engine: Engine, records: Records, work: _Work, progress: Callab
         engine.records(name, records, kind)
     with engine.stage(CONNECTIONS):
         work.commit(connections(engine, ends, days), days)
+        work.count(engine, days)
     return days
 
 
@@ -221,6 +223,11 @@ class _Work:
         """Return the days that may be computed again."""
         closed = self._given.closed_before
         return {day for day in days if (closed is None or day >= closed) and day not in self._frozen}
+
+    def count(self, engine: Engine, days: Collection[date]) -> None:
+        """Tell the engine how many rows were committed, if it explains its costs."""
+        if engine.costs is not None:
+            engine.costs.made(sum(file.rows for file in self.table.files(days)))
 
     def commit(self, frame: Any, days: Collection[date]) -> None:
         self.table.commit(

@@ -52,6 +52,10 @@ class Costs:
         self._clock = clock
         self._open: list[_Open] = []
 
+    def made(self, rows: int) -> None:
+        """Count rows that the open stage has made, beside those that the engine knows."""
+        self._open[-1].used.rows_out += rows
+
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Measure a stage for the block; one within it counts for itself."""

@@ -139,7 +139,6 @@ class OnSpark(_Measured):
             if each.stageId() < self._next_stage:
                 continue
             used.rows_in += each.inputRecords()
-            used.rows_out += each.outputRecords()
             used.written_bytes += each.shuffleWriteBytes() + each.diskBytesSpilled() + each.outputBytes()
             tasks = store.taskSummary(each.stageId(), each.attemptId(), most)
             if tasks.isDefined():
@@ -208,7 +207,6 @@ class InProcess(_Measured):
         with _failures_named():
             found = self._connection.sql(sql).to_arrow_table()
         self._profile()
-        self._usage.rows_out += found.num_rows
         return found
 
     @contextmanager
