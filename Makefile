@@ -173,7 +173,7 @@ test-pure: venv interop-system
 	TROUTER_PURE=1 $(PY) -m pytest $(ARGS)
 
 # The oldest Spark that the source, the sink and the jobs with a state run on; everything else as it is locked.
-SPARK40 := $(addprefix pipeline/tests/test_,source.py source_reading.py sink.py secured.py audit.py fraud.py latency.py topology.py)
+SPARK40 := $(addprefix pipeline/tests/test_,source.py source_reading.py sink.py secured.py audit.py fraud.py latency.py topology.py delta_reader.py)
 test-spark40: build/spark40/ready interop-system
 	build/spark40/bin/python -m pytest $(or $(ARGS),$(SPARK40))
 build/spark40/ready: requirements-dev.lock | system
