@@ -99,7 +99,15 @@ def test_sums_and_ranks_agree_with_the_meter(
     assert before["2026-03-02"] != after["2026-03-02"]
     keep(spark, tmp_path, [], date(2026, 3, 1))
     arguments = argparse.Namespace(
-        root=tmp_path, most=1, measure="msgs", by=("addr",), again=False, since=None, until=date(2026, 3, 2), json=True
+        root=tmp_path,
+        most=1,
+        measure="msgs",
+        by=("addr",),
+        again=False,
+        as_of=None,
+        since=None,
+        until=date(2026, 3, 2),
+        json=True,
     )
     quiet = Progress("test", quiet=True)
     assert top_command.answer(spark, quiet, arguments) == 0
