@@ -82,6 +82,14 @@ def remote_addresses(text: str) -> tuple[HostRange, ...]:
     return ranges
 
 
+def proxy_addresses(text: str) -> tuple[HostRange, ...]:
+    """Return the entries of a text with commas; BadValue, also for `*`: whoever is a proxy may claim any address."""
+    ranges = remote_addresses(text)
+    if any(each.everybody for each in ranges):
+        raise BadValue("every client could claim any address", "the addresses or networks of the proxies")
+    return ranges
+
+
 @lru_cache(REMEMBERED)
 def _range(entry: str) -> HostRange:
     if entry == "*":

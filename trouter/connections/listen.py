@@ -117,6 +117,9 @@ class Listener(AcceptingListener):
         nursery.start_soon(self._serve_peer, sock, facts, newcomer, None if self.entity.ssl_profile else PLAINTEXT)
         return True
 
+    def refuse_socket(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:
+        self._count_accepted(sock, refused=self._services.guard.refuses_connection(*address, why))
+
     def _may_connect(self, sock: socket.socket, remote: tuple[str, int], why_not: str = "") -> bool:
         """Count the connection and return True, unless there is a reason to close it: ``why_not`` or another."""
         guard, role, host = self._services.guard, self.entity.role, remote[0]

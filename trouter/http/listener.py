@@ -55,6 +55,9 @@ class HttpListener(AcceptingListener):
             nursery.start_soon(self._serve, sock, address)
         return served
 
+    def refuse_socket(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:
+        self._count_accepted(sock, refused=self._site.turns_away(address, lambda: why))
+
     def _full(self) -> str:
         """Return why no further connection has room, empty if one has; an idle connection may be ended for it."""
         maximum = self.entity.max_connections

@@ -13,13 +13,18 @@ import trio
 
 from trouter._buckets import Bucket
 from trouter.config import ListenerEntity
+from trouter.config.hosts import is_loopback, peer_address
 
+from .proxy_protocol import ProxyHeaderError, read_proxy_header
 from .sockets import close_all
 
 #: Connections accepted from one socket before other tasks get their turn.
 ACCEPTS_IN_A_ROW: Final = 16
 #: Seconds to wait while the system has no descriptor or memory for a connection.
 OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
+#: Seconds for the PROXY header of a connection, and the most connections of a listener that wait for theirs.
+PROXY_HEADER_S: Final = 5.0
+MAX_UNANNOUNCED: Final = 1024
 _OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 
@@ -31,6 +36,8 @@ class AcceptingListener(ABC):
         #: Connections accepted so far, and those refused.
         self.accepted = 0
         self.refused = 0
+        #: Connections of proxies whose PROXY headers are being read.
+        self._unannounced = 0
         #: Set when the listener has stopped and its last connection has ended.
         self.done = trio.Event()
         self._log = log
@@ -49,7 +56,7 @@ class AcceptingListener(ABC):
                 with self._accepting:
                     async with trio.open_nursery() as accepting:
                         for sock in self.sockets:
-                            accepting.start_soon(self._accept_all, sock, nursery)
+                            accepting.start_soon(self._accept_all, sock, nursery, accepting)
             finally:
                 self.close()
         self.done.set()
@@ -86,7 +93,11 @@ class AcceptingListener(ABC):
             sock.setblocking(False)
         return not refused
 
-    async def _accept_all(self, sock: socket.socket, nursery: trio.Nursery) -> None:
+    @abstractmethod
+    def refuse_socket(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:
+        """Close a connection, count it in ``refused``, and log the reason, as often as the log bears."""
+
+    async def _accept_all(self, sock: socket.socket, nursery: trio.Nursery, accepting: trio.Nursery) -> None:
         in_a_row = 0
         exhausted = False
         while True:
@@ -118,12 +129,45 @@ class AcceptingListener(ABC):
             if self.stopped:  # the connection came in the pass in which the listener stopped
                 accepted.close()
                 return
-            if self.admit_socket(accepted, address[:2], nursery) and self._turns is not None:
+            served = True
+            if self.entity.proxy_protocol_hosts:
+                accepting.start_soon(self._admit_announced, accepted, address[:2], nursery)
+            else:
+                served = self.admit_socket(accepted, address[:2], nursery)
+            if served and self._turns is not None:
                 self._turns.owe_tokens(1, trio.current_time())
             in_a_row += 1
             if in_a_row >= ACCEPTS_IN_A_ROW:
                 in_a_row = 0
                 await trio.lowlevel.checkpoint()
+
+    async def _admit_announced(self, sock: socket.socket, proxy: tuple[str, int], nursery: trio.Nursery) -> None:
+        """Read the PROXY header of a connection, and admit it as one of the client that the header names."""
+        address = peer_address(proxy[0])
+        if not any(each.holds(address) for each in self.entity.proxy_protocol_hosts):
+            self.refuse_socket(sock, proxy, "it is none of proxyProtocolHosts")
+            return
+        if self._unannounced >= MAX_UNANNOUNCED:
+            self.refuse_socket(sock, proxy, f"{MAX_UNANNOUNCED} PROXY headers are awaited")
+            return
+        why = f"no PROXY header within {PROXY_HEADER_S:g} s"
+        client: tuple[str, int] | None = None
+        self._unannounced += 1
+        try:
+            sock.setblocking(False)
+            with trio.move_on_after(PROXY_HEADER_S):
+                client, why = await read_proxy_header(sock, trio.lowlevel), ""
+        except (ProxyHeaderError, OSError) as error:
+            why = str(error)
+        except BaseException:  # the listener stops
+            sock.close()
+            raise
+        finally:
+            self._unannounced -= 1
+        if why:
+            self.refuse_socket(sock, proxy, why)
+            return
+        self.admit_socket(sock, proxy if client is None or is_loopback(client[0]) else client, nursery)
 
     @property
     def _label(self) -> str:

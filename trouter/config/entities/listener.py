@@ -9,7 +9,7 @@ from trouter.columns.column import Form, Head
 from trouter.config import files, passwords, texts
 from trouter.config.entities import ends
 from trouter.config.entities.base import Entity, entity
-from trouter.config.hosts import HostRange, is_loopback, remote_addresses
+from trouter.config.hosts import HostRange, is_loopback, proxy_addresses, remote_addresses
 from trouter.config.passwords import Secret
 from trouter.config.point import Point, with_points
 from trouter.config.problems import Severity
@@ -406,6 +406,16 @@ class ListenerEntity(Socketed):
         "Connections open at once through this listener.", default_doc="no limit", low=1, extra=True
     )
     accept_rate: int | None = integer("New connections accepted per second.", default_doc="no limit", low=1, extra=True)
+    proxy_protocol_hosts: tuple[HostRange, ...] = string(
+        "The load balancers in front of the listener, which begin each connection with a PROXY header (version 1 or 2) "
+        "that names the client: addresses, ranges `A-B`, networks `A/N`, separated by commas. Connections from other "
+        "hosts, or without a header, are refused.",
+        (),
+        default_doc="clients connect without a PROXY header",
+        parse=proxy_addresses,
+        reload=NEXT,
+        extra=True,
+    )
     tenant_from: TenantSource | None = string(  # noqa: RUF009  # a field, like all the others
         "With multiTenant and without vhost policy: where the router finds the tenants of a user. `claim`: in "
         "the credentials of the login, such as a token. `uid:LETTER`: in this part of the client's certificate, "
