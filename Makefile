@@ -378,6 +378,7 @@ interop-system: node-system
 	$(call wants,java,openjdk-17-jre-headless)
 	$(call wants,rabbitmqctl,rabbitmq-server)
 	$(call wants,promtool,prometheus)
+	$(call wants,haproxy,haproxy)
 ifneq ($(wildcard tests/interop/rhea/package-lock.json),)
 	$(call needs,npm,nodejs npm)
 	@if [ ! -e tests/interop/rhea/node_modules/.package-lock.json ] || \

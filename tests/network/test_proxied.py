@@ -26,7 +26,12 @@ policy {{ enableVhostPolicy: yes, defaultVhost: near }}
 vhost {{
     hostname: near
     allowUnknownUser: yes
-    groups: {{ "$default": {{ remoteHosts: "192.0.2.7, 127.0.0.1", sources: "*", targets: "*", allowDynamicSource: yes, allowAnonymousSender: yes }} }}
+    groups: {{
+        "$default": {{
+            remoteHosts: "192.0.2.7, 127.0.0.1", sources: "*", targets: "*"
+            allowDynamicSource: yes, allowAnonymousSender: yes
+        }}
+    }}
 }}
 listener {{ name: own, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
 listener {{ name: proxied, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, proxyProtocolHosts: {hosts} }}
