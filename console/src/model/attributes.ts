@@ -165,6 +165,7 @@ export interface Attributes {
     | "allowInsecureRole"
     | "maxConnections"
     | "acceptRate"
+    | "proxyProtocolHosts"
     | "tenantFrom"
     | "webSocketOrigins"
     | "metricsHosts"
