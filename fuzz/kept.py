@@ -15,7 +15,7 @@ import tracemalloc
 from typing import Final
 
 from trouter.admission.memory import cost_bytes
-from trouter.core.attach import PeerTerms
+from trouter.core.terms import PeerTerms
 from trouter.engine.events import LinkAttached
 from trouter.engine.limits import EngineLimits
 from trouter.engine.states import UNANSWERED

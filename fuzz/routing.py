@@ -13,8 +13,8 @@ import hashlib
 from dataclasses import replace
 from typing import Final
 
-from trouter.core.attach import PeerTerms
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.engine.limits import EngineLimits
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, compose
 from trouter.testing.fuzz import behind, frames

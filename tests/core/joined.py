@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from trouter.core.attach import PeerTerms
 from trouter.core.containers import Container
 from trouter.core.messagelog import MessageLog
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.core.trunking import begin_links, open_streams
 from trouter.engine.connection import Connection
 from trouter.engine.events import ConnectionOpened, Event

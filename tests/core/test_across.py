@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.core.joined import Joined
-from trouter.core.attach import PeerTerms
 from trouter.core.autolinks import AutoLinkRule
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.testing import MemoryReceiver, MemorySender, SentMessage, compose
 from trouter.wire.performatives import (
     Accepted,

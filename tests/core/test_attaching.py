@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from trouter.core.addresses import FALLBACK_PHASE
-from trouter.core.attach import PeerTerms
 from trouter.core.inprocess import InsideMessage
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.testing import MemoryClient, MemoryRouter, compose
 from trouter.wire.performatives import Accepted, Coordinator, DeleteOnClose, Released, Source, Target
 from trouter.wire.types import Symbol

@@ -13,11 +13,11 @@ from trouter.columns.column import Column, EntityId
 from trouter.columns.links import LINK
 from trouter.columns.router import ROUTER
 from trouter.core import pace
-from trouter.core.attach import PeerTerms
 from trouter.core.incoming import IncomingEndpoint
 from trouter.core.inprocess import InsideMessage
 from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.testing import MemoryRouter, compose
 from trouter.wire.codec import encode
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from trouter.core.attach import PeerTerms
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.engine.limits import EngineLimits
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, SentMessage, compose
 from trouter.testing.memory import LIMITS

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from trouter.core.attach import PeerTerms
 from trouter.core.edge.peers import EdgePeer
 from trouter.core.edge.protocol import SILENCE_S
 from trouter.core.table import MAX_SLASHES, AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, compose
 from trouter.wire.codec import decode, encode
 from trouter.wire.performatives import Accepted, Error, Rejected, Released, Source, Target

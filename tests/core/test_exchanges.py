@@ -12,12 +12,12 @@ from tests.core.endings import leave
 from tests.core.joined import Joined
 from tests.core.test_credit import small_window
 from tests.core.test_forwarding import Inside
-from trouter.core.attach import PeerTerms
 from trouter.core.exchanges import MAX_EXCHANGES, Binding, BindingRule, Exchange, ExchangeRule
 from trouter.core.ports import MAX_INSIDE_BYTES
 from trouter.core.router import Router
 from trouter.core.stalls import STALLED_S
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.engine.limits import EngineLimits
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, SentMessage, compose
 from trouter.testing.memory import LIMITS

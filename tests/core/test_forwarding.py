@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.core.endings import leave
-from trouter.core.attach import PeerTerms
 from trouter.core.inprocess import InsideMessage
 from trouter.core.message import OutgoingDelivery
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.engine.limits import EngineLimits
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, SentMessage, compose
 from trouter.wire.performatives import Accepted, Error, Modified, Rejected, Released, TransactionalState, encode_state

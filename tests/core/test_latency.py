@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from trouter.core.attach import PeerTerms
-from trouter.core.counters import BOUNDS_S, FAMILIES, OUTCOMES, Latency, Outcomes, TimeHistogram, family_of
+from trouter.core.counters import (
+    ADDRESS_CLASSES,
+    BOUNDS_S,
+    OUTCOMES,
+    Latency,
+    Outcomes,
+    TimeHistogram,
+    address_class_of,
+)
+from trouter.core.terms import PeerTerms
 from trouter.testing import MemoryRouter, compose
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released
 
@@ -14,16 +22,16 @@ CODES = {0x24: "accepted", 0x25: "rejected", 0x26: "released", 0x27: "modified",
 
 def test_there_is_room_for_every_class_outcome_and_bucket() -> None:
     histograms = Latency().snapshot()
-    assert set(histograms) == {(family, outcome) for family in FAMILIES for outcome in OUTCOMES}
+    assert set(histograms) == {(address_class, outcome) for address_class in ADDRESS_CLASSES for outcome in OUTCOMES}
     assert {len(each.counts) for each in histograms.values()} == {len(BOUNDS_S) + 1}
 
 
-@pytest.mark.parametrize("family", range(len(FAMILIES)))
+@pytest.mark.parametrize("address_class", range(len(ADDRESS_CLASSES)))
 @pytest.mark.parametrize("code", CODES)
-def test_each_class_and_outcome_has_its_own_numbers(family: int, code: int) -> None:
+def test_each_class_and_outcome_has_its_own_numbers(address_class: int, code: int) -> None:
     outcomes = Outcomes()
-    outcomes.latency.count_delivery(family, code, 0.3)
-    key = (FAMILIES[family], CODES[code])
+    outcomes.latency.count_delivery(address_class, code, 0.3)
+    key = (ADDRESS_CLASSES[address_class], CODES[code])
     assert {where for where, each in outcomes.latency.snapshot().items() if each.count} == {key}
     assert {where for where, count in outcomes.snapshot().items() if count} == {key}
     assert outcomes.latency.snapshot()[key] == TimeHistogram((*(int(bound == 0.5) for bound in BOUNDS_S), 0), 0.3)
@@ -46,7 +54,7 @@ def test_a_bound_belongs_to_the_bucket_below_it(index: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "family"),
+    ("key", "address_class"),
     [
         ("M0x", "mobile"),
         ("MFx", "mobile"),
@@ -58,16 +66,16 @@ def test_a_bound_belongs_to_the_bucket_below_it(index: int) -> None:
         (None, "anonymous"),
     ],
 )
-def test_the_class_is_that_of_the_key(key: str | None, family: str) -> None:
-    assert FAMILIES[family_of(key)] == family
+def test_the_class_is_that_of_the_key(key: str | None, address_class: str) -> None:
+    assert ADDRESS_CLASSES[address_class_of(key)] == address_class
 
 
 def test_the_routers_totals_are_the_sums_of_all_classes() -> None:
     outcomes = Outcomes()
-    for family in range(len(FAMILIES)):
+    for address_class in range(len(ADDRESS_CLASSES)):
         for code in CODES:
             for age_s in (0.5, 1.0, 1.1, 10.0, 10.1):
-                outcomes.latency.count_delivery(family, code, age_s)
+                outcomes.latency.count_delivery(address_class, code, age_s)
     totals = outcomes.totals()
     assert (totals.accepted, totals.rejected, totals.released, totals.modified) == (25, 25, 25, 25)
     assert (totals.delayed_1s, totals.delayed_10s) == (50, 25)
@@ -89,14 +97,14 @@ def test_messages_are_counted_under_their_links_class(address: str | None) -> No
         router.pump()
     sender.send(compose(b"x", to="x"), settled=True)
     router.pump()
-    family = {"x": "mobile", "_local/x": "local", None: "anonymous"}[address]
+    address_class = {"x": "mobile", "_local/x": "local", None: "anonymous"}[address]
     counted = router.core.latency.snapshot()
     assert {key: each.count for key, each in counted.items() if each.count} == {
-        (family, outcome): 1 for outcome in ("accepted", "rejected", "released", "modified")
+        (address_class, outcome): 1 for outcome in ("accepted", "rejected", "released", "modified")
     }
-    assert counted[family, "modified"].sum_s == pytest.approx(2.0)
-    assert counted[family, "modified"].counts[BOUNDS_S.index(2.5)] == 1
-    assert router.core.outcomes.snapshot()[family, "presettled"] == 1
+    assert counted[address_class, "modified"].sum_s == pytest.approx(2.0)
+    assert counted[address_class, "modified"].counts[BOUNDS_S.index(2.5)] == 1
+    assert router.core.outcomes.snapshot()[address_class, "presettled"] == 1
 
 
 def test_drops_count_under_the_class_of_the_link_that_dropped() -> None:

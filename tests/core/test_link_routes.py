@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.core.rows import address_row, link_row, router_row
-from trouter.core.attach import PeerTerms
 from trouter.core.check import MessageCheck
 from trouter.core.containers import MAX_SESSIONS
 from trouter.core.farewells import PATIENCE_S
 from trouter.core.routes import MAX_SCOPED, LinkRoute
 from trouter.core.tenants import Tenant
+from trouter.core.terms import PeerTerms
 from trouter.core.why import explain
 from trouter.engine.limits import EngineLimits
 from trouter.engine.states import LinkState

@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
-from trouter.core.attach import PeerTerms
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.engine.limits import EngineLimits
 from trouter.engine.unsettled import DeliveryRing
 from trouter.testing import (

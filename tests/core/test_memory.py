@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from trouter.core.allocations import BUFFER_BYTES, LOOKED_AT, MAX_ADDRESSES, owners, waiting_messages
-from trouter.core.attach import PeerTerms
 from trouter.core.message import IncomingDelivery, OutgoingDelivery
 from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.testing import MemoryRouter, compose
 

@@ -8,9 +8,9 @@ import uuid
 import pytest
 
 from tests.core.joined import Joined
-from trouter.core.attach import PeerTerms
 from trouter.core.inprocess import InsideMessage
 from trouter.core.messagelog import APPLICATION_PROPERTIES, COMPONENTS, MAX_LINE, MessageLog
+from trouter.core.terms import PeerTerms
 from trouter.engine.link_base import Link
 from trouter.testing import MemoryClient, MemoryRouter, compose
 from trouter.wire.codec import encode

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from trouter.core.attach import PeerTerms
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, compose
 from trouter.wire.codec import encode
 from trouter.wire.performatives import (

@@ -10,10 +10,10 @@ import pytest
 from tests.core.endings import leave
 from tests.core.joined import Joined
 from trouter.connections.settings import ROUTER_WINDOW_BYTES
-from trouter.core.attach import PeerTerms
 from trouter.core.message import OutgoingDelivery
 from trouter.core.streams import KEPT_IDLE, Streams
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.core.trunking import open_streams
 from trouter.engine.faults import Misuse
 from trouter.engine.limits import EngineLimits
@@ -168,7 +168,7 @@ def test_deliveries_sent_to_a_silent_neighbour_fail_and_waiting_ones_are_release
     sent = send(joined, link, 5)
     begun = sender(joined, "A", "work").begin(LARGE[:200_000])
     joined.pump()
-    joined["A"].core.give_up_sent(joined.sides["A", "B"].trunk)
+    joined["A"].core.fail_sent(joined.sides["A", "B"].trunk)
     joined.pump()
     assert [each.history for each in sent] == [[(Modified(delivery_failed=True), True)]] * 3 + [
         [(Released(), True)]

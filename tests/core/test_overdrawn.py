@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.core.rows import link_row, router_row
-from trouter.core.attach import PeerTerms
 from trouter.core.routes import LinkRoute
-from trouter.core.terms import CONTAINER_OVERDRAFT
+from trouter.core.terms import CONTAINER_OVERDRAFT, PeerTerms
 from trouter.testing import MemoryReceiver, MemoryRouter, MemorySender, compose
 from trouter.testing.memory import LIMITS
 

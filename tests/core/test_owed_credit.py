@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trouter.core.attach import PeerTerms
+from trouter.core.terms import PeerTerms
 from trouter.testing import MemoryReceiver, MemoryRouter, MemorySender, compose
 
 CAPACITY = 10

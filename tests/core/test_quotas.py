@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trouter.config import load
-from trouter.core.attach import PeerTerms
 from trouter.core.incoming import IncomingEndpoint
+from trouter.core.terms import PeerTerms
 from trouter.engine.ports import Budget
 from trouter.policy.book import CLEAR_S, MAX_IDLE, Book, QuotaAlarm, Share
 from trouter.policy.compiled import Policy

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trouter.core.addresses import parse_address, strip_location
-from trouter.core.attach import PeerTerms
 from trouter.core.table import AddressRule, AddressTable
 from trouter.core.tenants import MAX_IDLE, MAX_NAME_BYTES, Tenant, Tenants, fault_of, space_of
+from trouter.core.terms import PeerTerms
 from trouter.testing import MemoryRouter, compose
 from trouter.testing.memory import MemoryClient, MemoryReceiver
 from trouter.wire.performatives import Accepted, Rejected, Released

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.test_credit import RULES, check_credit, send, settle
-from trouter.core.attach import PeerTerms
+from trouter.core.terms import PeerTerms
 from trouter.testing import MemoryRouter
 from trouter.testing.memory import LIMITS
 from trouter.wire.performatives import Accepted

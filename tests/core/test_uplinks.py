@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from trouter.core.attach import PeerTerms
 from trouter.core.edge.uplink import Uplink
 from trouter.core.gather import MAX_NOTE_BYTES
 from trouter.core.lookups import LookupResult, Query, question
 from trouter.core.routes import IN, LinkRoute
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.testing import MemoryReceiver, MemoryRouter, MemorySender, compose
 from trouter.wire.codec import decode, encode
 from trouter.wire.performatives import Accepted, Error, Rejected, Released, Source, Target

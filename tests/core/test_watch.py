@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trouter.core import watch
-from trouter.core.attach import PeerTerms
+from trouter.core.terms import PeerTerms
 from trouter.core.watch import STUCK_TEXT
 from trouter.testing import MemoryReceiver, MemoryRouter, SentMessage, compose
 

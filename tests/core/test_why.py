@@ -7,9 +7,9 @@ import json
 import pytest
 
 from trouter.core import why
-from trouter.core.attach import PeerTerms
 from trouter.core.inprocess import InsideMessage
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.core.why import AddressExplanation, explain
 from trouter.engine.limits import EngineLimits
 from trouter.testing import MemoryClient, MemoryRouter, compose

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.engine.talks import MASK32, NEAR_WRAP
 from trouter.engine.limits import UNLIMITED, EngineLimits
 from trouter.engine.ports import Budget, ConnectionPort, Delivery, LinkPort, SessionPort
-from trouter.engine.unsettled import DeliveryRing, Settlements
+from trouter.engine.unsettled import DeliveryRing, DispositionRanges
 
 HALF = 0x80000000
 GAPS = st.one_of(st.just(1), st.integers(1, 20), st.integers(1, 100_000), st.integers(1, HALF - 1))
@@ -168,7 +168,7 @@ def test_a_range_before_or_behind_the_ring_is_empty(reach: int) -> None:
 
 def test_settlements_write_nothing_when_nothing_was_reported() -> None:
     out = bytearray()
-    settlements = Settlements(True)
+    settlements = DispositionRanges(True)
     settlements.write_disposition(out, 0)
     assert not settlements.pending
     settlements.add_settlement(out, 0, MASK32, None, True)

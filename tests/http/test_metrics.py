@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from trouter.core.counters import BOUNDS_S, FAMILIES, OUTCOMES, Latency, TimeHistogram
+from trouter.core.counters import ADDRESS_CLASSES, BOUNDS_S, OUTCOMES, Latency, TimeHistogram
 from trouter.http import CertificateExpiry, Figures, ListenerFigures, MemoryOwner
 from trouter.http.figures import ConnectorFigures, NetworkFigures, RouteFigures, TenantFigures
 from trouter.http.metrics import MAX_LABEL_VALUES, TOTALS, exposition, tenant_exposition
@@ -112,11 +112,11 @@ def test_the_histograms_of_the_core_are_shown() -> None:
     latency.count_delivery(0, 0x24, 0.02)
     latency.count_delivery(0, 0x24, 99.0)
     samples = samples_of(dataclasses.replace(PLAIN, latency_bounds_s=BOUNDS_S, settle_latency=latency.snapshot()))
-    labels = {"address_class": FAMILIES[0], "outcome": OUTCOMES[0]}
+    labels = {"address_class": ADDRESS_CLASSES[0], "outcome": OUTCOMES[0]}
     assert samples[f"trouter_settle_latency_seconds_count{labels}"] == 2
     assert samples[f"trouter_settle_latency_seconds_sum{labels}"] == pytest.approx(99.02)
     families = [key for key in samples if key.startswith("trouter_settle_latency_seconds_count")]
-    assert len(families) == len(FAMILIES) * len(OUTCOMES)
+    assert len(families) == len(ADDRESS_CLASSES) * len(OUTCOMES)
 
 
 def test_connections_are_shown_by_listener() -> None:

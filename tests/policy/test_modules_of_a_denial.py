@@ -51,7 +51,7 @@ DENIALS: dict[str, tuple[Callable[[ConnectionPolicy], Callable[[], object]], set
         lambda one: partial(one.may_attach, sender(), int, full="maxLinks"),
         set(),
     ),
-    "a link, by its address's owner": (lambda one: partial(one.deny_closed, sender(), "reserved"), set()),
+    "a link, by its address's owner": (lambda one: partial(one.deny_address, sender(), "reserved"), set()),
     "a session": (lambda one: partial(one.may_begin, 1), set()),
     "a message to an address": (lambda one: partial(checked(one), TARGET, "x"), {"policy.patterns"}),
     "a message without an address": (lambda one: partial(checked(one), NO_TO, ""), set()),

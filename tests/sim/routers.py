@@ -15,11 +15,11 @@ from typing import cast
 from tests.sim.timeline import Timeline
 from trouter.backbone.backbone import Backbone
 from trouter.backbone.uplinks import Uplinks
-from trouter.core.attach import PeerTerms
 from trouter.core.containers import Container
 from trouter.core.edge.peers import EdgePeer
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.table import AddressRule
+from trouter.core.terms import PeerTerms
 from trouter.core.trunking import begin_links
 from trouter.engine.connection import Connection
 from trouter.engine.events import (

@@ -130,7 +130,7 @@ class StateDump:
         yield f"router {text(own.id)}, mode {own.mode}, configuration {text(configuration.source)}"
         age_s = time.monotonic() - self._began_s
         yield f"written {time.strftime('%Y-%m-%d %H:%M:%S %z')}, {age_s:.0f} s after the start"
-        yield f"draining {'yes' if shared.draining else 'no'}"
+        yield f"draining {'yes' if shared.stopping else 'no'}"
         yield f"cpu {used.ru_utime:.1f} s user, {used.ru_stime:.1f} s system; memory at most {used.ru_maxrss} KiB"
         yield f"messages under way {budget.held} bytes of {budget.limit}"
         yield f"connections to be flushed {len(self._services.hub.outbox)}"

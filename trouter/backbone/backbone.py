@@ -226,7 +226,7 @@ class Backbone:
             hello_log.info("router %s is no longer a neighbour: %s", shown(event.router), event.why)
             for trunk in self._network.trunks:
                 if trunk.neighbour == event.router:
-                    self._router.give_up_sent(trunk)
+                    self._router.fail_sent(trunk)
         elif isinstance(event, Ignored):
             detail = f" ({event.detail})" if event.detail else ""
             links_log.warning(

@@ -52,7 +52,7 @@ def unsettled_of(endpoint: Endpoint) -> int:
 def _status(router: Router, endpoint: Endpoint) -> str:
     if not endpoint.link.attached:
         return "down"
-    return "quiescing" if router.shared.draining else "up"
+    return "quiescing" if router.shared.stopping else "up"
 
 
 def _priority(endpoint: Endpoint) -> int:

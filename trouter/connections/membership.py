@@ -125,7 +125,7 @@ class Membership:
     # --- the end
 
     async def lose_links_in_turns(self, connection: ConnectionView) -> None:
-        """Lose all links of an ended connection, with turns for other connections in between; see ``lose_all``."""
+        """Do as ``lose_all_links`` for a connection that has ended, with turns for other connections in between."""
         uplinks = self._services.uplinks
         if uplinks is not None:
             uplinks.remove_uplink(connection)

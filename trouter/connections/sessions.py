@@ -18,12 +18,12 @@ from typing import Final
 import trio
 
 from trouter.admission.memory import FEW_LINKS
-from trouter.core.attach import PeerTerms
 from trouter.core.containers import Container, DetachReason
 from trouter.core.links import AnyIncoming, Endpoint, update_gate, update_terms
 from trouter.core.lookups import LookupResult
 from trouter.core.ports import Gate
 from trouter.core.refusals import NO_ROUTE
+from trouter.core.terms import PeerTerms
 from trouter.core.watch import BLOCKED_AFTER_S
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
@@ -333,7 +333,7 @@ class Sessions:
             if link.attached:
                 self._log_attached(link, event.attach)
             return
-        if self._hub.router.shared.draining:
+        if self._hub.router.shared.stopping:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
         policy, key, quotas = self._policy, None, None
@@ -346,7 +346,7 @@ class Sessions:
             error = NO_ROUTE
         if error is None:
             if self._hub.router.attach(link, self.terms, goes_up=found is LookupResult.LINKS) is LINK_DENIED:
-                self._policy.deny_closed(event.attach, "reserved" if self.terms.tenant else "dynamic")
+                self._policy.deny_address(event.attach, "reserved" if self.terms.tenant else "dynamic")
         else:
             link.refuse(error)
         sink = link.sink

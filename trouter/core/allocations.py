@@ -165,7 +165,8 @@ def _sizes() -> dict[type, int]:
         Session: (Session(session.connection, 0, limits, []),),
         Connection: (Connection(limits, Open("sample"), [], None, True),),
     }
-    others = (limits, shared, table, table.known, session, session.connection, incoming.totals, message.source)
+    of_session = (session, session.connection, session.deliveries, session.links, session.windows)
+    others = (limits, shared, table, table.known, *of_session, incoming.totals, message.source)
     return {kind: sum(_own_bytes(part, others) for part in parts) for kind, parts in samples.items()}
 
 

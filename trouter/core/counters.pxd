@@ -65,7 +65,7 @@ cdef class Latency:
     cdef double[25] _sums
 
     @cython.locals(kind=Py_ssize_t, slot=Py_ssize_t, row=Py_ssize_t)
-    cpdef count_delivery(self, Py_ssize_t family, int code, double age_s)
+    cpdef count_delivery(self, Py_ssize_t address_class, int code, double age_s)
 
 
 cdef class Outcomes:

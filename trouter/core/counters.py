@@ -158,7 +158,7 @@ class Origins:
 
 
 #: Classes of addresses. A link without an address, whose messages name theirs, is a class too.
-FAMILIES: Final = ("mobile", "local", "topological", "router", "anonymous")
+ADDRESS_CLASSES: Final = ("mobile", "local", "topological", "router", "anonymous")
 _FAMILY_OF_LETTER: Final = {"M": 0, "L": 1, "T": 2, "R": 3, "A": 3, "H": 3}
 _ANONYMOUS: Final = 4
 #: The outcomes from 0x24 on, in the order of their descriptors, and settlement without one.
@@ -198,7 +198,7 @@ class Latency:
         self._counts = [0 for _ in range(_FAMILIES * _KINDS * _SLOTS)]
         self._sums = [0.0 for _ in range(_FAMILIES * _KINDS)]
 
-    def count_delivery(self, family: int, code: int, age_s: float) -> None:
+    def count_delivery(self, address_class: int, code: int, age_s: float) -> None:
         """Count a delivery that ended, by its outcome's code (0 or any other for none) and its age."""
         kind = code - _FIRST
         if kind < 0 or kind >= _KINDS:
@@ -206,7 +206,7 @@ class Latency:
         slot = 0
         while slot < _BOUNDS and age_s > self._bounds[slot]:
             slot += 1
-        row = family * _KINDS + kind
+        row = address_class * _KINDS + kind
         self._counts[row * _SLOTS + slot] += 1
         self._sums[row] += age_s
 
@@ -214,8 +214,10 @@ class Latency:
         """Return the histogram of each class and outcome."""
         counts, sums = list(self._counts), list(self._sums)
         return {
-            (family, outcome): TimeHistogram(tuple(counts[row * _SLOTS : (row + 1) * _SLOTS]), sums[row])
-            for row, (family, outcome) in enumerate((family, kind) for family in FAMILIES for kind in OUTCOMES)
+            (address_class, outcome): TimeHistogram(tuple(counts[row * _SLOTS : (row + 1) * _SLOTS]), sums[row])
+            for row, (address_class, outcome) in enumerate(
+                (address_class, kind) for address_class in ADDRESS_CLASSES for kind in OUTCOMES
+            )
         }
 
 
@@ -236,9 +238,9 @@ class Outcomes:
         """Return the number of deliveries of each class and outcome, ``presettled`` and ``dropped`` included."""
         presettled, dropped = list(self.presettled), list(self.dropped)
         totals = {key: histogram.count for key, histogram in self.latency.snapshot().items()}
-        for index, family in enumerate(FAMILIES):
-            totals[family, "presettled"] = presettled[index]
-            totals[family, "dropped"] = dropped[index]
+        for index, address_class in enumerate(ADDRESS_CLASSES):
+            totals[address_class, "presettled"] = presettled[index]
+            totals[address_class, "dropped"] = dropped[index]
         return totals
 
     def totals(self) -> Counters:
@@ -254,8 +256,8 @@ class Outcomes:
         return counters
 
 
-def family_of(key: str | None) -> int:
-    """Return the class of the address with this key, as an index into ``FAMILIES``; None is no address."""
+def address_class_of(key: str | None) -> int:
+    """Return the class of the address with this key, as an index into ``ADDRESS_CLASSES``; None is no address."""
     return _ANONYMOUS if key is None else _FAMILY_OF_LETTER.get(key[0], 0)
 
 

@@ -284,7 +284,7 @@ class Exchange(Forwarder):
             for each in kept.copies[:]:
                 sink = each.link.sink
                 if isinstance(sink, OutgoingEndpoint):
-                    sink.release_waiting(each)
+                    sink.release_blocked_copy(each)
         if not delivery.complete and len(kept.copies) > 1:
             self._exchanges.stalls.watch_message(kept)
         if message is None:

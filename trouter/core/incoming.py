@@ -35,7 +35,7 @@ TOO_MANY_ANNOTATIONS = rejected_state(
 NO_ADDRESS = rejected_state("amqp:precondition-failed", "Routing failure: no address present")
 UNAVAILABLE = rejected_state("amqp:not-found", "Deliveries cannot be sent to an unavailable address")
 #: In the words of Qpid Dispatch's policy.
-CLOSED = rejected_state("amqp:unauthorized-access", "policy violation on target")
+ADDRESS_DENIED = rejected_state("amqp:unauthorized-access", "policy violation on target")
 TOO_LARGE_INSIDE = rejected_state(
     "amqp:link:message-size-exceeded", f"messages to this address are limited to {MAX_INSIDE_BYTES} bytes"
 )
@@ -183,7 +183,7 @@ class IncomingEndpoint(DeliverySource):
         if self.settlement.end_frame(delivery, was_settled):
             account.top_up_credit()
         elif message.copies:
-            self.frames.relieve_window(message)
+            self.frames.release_blocked_copies(message)
 
     def _note_received(self, message: Message, whole: bytes) -> None:
         """Pass a message that came to the tap, once."""
@@ -419,7 +419,7 @@ class IncomingEndpoint(DeliverySource):
             if fits and self.tenant is not None and self.table.is_closed(text, self.tenant):
                 if check is not None:
                     check.notify(RESERVED, str(text, errors="replace"))
-                self.settlement.refuse_delivery(delivery, message, REJECTED, CLOSED)
+                self.settlement.refuse_delivery(delivery, message, REJECTED, ADDRESS_DENIED)
             elif fits and self.trunk is None and self.table.is_unavailable(text, self.tenant):
                 self.settlement.refuse_delivery(delivery, message, REJECTED, UNAVAILABLE)
             elif fits and not self.via_edge and self.shared.uplink is not None:

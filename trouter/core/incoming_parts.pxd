@@ -24,7 +24,7 @@ cdef class CreditAccount:
     cdef public Py_ssize_t noted
     cdef public Py_ssize_t unsettled
     cdef public object gate
-    cdef public double dry_since_s
+    cdef public double no_credit_since_s
     cdef public bint of_container
     cdef public bint between_routers
 
@@ -43,7 +43,7 @@ cdef class CreditAccount:
 cdef class Settlement:
     cdef public CreditAccount account
     cdef public SharedState shared
-    cdef public Py_ssize_t family
+    cdef public Py_ssize_t address_class
     cdef public bint of_router
 
     @cython.locals(account=CreditAccount)
@@ -83,7 +83,7 @@ cdef class Frames:
     @cython.locals(only=OutgoingDelivery, sole=OutgoingEndpoint, copy=OutgoingDelivery, outgoing=OutgoingEndpoint)
     cdef _send_frame_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(copy=OutgoingDelivery, outgoing=OutgoingEndpoint)
-    cdef relieve_window(self, Message message)
+    cdef release_blocked_copies(self, Message message)
     cdef bint _must_not_wait(self, Message message)
     @cython.locals(more=Py_ssize_t)
     cdef bint wait_for_more(self, Message message, Py_ssize_t max_bytes) except -1
@@ -95,4 +95,4 @@ cpdef bint is_gathering(IncomingLink link) except -1
 
 
 @cython.locals(message=Message, out=OutgoingDelivery, outgoing=OutgoingEndpoint)
-cpdef take_back(IncomingDelivery delivery)
+cpdef abort_copies(IncomingDelivery delivery)

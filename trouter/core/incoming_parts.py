@@ -11,7 +11,7 @@ from trouter.wire import octets
 from trouter.wire.order import SectionOrder
 from trouter.wire.sections import InvalidMessage
 
-from .counters import Counters, family_of
+from .counters import Counters, address_class_of
 from .entry import AddressEntry
 from .message import CachedAnnotations, HeadWriter, IncomingDelivery, Message
 from .outcomes import (
@@ -46,7 +46,7 @@ class CreditAccount:
         "between_routers",
         "capacity",
         "counters",
-        "dry_since_s",
+        "no_credit_since_s",
         "entry",
         "gate",
         "link",
@@ -76,7 +76,7 @@ class CreditAccount:
         #: Credit does not wait for outcomes (3.1).
         self.between_routers = False
         #: When the sender's credit ran out, while it is out; negative if that is unknown.
-        self.dry_since_s = shared.now_s
+        self.no_credit_since_s = shared.now_s
 
     def grant_first_credit(self) -> None:
         """Grant the first credit, or keep it until a consumer exists (routing.md 1.6)."""
@@ -86,7 +86,7 @@ class CreditAccount:
 
     def grant_kept(self) -> None:
         """Grant the credit that was kept back, because the address has a consumer again (3.2); this ends a drain."""
-        if (self.pending > 0 or self.link.draining) and not self.shared.draining:
+        if (self.pending > 0 or self.link.draining) and not self.shared.stopping:
             count = self.pending
             self.pending = 0
             self.grant_credit(count)
@@ -94,7 +94,7 @@ class CreditAccount:
     def note_drained(self) -> None:
         """Note that the sender gave its credit back; grant it again if there is a consumer (3.3)."""
         self.pending = self.capacity - self.unsettled
-        self.dry_since_s = self.shared.now_s
+        self.no_credit_since_s = self.shared.now_s
         if self.entry is None or self.entry.is_reachable():
             self.grant_kept()
 
@@ -115,7 +115,7 @@ class CreditAccount:
         else:
             self.unsettled += 1
         if self.link.credit <= 0:
-            self.dry_since_s = delivery.arrived_at_s
+            self.no_credit_since_s = delivery.arrived_at_s
 
     def top_up_credit(self) -> None:
         """Grant the credit of deliveries that have ended, a few at a time while the sender has plenty.
@@ -129,7 +129,7 @@ class CreditAccount:
         owed = self.capacity - self.pending - link.credit
         if not self.between_routers:
             owed -= self.unsettled
-        if link.draining or self.shared.draining:
+        if link.draining or self.shared.stopping:
             self.pending += owed
         elif owed > 0 and (link.credit <= 0 or link.flow_due if self.of_container else owed >= link.credit):
             waits = link.credit <= 0 and not self.between_routers and self.entry is not None
@@ -149,7 +149,7 @@ class CreditAccount:
             return False
         self.noted = -1
         link = self.link
-        if link.attached and link.credit > 0 and not link.draining and not self.shared.draining:
+        if link.attached and link.credit > 0 and not link.draining and not self.shared.stopping:
             owed = self.capacity - self.pending - link.credit
             if not self.between_routers:
                 owed -= self.unsettled
@@ -165,7 +165,7 @@ class CreditAccount:
                 return
         self.link.grant(count)
         if self.link.credit > 0:
-            self.dry_since_s = -1.0
+            self.no_credit_since_s = -1.0
 
 
 class Settlement:
@@ -175,13 +175,13 @@ class Settlement:
     coming). An answer that ends a delivery returns True: its credit may be granted again.
     """
 
-    __slots__ = ("account", "family", "of_router", "shared")
+    __slots__ = ("account", "address_class", "of_router", "shared")
 
     def __init__(self, account: CreditAccount) -> None:
         self.account = account
         self.shared = account.shared
-        #: The class of the link's address, as an index into ``counters.FAMILIES``.
-        self.family = family_of(None if account.entry is None else account.entry.key)
+        #: The class of the link's address, as an index into ``counters.ADDRESS_CLASSES``.
+        self.address_class = address_class_of(None if account.entry is None else account.entry.key)
         #: The sender is a neighbouring router; the router's own counts of pre-settled deliveries are of clients' only.
         self.of_router = False
 
@@ -312,7 +312,7 @@ class Settlement:
         """
         if delivery.message is None:
             return False
-        take_back(delivery)
+        abort_copies(delivery)
         self.account.unsettled -= 1
         return True
 
@@ -323,7 +323,7 @@ class Settlement:
         """
         link = self.account.link
         if link.partial is not None:
-            take_back(link.partial)  # type: ignore[arg-type]  # made by ``new_incoming``
+            abort_copies(link.partial)  # type: ignore[arg-type]  # made by ``new_incoming``
             link.partial = None
         session = link.session
         if own is None and self.account.unsettled > 0:
@@ -355,7 +355,7 @@ class Settlement:
         account = self.account
         age_s = shared.now_s - delivery.arrived_at_s
         account.counters.count_outcome(code, age_s)
-        shared.latency.count_delivery(self.family, code, age_s)
+        shared.latency.count_delivery(self.address_class, code, age_s)
         if shared.times is not None and account.entry is not None:
             times = shared.times
             times.count_delivery(account.entry, age_s)
@@ -364,12 +364,12 @@ class Settlement:
         """Count a pre-settled delivery that went to its receivers."""
         self.account.counters.presettled += 1
         if not self.of_router:
-            self.shared.outcomes.presettled[self.family] += 1
+            self.shared.outcomes.presettled[self.address_class] += 1
 
     def _count_dropped(self) -> None:
         self.count_presettled()
         self.account.counters.dropped_presettled += 1
-        self.shared.outcomes.dropped[self.family] += 1
+        self.shared.outcomes.dropped[self.address_class] += 1
 
 
 class Frames:
@@ -420,7 +420,7 @@ class Frames:
             order.check_bytes(data, start, end, delivery.complete)  # type: ignore[union-attr]  # the caller has checked
         except InvalidMessage:
             if message.copies:
-                take_back(delivery)
+                abort_copies(delivery)
                 delivery.message = message
             raise
         self._order = order
@@ -441,13 +441,13 @@ class Frames:
             outgoing: OutgoingEndpoint = copy.link.sink  # type: ignore[assignment]
             outgoing.send_more(copy)
 
-    def relieve_window(self, message: Message) -> None:
+    def release_blocked_copies(self, message: Message) -> None:
         """Release copies that wait for others, if the session has hardly any window left for the message."""
         if message.copies and self._link.session.windows.held_bytes * 4 > self._window_bytes * 3:
             for each in message.copies[:]:
                 copy = each
                 outgoing: OutgoingEndpoint = copy.link.sink  # type: ignore[assignment]
-                outgoing.release_waiting(copy)
+                outgoing.release_blocked_copy(copy)
 
     # --- whether an unfinished message waits
 
@@ -481,7 +481,7 @@ def is_gathering(link: IncomingLink) -> bool:
     return partial is not None and partial.message is not None and not partial.message.routed
 
 
-def take_back(delivery: IncomingDelivery) -> None:
+def abort_copies(delivery: IncomingDelivery) -> None:
     """Abort every copy of an unfinished message whose rest will not come."""
     message = delivery.message
     delivery.message = None

@@ -76,7 +76,7 @@ class LinkOptions:
 
 
 def make_incoming(home: LinkHome, link: IncomingLink, options: LinkOptions) -> IncomingEndpoint:
-    """Return the endpoint of a link whose messages are routed; ``account.open`` grants the first credit."""
+    """Return the endpoint of a link whose messages are routed; its ``account`` grants the first credit."""
     terms = options.terms
     incoming = IncomingEndpoint(
         link,
@@ -124,7 +124,7 @@ def make_receiver(
     read: Read,
     max_bytes: int = MAX_NOTE_BYTES,
 ) -> Gatherer:
-    """Return the endpoint of a link whose messages the router itself reads; ``account.open`` grants the credit."""
+    """Return the endpoint of a link whose messages the router itself reads; its ``account`` grants the credit."""
     terms = options.terms
     receiver = Gatherer(link, home.shared, _capacity(terms), read, max_bytes)
     receiver.connection_number = terms.connection_number

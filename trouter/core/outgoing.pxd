@@ -35,7 +35,7 @@ cdef class OutgoingEndpoint(LinkSink):
     cdef public SharedState shared
     cdef public Backlog waiting
     cdef public Counters counters
-    cdef public Py_ssize_t family
+    cdef public Py_ssize_t address_class
     cdef public object pool
     cdef public Py_ssize_t capacity
     cdef public bint plain
@@ -52,7 +52,7 @@ cdef class OutgoingEndpoint(LinkSink):
     cdef public Py_ssize_t connection_number
     cdef public double attached_at_s
     cdef public object pace
-    cdef public double dry_since_s
+    cdef public double no_credit_since_s
     cdef public Origins origins
 
     cpdef Py_ssize_t count_load(self)
@@ -85,10 +85,10 @@ cdef class OutgoingEndpoint(LinkSink):
     cpdef abort_delivery(self, OutgoingDelivery out)
     @cython.locals(session=SessionPort, code=int, state=bytes, out=OutgoingDelivery)
     cpdef lose_link(self, list own=*)
-    cpdef give_up_sent(self)
-    cdef _give_back(self, OutgoingDelivery out)
+    cpdef fail_sent(self)
+    cdef _release_to_sender(self, OutgoingDelivery out)
     @cython.locals(ahead=Message)
-    cpdef release_waiting(self, OutgoingDelivery out)
+    cpdef release_blocked_copy(self, OutgoingDelivery out)
     @cython.locals(partner=IncomingDelivery)
     cdef _notify_lost(self, OutgoingDelivery out, int code, bytes state)
 

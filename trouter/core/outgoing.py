@@ -14,7 +14,7 @@ from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
 
 from . import deliveries
-from .counters import AddressCounters, Counters, Origins, family_of
+from .counters import AddressCounters, Counters, Origins, address_class_of
 from .message import IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
 from .messagelog import SentLog
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
@@ -149,9 +149,9 @@ class OutgoingEndpoint(LinkSink):
         "capacity",
         "connection_number",
         "counters",
-        "dry_since_s",
+        "no_credit_since_s",
         "entry",
-        "family",
+        "address_class",
         "identity",
         "lent",
         "link",
@@ -175,8 +175,8 @@ class OutgoingEndpoint(LinkSink):
         self.shared = shared
         self.waiting = Backlog()
         self.counters = Counters()
-        #: The class of its address, as an index into ``latency.FAMILIES``.
-        self.family = 0
+        #: The class of its address, as an index into ``counters.ADDRESS_CLASSES``.
+        self.address_class = 0
         #: The pool that the link belongs to; None for other links.
         self.pool: LinkPool | None = None
         self.capacity = capacity
@@ -207,7 +207,7 @@ class OutgoingEndpoint(LinkSink):
         self.attached_at_s = shared.now_s
         self.pace = Pace(shared.now_s)
         #: When the receiver's credit ran out, while it is out; negative if that is unknown.
-        self.dry_since_s = shared.now_s
+        self.no_credit_since_s = shared.now_s
 
     @property
     def backlog(self) -> int:
@@ -234,7 +234,7 @@ class OutgoingEndpoint(LinkSink):
     def serve_entry(self, entry: AddressPort) -> None:
         """Count its deliveries as those of this address."""
         self.entry = entry
-        self.family = family_of(entry.key)
+        self.address_class = address_class_of(entry.key)
 
     # --- sending
 
@@ -366,7 +366,7 @@ class OutgoingEndpoint(LinkSink):
         sender = self.link
         waiting = self.waiting
         if sender.credit > 0:
-            self.dry_since_s = -1.0
+            self.no_credit_since_s = -1.0
         while waiting.count > 0:
             out = waiting.first()
             if not (out.begun or self._may_begin(sender)) or sender.waiting or not sender.attached:
@@ -384,8 +384,8 @@ class OutgoingEndpoint(LinkSink):
 
     def note_credit(self) -> None:
         """Note when the credit has run out."""
-        if self.link.credit == 0 and self.dry_since_s < 0:
-            self.dry_since_s = self.shared.now_s
+        if self.link.credit == 0 and self.no_credit_since_s < 0:
+            self.no_credit_since_s = self.shared.now_s
 
     def _remove_waiting(self, out: OutgoingDelivery) -> None:
         """Remove a delivery from those that wait, if it is there; a link of a pool that is idle then goes back."""
@@ -396,7 +396,7 @@ class OutgoingEndpoint(LinkSink):
         """Count pre-settled deliveries that were dropped."""
         self.counters.presettled += count
         self.counters.dropped_presettled += count
-        self.shared.outcomes.dropped[self.family] += count
+        self.shared.outcomes.dropped[self.address_class] += count
 
     def _send_available(self, out: OutgoingDelivery, message: Message) -> None:
         """Send as much of the message as has come and as the link takes."""
@@ -424,7 +424,7 @@ class OutgoingEndpoint(LinkSink):
         """Count ``out``, whose last frame is written; accept it for its sender if the receiver gets it pre-settled."""
         self.counters.deliveries += 1
         if self.link.credit == 0:
-            self.dry_since_s = self.shared.now_s
+            self.no_credit_since_s = self.shared.now_s
         if self.log is not None:
             self.log.log_sent(out)
         if not out.settled:
@@ -509,7 +509,7 @@ class OutgoingEndpoint(LinkSink):
         self.link.abort_delivery(out)
         self.on_credit(self.link)
 
-    def release_waiting(self, out: OutgoingDelivery) -> None:
+    def release_blocked_copy(self, out: OutgoingDelivery) -> None:
         """Release ``out`` if it waits for another message to end while its session has hardly any window left.
 
         The other message may need that window to end, and then neither would continue. A pre-settled copy of an
@@ -517,7 +517,7 @@ class OutgoingEndpoint(LinkSink):
         """
         if not out.begun and _may_do_without(out):
             self._remove_waiting(out)
-            self._give_back(out)
+            self._release_to_sender(out)
             out.drop_unsent()
             return
         if out.begun or self.waiting.begins_with(out) or self.waiting.count == 0:
@@ -526,7 +526,7 @@ class OutgoingEndpoint(LinkSink):
         if ahead is None or ahead.complete:
             return
         self._remove_waiting(out)
-        self._give_back(out)
+        self._release_to_sender(out)
         out.drop_unsent()
 
     def cut_off(self, out: OutgoingDelivery) -> None:
@@ -536,7 +536,7 @@ class OutgoingEndpoint(LinkSink):
 
     # --- the end of the link
 
-    def give_up_sent(self) -> None:
+    def fail_sent(self) -> None:
         """Fail what a silent peer was sent, and release what waits for it. The link stays.
 
         A peer that returns learns that all this is settled.
@@ -546,7 +546,7 @@ class OutgoingEndpoint(LinkSink):
             self._remove_waiting(out)
             if out.begun:
                 self.link.abort_delivery(out)
-            self._give_back(out)
+            self._release_to_sender(out)
             if not out.begun:
                 out.drop_unsent()
         for each in session.deliveries.deliveries_of(self.link, False):
@@ -569,7 +569,7 @@ class OutgoingEndpoint(LinkSink):
         if own is None and (self.unsettled > 0 or waiting):
             own = session.deliveries.deliveries_of(self.link, False)
         for out in waiting:
-            self._give_back(out)
+            self._release_to_sender(out)
         for each in own or ():
             out = each  # type: ignore[assignment]  # made by ``offer_delivery``
             session.deliveries.forget_outgoing(out)
@@ -583,7 +583,7 @@ class OutgoingEndpoint(LinkSink):
                 self._notify_lost(out, code, state)
         self.unsettled = 0
 
-    def _give_back(self, out: OutgoingDelivery) -> None:
+    def _release_to_sender(self, out: OutgoingDelivery) -> None:
         """Release ``out``, which will not be sent in full; drop it if its sender does not wait for an outcome."""
         if out.settled and out.partner is None:
             self._count_dropped(1)

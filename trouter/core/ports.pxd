@@ -9,7 +9,7 @@ cdef int _FIRST_OUTCOME
 
 
 cdef class SharedState:
-    cdef public bint draining
+    cdef public bint stopping
     cdef public object network
     cdef public object uplink
     cdef public object times

@@ -45,7 +45,7 @@ class Gate(Protocol):
     """Limits the credit of senders."""
 
     def take_credit(self, link: Grantee, count: int) -> int:
-        """Return how much of ``count`` to grant the sender on ``link``; ``link.top_up`` asks for the rest later."""
+        """Return how much of ``count`` to grant the sender on ``link``, which may ask again by ``top_up_credit``."""
 
 
 class MessageTap(Protocol):
@@ -128,7 +128,7 @@ class SharedState:
     """The state that all endpoints share: time, the counter of delivery tags, the counts of deliveries."""
 
     __slots__ = (
-        "draining",
+        "stopping",
         "latency",
         "network",
         "next_tag",
@@ -150,7 +150,7 @@ class SharedState:
         #: On an edge router, the link for everything that is elsewhere; None without an uplink.
         self.uplink: OutgoingPort | None = None
         #: The router is about to stop: no sender gets more credit.
-        self.draining = False
+        self.stopping = False
         #: Read the message under way of a link with an address, and of one whose messages name theirs.
         self.scan = MessageScan()
         self.anonymous_scan = MessageScan(reads_to=True)

@@ -108,7 +108,7 @@ class RoutedIncomingEndpoint(DeliverySource):
         """Grant the sender the receiver's credit, and drain it if the receiver drains."""
         link = self.link
         outgoing = self.outgoing
-        if outgoing is None or not link.attached or self.shared.draining:
+        if outgoing is None or not link.attached or self.shared.stopping:
             return
         out = outgoing.link
         if out.drain and self._drained:
@@ -135,7 +135,7 @@ class RoutedIncomingEndpoint(DeliverySource):
 
     def on_drained(self, link: LinkPort) -> None:
         """Answer the receiver's drain: the sender used up its credit or gave it back."""
-        self.account.dry_since_s = self.shared.now_s
+        self.account.no_credit_since_s = self.shared.now_s
         self._drained = True
         self.follow_receiver()
 
@@ -178,7 +178,7 @@ class RoutedIncomingEndpoint(DeliverySource):
         if self.settlement.end_frame(delivery, was_settled):
             self.follow_receiver()
         elif message.copies:
-            self.frames.relieve_window(message)
+            self.frames.release_blocked_copies(message)
 
     def _pass_message_on(
         self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None

@@ -11,7 +11,7 @@ from trouter.engine.session import Session
 from trouter.wire.performatives import Error
 
 from .addresses import MOBILE, UPLINK_KEY
-from .attach import PeerTerms, attach
+from .attach import attach
 from .autolinks import AutoLinks
 from .containers import Container, Containers, DetachReason, LinkOwner, OwnSession
 from .counters import AddressCounters, Latency, Outcomes
@@ -31,6 +31,7 @@ from .ports import SharedState
 from .routes import LinkRoute, Routes
 from .table import AddressRule, AddressTable
 from .tenants import Tenant
+from .terms import PeerTerms
 from .watch import OVERDRAWN_TEXT, Notice, Watch, zero_credit_s
 
 
@@ -128,11 +129,11 @@ class Router:
             link.keep_essentials()
         return True
 
-    def give_up_sent(self, trunk: Trunk) -> None:
+    def fail_sent(self, trunk: Trunk) -> None:
         """Give up what was sent to a neighbour: it is silent although the connection is open."""
         for outgoing in list(self.outgoing_endpoints()):
             if outgoing.trunk is trunk and outgoing is not trunk.control_out:
-                outgoing.give_up_sent()
+                outgoing.fail_sent()
 
     def is_own(self, link: Link) -> bool:
         """Return whether this router attached the link by itself."""
@@ -314,7 +315,7 @@ class Router:
 
     def stop_credit(self) -> None:
         """Grant no more credit, and drain every sender."""
-        self.shared.draining = True
+        self.shared.stopping = True
         for incoming in self.incoming_endpoints():
             incoming.link.drain()
 

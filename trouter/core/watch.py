@@ -130,8 +130,8 @@ class Watch:
             stalled.logged_stuck = True
             notices.append(Notice(link, STUCK_TEXT))
         account = endpoint if isinstance(endpoint, OutgoingEndpoint) else endpoint.account
-        if link.credit <= 0 and account.dry_since_s < 0:
-            account.dry_since_s = now_s
+        if link.credit <= 0 and account.no_credit_since_s < 0:
+            account.no_credit_since_s = now_s
         for_s = zero_credit_s(endpoint, now_s)
         if for_s > BLOCKED_AFTER_S and not stalled.logged_blocked:
             stalled.logged_blocked = True
@@ -145,7 +145,7 @@ class Watch:
 
 def zero_credit_s(endpoint: Endpoint, now_s: float) -> float:
     """Return the seconds that a link has been without credit; 0 with credit."""
-    since_s = (endpoint if isinstance(endpoint, OutgoingEndpoint) else endpoint.account).dry_since_s
+    since_s = (endpoint if isinstance(endpoint, OutgoingEndpoint) else endpoint.account).no_credit_since_s
     return max(0.0, now_s - since_s) if endpoint.link.credit <= 0 and since_s >= 0 else 0.0
 
 

@@ -323,7 +323,7 @@ class OutgoingLink(Link):
 
         ``more`` says that payload follows in a later call. If it stops short of ``end`` (or leaves
         ``delivery.complete`` unset although ``more`` was false), the link waits and ``on_credit`` follows. The caller
-        checks ``ready()`` before a delivery begins.
+        checks ``is_ready`` before a delivery begins.
         """
         windows = self.session.windows
         connection = self.session.connection

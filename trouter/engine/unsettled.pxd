@@ -41,7 +41,7 @@ cdef class DeliveryRing:
 
 
 @cython.final
-cdef class Settlements:
+cdef class DispositionRanges:
     cdef bint _role
     cdef Py_ssize_t _first
     cdef Py_ssize_t _last
@@ -61,8 +61,8 @@ cdef class SessionDeliveries:
     cdef public Py_ssize_t next_outgoing_id
     cdef public DeliveryRing incoming
     cdef public DeliveryRing outgoing
-    cdef Settlements _receiver_settlements
-    cdef Settlements _sender_settlements
+    cdef DispositionRanges _receiver_settlements
+    cdef DispositionRanges _sender_settlements
 
     @cython.locals(distance=Py_ssize_t)
     cdef int check_delivery_id(self, Py_ssize_t delivery_id) except -1

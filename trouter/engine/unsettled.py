@@ -160,7 +160,7 @@ class DeliveryRing:
         self._width = 0
 
 
-class Settlements:
+class DispositionRanges:
     """The dispositions of one session in one role, gathered until ``write_disposition``."""
 
     __slots__ = ("_first", "_last", "_role", "_settled", "_state", "pending")
@@ -221,8 +221,8 @@ class SessionDeliveries:
         #: The delivery-id of the peer's last delivery, -1 before the first, and of our next one.
         self._last_incoming_id = -1
         self.next_outgoing_id = first_outgoing_id
-        self._receiver_settlements = Settlements(True)
-        self._sender_settlements = Settlements(False)
+        self._receiver_settlements = DispositionRanges(True)
+        self._sender_settlements = DispositionRanges(False)
 
     def check_delivery_id(self, delivery_id: int) -> None:
         """Check that a first transfer's delivery-id follows the last one; PeerFault."""

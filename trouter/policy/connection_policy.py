@@ -20,7 +20,7 @@ from .judge import (
     BY_PLUGIN,
     Admission,
     Verdict,
-    deny_closed,
+    deny_address,
     judge_attach,
     judge_begin,
     judge_message,
@@ -176,9 +176,9 @@ class ConnectionPolicy:
         self._record_verdict(verdict)
         return verdict.error
 
-    def deny_closed(self, attach: Attach, rule: str) -> None:
+    def deny_address(self, attach: Attach, rule: str) -> None:
         """Count and record that an address is not open to the peer, by a ``rule`` other than the policy's."""
-        self._record_verdict(deny_closed(self.admission, attach, rule))
+        self._record_verdict(deny_address(self.admission, attach, rule))
 
     def _describe_attach(self, attach: Attach) -> AttachRequest:
         request, admission = self.request, self.admission

@@ -437,7 +437,7 @@ def _find_entry(entries: Entries, address: str, user: str) -> int:
     return number if found > NO_ENTRY else found
 
 
-def deny_closed(admission: Admission, attach: Attach, rule: str) -> Verdict:
+def deny_address(admission: Admission, attach: Attach, rule: str) -> Verdict:
     """Return the denial of a link whose address is not open to the peer, by a ``rule`` other than the policy's."""
     return judge_attach(admission, attach, _none, full=rule).denied_by(rule, LINK_DENIED)
 

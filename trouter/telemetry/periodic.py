@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import trio
 
-from trouter.core.counters import BOUNDS_S, FAMILIES, Latency
+from trouter.core.counters import ADDRESS_CLASSES, BOUNDS_S, Latency
 from trouter.core.router import Router
 from trouter.core.times import TimesByAddress
 from trouter.hooks import Culprit, Plugins
@@ -150,7 +150,7 @@ class Sketches:
         before, since_us = self._counts, self.since_us
         self.begin_at(at_us)
         sketches = []
-        for family in FAMILIES:
+        for family in ADDRESS_CLASSES:
             deltas = [now - then for now, then in zip(self._counts[family], before[family], strict=True)]
             buckets, counts = merged(zip((*_BUCKETS, _ABOVE), deltas, strict=True))
             if counts:
@@ -172,7 +172,7 @@ def fault_record(culprit: Culprit, verdict: str, count: int) -> PluginFault:
 
 def _counts_of(latency: Latency) -> dict[str, list[int]]:
     """Return histograms of deliveries by latency for each class of addresses, over all outcomes."""
-    counts = {family: [0] * (len(BOUNDS_S) + 1) for family in FAMILIES}
+    counts = {family: [0] * (len(BOUNDS_S) + 1) for family in ADDRESS_CLASSES}
     for (family, _), histogram in latency.snapshot().items():
         counts[family] = [total + more for total, more in zip(counts[family], histogram.counts, strict=True)]
     return counts
