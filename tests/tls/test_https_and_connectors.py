@@ -191,4 +191,4 @@ async def standing(process: RouterProcess, count: int) -> list[Any]:
 
 
 async def rows_of(process: RouterProcess, count: int) -> list[dict[str, Any]]:
-    return [each.row(trio.current_time()) for each in await standing(process, count)]
+    return [each.build_management_row(trio.current_time()) for each in await standing(process, count)]
