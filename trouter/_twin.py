@@ -27,10 +27,11 @@ INLINED = frozenset(
 def select(path: Iterable[str]) -> None:
     """Make imports from a package's `__path__` take the source twin when TROUTER_PURE is set.
 
-    To be called by the `__init__` of each package with compiled modules, before it imports any of them.
+    To be called by the `__init__` of each package with compiled modules, before it imports any of them. A package in
+    a zip archive has none.
     """
     if PURE:
-        for entry in path:
+        for entry in filter(os.path.isdir, path):
             sys.path_importer_cache[entry] = FileFinder(entry, (SourceFileLoader, SOURCE_SUFFIXES))
 
 
