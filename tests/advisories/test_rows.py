@@ -50,7 +50,7 @@ FOUND: dict[str, tuple[str, ...]] = {
     "Q-18": ("e2e.sasl_plugins.an_unknown_user_goes_the_steps_of_a_wrong_password",
              "plugins.sasl_scram.an_unknown_user_has_a_salt_that_stays_and_a_cost_like_others"),
     "Q-19": ("http.live.a_silent_websocket_has_the_time_of_the_listener_to_open",
-             "e2e.guard.a_slow_websocket_peer_is_disconnected",
+             "connections.played_websockets.a_peer_that_drips_through_a_websocket_is_cut_off",
              "e2e.bad_input.a_peer_that_never_opens_is_disconnected"),
     "Q-20": ("tls.profiles.an_unusable_profile_is_refused_with_the_attribute",
              "tls.listeners.a_peer_that_stops_in_the_handshake_is_disconnected",
@@ -154,7 +154,7 @@ DECODING: dict[str, tuple[str, ...]] = {
 RIGHTS: dict[str, tuple[str, ...]] = {
     "CVE-2015-0223": ("e2e.guard.a_mechanism_that_was_not_offered",),
     "CVE-2015-0224": ("advisories.authentication.frames_around_a_refused_login_have_no_effect",),
-    "CVE-2012-2145": ("e2e.guard.so_many_handshakes_from_one_host_and_the_next_is_closed",
+    "CVE-2012-2145": ("admission.played_limits.a_host_has_few_handshakes_at_a_time_and_open_connections_do_not_count",
                       "e2e.guard.so_many_handshakes_in_all"),
     "CVE-2016-3094, CVE-2018-1298": ("advisories.authentication.nuls_in_a_login",
                                      "advisories.authentication.a_login_of_a_megabyte",

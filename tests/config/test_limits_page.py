@@ -86,11 +86,11 @@ RUNGS: tuple[tuple[str, ...], ...] = (
         "e2e/test_memory.py:test_a_client_that_begins_sessions_until_memory_runs_out_loses_its_connection",
     ),
     (
-        "e2e/test_guard.py:test_so_many_handshakes_from_one_host_and_the_next_is_closed",
+        "admission/test_played_limits.py:test_a_host_has_few_handshakes_at_a_time_and_open_connections_do_not_count",
         "e2e/test_guard.py:test_so_many_handshakes_in_all",
     ),
-    ("e2e/test_guard.py:test_a_dripping_client_is_cut_off_and_a_silent_one_has_its_time",),
-    ("e2e/test_guard.py:test_so_many_connections_a_second_from_one_host",),
+    ("admission/test_played_limits.py:test_a_peer_that_drips_is_aborted_and_a_silent_one_has_its_time",),
+    ("admission/test_played_limits.py:test_a_host_that_connects_too_often_is_turned_away_until_time_has_passed",),
     (
         "e2e/test_listeners.py:test_no_more_connections_than_allowed",
         "e2e/test_shortages.py:test_a_flood_of_refusals_is_few_lines_in_the_log",
