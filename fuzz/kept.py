@@ -68,7 +68,7 @@ def check(data: bytes) -> None:
         client.drop()
         del client
         router.clients.clear()
-        router.core.scan(1.0)  # lets go of the links that were lost last
+        router.core.watch_links(1.0)  # lets go of the links that were lost last
         gc.collect(1)  # the first collection has moved the survivors there
         left = tracemalloc.get_traced_memory()[0] - before
         assert left <= BASE_BYTES, f"{left} bytes are left of a client that is gone"

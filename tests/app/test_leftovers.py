@@ -71,7 +71,7 @@ async def test_a_closed_connection_is_gone_at_once(process: RouterProcess, broke
     while process.services.connections:
         await trio.testing.wait_all_tasks_blocked()
     await trio.testing.wait_all_tasks_blocked()
-    process.router.scan(trio.current_time())
+    process.router.watch_links(trio.current_time())
     assert [type(each).__name__ for each in of_the_router()][before:] == []
 
 

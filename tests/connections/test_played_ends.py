@@ -200,7 +200,7 @@ async def test_everything_of_an_ended_connection_is_freed(mock_clock: MockClock)
         gc.disable()
         try:
             await peer.play(Close(), HANG_UP)
-            router.process.router.scan(trio.current_time())
+            router.process.router.watch_links(trio.current_time())
             assert of_connections() == []
         finally:
             gc.enable()

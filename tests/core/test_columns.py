@@ -222,7 +222,7 @@ def test_an_address_shows_its_users_and_its_traffic() -> None:
     room.core.subscribe("m", Sink(), "multicast")
     sender = room.sending.sender("m")
     sender.send(compose(b"x"))
-    room.core.send("m", compose(b"y"))
+    room.core.send_message("m", compose(b"y"))
     room.router.pump()
     row = address_row(room.core, room.core.table.entries["M0m"])
     assert (row["name"], row["identity"], row["key"]) == ("M0m", "M0m", "M0m")
@@ -252,10 +252,10 @@ def test_the_settle_rate_is_that_of_the_last_seconds(room: Room) -> None:
     for second in range(1, 21):
         room.router.now_s = float(second)
         settle(20)
-        room.core.scan(float(second))
+        room.core.watch_links(float(second))
     assert rates() == {20}
     for second in range(21, 32):
-        room.core.scan(float(second))
+        room.core.watch_links(float(second))
     assert rates() == {0}
 
 
@@ -282,7 +282,7 @@ def test_a_call_notes_the_pace_of_a_portion_only(monkeypatch: pytest.MonkeyPatch
         client.receiver(f"x{number}")
     left = []
     for call in range(6):
-        router.core.scan(10.0 + call)
+        router.core.watch_links(10.0 + call)
         left.append(len(router.core._paces._round))
     assert left == [12, 9, 6, 3, 0, 12]
 

@@ -306,7 +306,7 @@ def test_an_exchange_takes_messages_in_its_phase_only() -> None:
 def test_messages_from_inside_the_router_are_distributed_too() -> None:
     room = Room([("#", "hop")], terms=MARKED)
     hop, own = room.receiver("hop"), room.receiver("x")
-    assert room.router.core.send("x", compose(b"inside", subject="s")) == 2
+    assert room.router.core.send_message("x", compose(b"inside", subject="s")) == 2
     room.router.pump()
     assert bodies(hop, own) == [[b"inside"]] * 2
     assert hop.received[0].annotations == {
@@ -618,10 +618,10 @@ def test_a_receiver_that_stops_within_a_long_message_is_cut_off_when_others_have
     assert sent.history == []
     held_up = len(quick.received[0].payload)
     for now_s in range(int(STALLED_S)):
-        room.router.core.scan(float(now_s))
+        room.router.core.watch_links(float(now_s))
     room.router.pump()
     assert len(quick.received[0].payload) == held_up
-    room.router.core.scan(STALLED_S)
+    room.router.core.watch_links(STALLED_S)
     room.router.pump()
     assert (len(quick.bodies), sent.outcome) == (1, Accepted())
     assert room.router.held_bytes() == 0
@@ -630,7 +630,7 @@ def test_a_receiver_that_stops_within_a_long_message_is_cut_off_when_others_have
     assert stopped.received[0].aborted
     room.send(room.client.sender("x"), "s")
     assert stopped.bodies == [b"0"]
-    room.router.core.scan(STALLED_S + 1)
+    room.router.core.watch_links(STALLED_S + 1)
     assert not room.router.core.exchanges.stalls._under_way
 
 
@@ -648,7 +648,7 @@ def test_a_receiver_that_is_slow_but_moves_is_waited_for() -> None:
         reads()
         late.write()
         room.router.pump()
-        room.router.core.scan(now_s)
+        room.router.core.watch_links(now_s)
         assert now_s < 100 * STALLED_S
     late.read = reads  # type: ignore[method-assign]
     room.router.pump()

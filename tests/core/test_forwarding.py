@@ -989,7 +989,7 @@ def test_an_address_counts_its_incoming_and_outgoing_messages() -> None:
     room.router.core.subscribe("multicast", Inside())
     sender = room.client.sender("multicast")
     room.send(sender, 3)
-    room.router.core.send("multicast", compose(b"inside"))
+    room.router.core.send_message("multicast", compose(b"inside"))
     record = room.router.core.table.entries["M0multicast"]
     for counters in (record.counters, room.router.core.totals):
         assert counters.as_dict() == {
@@ -1027,8 +1027,8 @@ def test_fallback_links_count_neither_as_ingress_nor_as_egress() -> None:
 def test_inside_a_message_reaches_the_links_of_an_address() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
-    assert room.router.core.send("x", compose(b"hello")) == 1
-    assert room.router.core.send("nowhere", compose(b"hello")) == 0
+    assert room.router.core.send_message("x", compose(b"hello")) == 1
+    assert room.router.core.send_message("nowhere", compose(b"hello")) == 0
     room.router.pump()
     assert receiver.received[0].settled
     assert receiver.bodies == [b"hello"]
@@ -1052,7 +1052,7 @@ def test_inside_a_consumer_may_answer_while_it_receives() -> None:
 
     class Echo:
         def receive(self, received: InsideMessage) -> None:
-            room.router.core.send(reply.address, received.message)
+            room.router.core.send_message(reply.address, received.message)
             received.settle()
 
     room.router.core.subscribe("echo", Echo())

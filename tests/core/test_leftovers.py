@@ -42,7 +42,7 @@ def test_a_connection_that_is_over_goes_without_the_collector(how: str) -> None:
     before = alive(IncomingEndpoint, OutgoingEndpoint), alive(Delivery)
     client = busy(router)
     getattr(client, how)()
-    router.core.scan(1.0)
+    router.core.watch_links(1.0)
     assert alive(IncomingEndpoint, OutgoingEndpoint) == before[0]
     server = client.__dict__.pop("server")
     router.clients.clear()
@@ -62,7 +62,7 @@ def test_a_session_that_is_over_goes_without_the_collector() -> None:
     client = busy(router)
     ours = {id(session) for session in client.server.sessions()}
     client.end()
-    router.core.scan(1.0)
+    router.core.watch_links(1.0)
     assert not [each for each in gc.get_objects() if isinstance(each, Session) and id(each) in ours]
 
 
@@ -79,7 +79,7 @@ def test_a_link_that_is_over_goes_without_the_collector() -> None:
         sender.detach()
         receiver.detach()
     assert alive(IncomingEndpoint, OutgoingEndpoint) <= before + 1
-    router.core.scan(1.0)
+    router.core.watch_links(1.0)
     assert alive(IncomingEndpoint, OutgoingEndpoint) == before
 
 

@@ -680,7 +680,7 @@ def test_a_detach_is_answered_with_the_other_ends_answer(towards: str, closed: b
     assert (link.detached, other.detached and other.detached.closed) == (None, True)
     other.detach(closed, error)
     assert (link.detached.closed, link.error) == (True, error)
-    router.core.scan(1000.0)
+    router.core.watch_links(1000.0)
     assert (router.core.links, broker.faults, client.faults) == ({}, [], [])
 
 
@@ -689,10 +689,10 @@ def test_an_answer_that_does_not_come_is_not_waited_for(towards: str) -> None:
     router, broker, client = routed()
     link, other = ends(broker, client, towards)
     link.detach(False)
-    router.core.scan(PATIENCE_S - 0.1)
+    router.core.watch_links(PATIENCE_S - 0.1)
     router.pump()
     assert [link.detached] == [None]
-    router.core.scan(PATIENCE_S)
+    router.core.watch_links(PATIENCE_S)
     router.pump()
     assert (link.detached.closed, link.error) == (False, None)
     other.detach(False, Error("a:b", "too late"))
@@ -721,7 +721,7 @@ def test_an_end_that_is_lost_is_not_answered(towards: str) -> None:
     link.detach()
     link.client.end(link.link.session)
     other.detach()
-    router.core.scan(1000.0)
+    router.core.watch_links(1000.0)
     router.pump()
     assert (router.core.links, broker.faults, client.faults) == ({}, [], [])
     assert (other.client.server.link_count, link.client.server.link_count) == (0, 0)
@@ -774,7 +774,7 @@ def test_a_detach_waits_a_bounded_time_for_messages_that_a_container_never_takes
     router.pump()
     sender.detach()
     assert [sender.detached] == [None]
-    router.core.scan(PATIENCE_S)
+    router.core.watch_links(PATIENCE_S)
     router.pump()
     assert sender.detached is not None
     broker.stalled = False

@@ -56,9 +56,9 @@ def test_messages_beyond_the_credit_are_served_counted_and_reported_once(routed:
     assert ends.row()["overdrawnCount"] == 10
     assert ends.row()["creditAvailable"] == 0
     assert router_row(ends.router.core)["overdrawnDeliveries"] == 10
-    notices = [notice.text for notice in ends.router.core.scan(1.0)]
+    notices = [notice.text for notice in ends.router.core.watch_links(1.0)]
     assert sum("more than it has credit for" in text for text in notices) == 1
-    assert not any("more than" in notice.text for notice in ends.router.core.scan(2.0))
+    assert not any("more than" in notice.text for notice in ends.router.core.watch_links(2.0))
     ends.receiver.grant(10)
     ends.router.pump()
     assert ends.came() == 20

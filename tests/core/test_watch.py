@@ -12,7 +12,7 @@ from trouter.testing import MemoryReceiver, MemoryRouter, SentMessage, compose
 
 def scan(router: MemoryRouter, now_s: float) -> list[str]:
     router.now_s = now_s
-    return sorted(notice.text for notice in router.core.scan(now_s))
+    return sorted(notice.text for notice in router.core.watch_links(now_s))
 
 
 def stuck_pair(credit: int = 10) -> tuple[MemoryRouter, MemoryReceiver, SentMessage]:
@@ -206,7 +206,7 @@ def test_a_call_looks_at_a_portion_only(monkeypatch: pytest.MonkeyPatch) -> None
     looked = 0
     looks = 0
     while looked < 40:
-        router.core.scan(100.0 + looks)
+        router.core.watch_links(100.0 + looks)
         looks += 1
         before, looked = looked, len(router.core._watch._stalled)
         assert 0 < looked - before <= 12

@@ -133,7 +133,7 @@ def test_a_receiver_that_does_not_settle_holds_its_sender() -> None:
     receiver = room.connect().receiver("x", credit=100)
     room.send("x", 5)
     assert room.verdict("x") == "senders without credit: link 1 on connection 2 has 5 waiting or unsettled"
-    room.router.core.scan(20.0)
+    room.router.core.watch_links(20.0)
     assert room.verdict("x") == "held by link 1 on connection 2: 5 waiting or unsettled for more than 10 s"
     assert [(each.unsettled, each.stuck) for each in room.why("x").consumers] == [(5, 5)]
     for message in receiver.received:
@@ -141,7 +141,7 @@ def test_a_receiver_that_does_not_settle_holds_its_sender() -> None:
     room.router.pump()
     assert room.verdict("x") == "flowing"
     for now_s in (100.0, 106.0):
-        room.router.core.scan(now_s)
+        room.router.core.watch_links(now_s)
     assert room.verdict("x") == "ready: nothing is under way"
 
 

@@ -115,7 +115,7 @@ class End:
                 event.session.begin()
         elif isinstance(event, LinkAttached):
             if not core.handle_own_attach(event.link) and event.link.sink not in core.links.values():
-                core.attach(event.link, self.terms)
+                core.answer_attach(event.link, self.terms)
         elif isinstance(event, LinkDetached):
             core.detach_link(event.link, event.closed, remote_error=event.error)
         elif isinstance(event, SessionEnded):

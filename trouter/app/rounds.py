@@ -22,7 +22,7 @@ def make_round(router: Router, connections: Connections, links: LinkRecords, gua
     now_s = router.shared.now_s
     connections.note_deliveries(now_s)
     guard.handshakes.abort_slow()
-    for notice in router.scan(now_s):
+    for notice in router.watch_links(now_s):
         links.stalled(router, notice)
         link = notice.link
         owner = owner_of(link)

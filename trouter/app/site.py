@@ -87,7 +87,7 @@ class RouterSite:
         address = f"_local/temp.{temporary_token()}"
         subscription = self._router.subscribe(address, echo)
         try:
-            self._router.send(address, Echo.MESSAGE)
+            self._router.send_message(address, Echo.MESSAGE)
         finally:
             self._router.unsubscribe(subscription)
         return echo.heard == 1

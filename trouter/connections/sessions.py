@@ -345,7 +345,7 @@ class Sessions:
         if error is None and found is LookupResult.NOWHERE:
             error = NO_ROUTE
         if error is None:
-            if self._hub.router.attach(link, self.terms, goes_up=found is LookupResult.LINKS) is LINK_DENIED:
+            if self._hub.router.answer_attach(link, self.terms, goes_up=found is LookupResult.LINKS) is LINK_DENIED:
                 self._policy.deny_address(event.attach, "reserved" if self.terms.tenant else "dynamic")
         else:
             link.refuse(error)

@@ -94,7 +94,7 @@ class Router:
         self._last_identity += 1
         return self._last_identity
 
-    def attach(self, link: Link, terms: PeerTerms, *, goes_up: bool = False) -> Error | None:
+    def answer_attach(self, link: Link, terms: PeerTerms, *, goes_up: bool = False) -> Error | None:
         """Answer the peer's attach that created ``link``; return the error if it was refused with one.
 
         A link that ``goes_up`` is routed over an edge router's uplink.
@@ -338,7 +338,7 @@ class Router:
 
     # --- stuck deliveries, blocked links
 
-    def scan(self, now_s: float) -> list[Notice]:
+    def watch_links(self, now_s: float) -> list[Notice]:
         """Return notices of stuck deliveries and blocked links, and measure rates; to be called about once a second.
 
         Each call handles a bounded portion.
@@ -384,7 +384,7 @@ class Router:
             entry.forwarder.subscriptions.remove(subscription)
             self.table.release_entry(entry)
 
-    def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
+    def send_message(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
         """Send a (pre-settled) message from inside the router for ``tenant``; return the number of receivers."""
         entry = self.table.find_entry(address.encode(), tenant=tenant)
         if entry is None or not entry.is_reachable():

@@ -73,7 +73,7 @@ class RouterPort(Protocol):
     def detach_link(self, link: Link, closed: bool) -> None:
         """End a link in order: settle its deliveries, detach it."""
 
-    def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
+    def send_message(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
         """Send a (pre-settled) message from inside the router; return the number of receivers."""
 
     def send_on(self, outgoing: OutgoingEndpoint, message: bytes) -> None:

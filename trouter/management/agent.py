@@ -274,7 +274,7 @@ class Agent:
             )
             return
         self._set_clock()
-        self._router.send(request.reply_to, message, desk.tenant)
+        self._router.send_message(request.reply_to, message, desk.tenant)
 
     def _set_clock(self) -> None:
         """Set the core's clock, from which it takes seconds and arrival times."""

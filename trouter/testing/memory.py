@@ -150,7 +150,7 @@ def serve_links(core: Router, engine: Connection, terms: PeerTerms, event: Event
     elif isinstance(event, LinkAttached):
         ours = isinstance(event.link.sink, Endpoint)
         if not core.handle_own_attach(event.link) and not ours:
-            core.attach(event.link, terms)
+            core.answer_attach(event.link, terms)
     elif isinstance(event, LinkDetached):
         core.detach_link(event.link, event.closed, remote_error=event.error)
     elif isinstance(event, SessionEnded):

@@ -188,7 +188,7 @@ class Edges:
             correlation_id=request.correlation_id,
             properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE), "status": UInt(status)},
         )
-        self._router.send(reply_to, write(answer))
+        self._router.send_message(reply_to, write(answer))
 
     def _find_answer(self, request: Note) -> tuple[int, tuple[bool, bool]]:
         nothing = (False, False)
