@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -66,7 +67,7 @@ class Engine(Protocol):
         """Adapt the engine to this number of rows for the block, and drop what is kept at its end."""
 
 
-class _Measured:
+class _Measured(ABC):
     """The part of an engine that measures stages."""
 
     def __init__(self, *, explain: bool) -> None:
@@ -75,9 +76,9 @@ class _Measured:
     def stage(self, name: str) -> AbstractContextManager[None]:
         return nullcontext() if self.costs is None else self.costs.stage(name)
 
+    @abstractmethod
     def _used(self) -> Usage:
         """Return what was used since it was asked last."""
-        raise NotImplementedError
 
 
 class OnSpark(_Measured):
