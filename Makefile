@@ -109,7 +109,7 @@ console-beside:
 ONE_ROUTER := e2e
 several    := network
 ways-in    := http interop management tls
-commands   := cli load packaging tools
+commands   := cli kubernetes load packaging tools
 from-files := chaos dropin plugins soak
 PARTS      := several ways-in commands from-files
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh sim testing wire) pipeline/tests
@@ -161,9 +161,9 @@ test-pipeline: venv build interop-system
 
 test-all: test-compiled test-pure test-without-cyrus test-spark40 test-packaging
 
-# Wheel, chart, dashboards and alerts; they need Helm and the other tools for packages.
+# Wheel, dashboards and alerts, and the chart with its pods as processes; they need Helm and the other tools for packages.
 test-packaging: venv build console packaging-system
-	$(PY) -m pytest $(or $(ARGS),tests/packaging)
+	$(PY) -m pytest $(or $(ARGS),tests/packaging tests/kubernetes)
 
 test-compiled: venv build interop-system
 	$(PY) -m trouter --version | grep -w compiled

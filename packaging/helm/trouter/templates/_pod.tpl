@@ -13,7 +13,7 @@ spec:
   serviceAccountName: {{ include "trouter.name" .root }}
   automountServiceAccountToken: false
   # After TERM the router accepts nothing new, and lets deliveries finish for drainTimeoutSeconds.
-  terminationGracePeriodSeconds: {{ add .root.Values.drainTimeoutSeconds 20 }}
+  terminationGracePeriodSeconds: {{ add .root.Values.preStopSeconds .root.Values.drainTimeoutSeconds 15 }}
   securityContext:
     runAsNonRoot: true
     runAsUser: 10001
@@ -77,10 +77,10 @@ spec:
         timeoutSeconds: 6
       readinessProbe:
         httpGet: {path: /readyz, port: http}
-        periodSeconds: 5
+        periodSeconds: 2
       lifecycle:
         # Clients are directed to other pods before the router refuses them.
-        preStop: {exec: {command: [sleep, "5"]}}
+        preStop: {exec: {command: [sleep, {{ .root.Values.preStopSeconds | quote }}]}}
       resources: {{- toYaml $values.resources | nindent 8 }}
       securityContext: *hardened
       volumeMounts:
