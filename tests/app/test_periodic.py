@@ -11,7 +11,7 @@ from trouter.app.supervision import Supervisor
 from trouter.config import load
 from trouter.hooks import Plugins
 
-ALWAYS = ["round", "memory", "quotas", "logins", "host names", "sslProfiles", "certificates", "records"]
+ALWAYS = ["round", "memory", "quotas", "logins", "host names", "sslProfiles", "certificates", "records", "routes"]
 
 
 def rows(mode: str, **environment: str) -> list[Periodic]:

@@ -170,9 +170,13 @@ def test_what_is_down_is_shown_by_its_name() -> None:
     figures = dataclasses.replace(
         PLAIN,
         connectors=[ConnectorFigures("broker", False, 1_700_000_000.5, 7), ConnectorFigures("hub", True, 0.0, 1)],
-        auto_links=[RouteFigures("in", True), RouteFigures("out", False)],
-        link_routes=[RouteFigures("queues", False)],
-        uplink=False,
+        auto_links=[RouteFigures("in", True, attempts=1), RouteFigures("out", False, 1_700_000_002.5, 4)],
+        link_routes=[
+            RouteFigures("queues", False, 1_700_000_003.0),
+            RouteFigures("queues", False, 1_700_000_002.0),
+            RouteFigures("queues", True),
+        ],
+        uplink_down_since_s=1_700_000_004.0,
         turned_away=5,
         locked=2,
     )
@@ -184,8 +188,13 @@ def test_what_is_down_is_shown_by_its_name() -> None:
     assert samples["trouter_connector_attempts_total{'connector': 'broker'}"] == 7
     assert samples["trouter_auto_link_up{'auto_link': 'in'}"] == 1
     assert samples["trouter_auto_link_up{'auto_link': 'out'}"] == 0
+    assert samples["trouter_auto_link_down_since_seconds{'auto_link': 'in'}"] == 0
+    assert samples["trouter_auto_link_down_since_seconds{'auto_link': 'out'}"] == 1_700_000_002.5
+    assert samples["trouter_auto_link_attempts_total{'auto_link': 'out'}"] == 4
     assert samples["trouter_link_route_up{'link_route': 'queues'}"] == 0
+    assert samples["trouter_link_route_down_since_seconds{'link_route': 'queues'}"] == 1_700_000_002
     assert samples["trouter_uplink_up"] == 0
+    assert samples["trouter_uplink_down_since_seconds"] == 1_700_000_004
     assert samples["trouter_connections_turned_away_total"] == 5
     assert samples["trouter_logins_locked"] == 2
 

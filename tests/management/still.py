@@ -71,6 +71,9 @@ class StillControl:
     def topology(self) -> None:
         return None
 
+    def uplink(self) -> None:
+        return None
+
     def lockouts(self) -> Holdups:
         raise NotImplementedError
 

@@ -23,6 +23,16 @@ connector {{ name: broker, host: 127.0.0.1, port: {port}, role: route-container,
 autoLink {{ name: in, address: in, direction: in, connection: broker }}
 linkRoute {{ name: queues, prefix: queues, direction: in, connection: broker }}
 """
+HUB = """
+router { mode: interior, id: H }
+listener { host: 127.0.0.1, port: 0, role: edge, saslMechanisms: ANONYMOUS }
+"""
+EDGE = """
+router {{ mode: edge, id: E }}
+listener {{ name: client, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
+listener {{ name: web, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, http: yes }}
+connector {{ name: hub, host: 127.0.0.1, port: {port}, role: edge, saslMechanisms: ANONYMOUS }}
+"""
 SERIES = (
     "trouter_connector_up{'connector': 'broker'}",
     "trouter_auto_link_up{'auto_link': 'in'}",
@@ -63,6 +73,11 @@ def test_what_a_lost_broker_takes_down_is_in_metrics_findings_and_stat(
         assert attempts >= 1
         assert "trouter_uplink_up" not in figures
         assert trio.run(connectors, here)["status"] == "SUCCESS"
+        for series in (
+            "auto_link_down_since_seconds{'auto_link': 'in'}",
+            "link_route_down_since_seconds{'link_route': 'queues'}",
+        ):
+            assert figures[f"trouter_{series}"] == 0
         assert not [each for each in findings(here) if "is down" in each]
     here.wait_for_line(r"Connection to 127\.0\.0\.1:\d+ failed: .*refused", 2)
     assert up(here) == [0, 0, 0]
@@ -75,5 +90,40 @@ def test_what_a_lost_broker_takes_down_is_in_metrics_findings_and_stat(
     assert row["status"] == "CONNECTING"
     assert "refused" in str(row["last message"])
     assert row["down since"]
+    for series in (
+        "auto_link_down_since_seconds{'auto_link': 'in'}",
+        "link_route_down_since_seconds{'link_route': 'queues'}",
+    ):
+        assert figures[f"trouter_{series}"] > figures["process_start_time_seconds"]
+    assert figures["trouter_auto_link_attempts_total{'auto_link': 'in'}"] == 1
+    with node_of(client_port(here)) as node:
+        (auto_link,) = node.query("router.config.autoLink")
+        (link_route,) = node.query("router.config.linkRoute")
+        assert (auto_link["operStatus"], auto_link["attempts"], link_route["operStatus"]) == ("inactive", 1, "inactive")
+        assert min(auto_link["downSince"], link_route["downSince"]) > 1000 * figures["process_start_time_seconds"]
     (down,) = [each for each in findings(here) if each.startswith("is down: ")]
     assert "refused" in down
+
+
+def uplink(router: RunningRouter) -> tuple[object, object]:
+    with node_of(client_port(router)) as node:
+        (row,) = node.query("router")
+        return row["uplinkFault"], row["uplinkDownSince"]
+
+
+def test_a_lost_uplink_is_in_metrics_and_in_the_row_of_the_router(start_router: StartRouter, tmp_path: Path) -> None:
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    with process(HUB, folder) as hub:
+        hub.wait_for_line("Operational")
+        edge = start_router(EDGE.format(port=hub.port))
+        edge.wait_for_line("Edge connection .* established")
+        figures = scrape(http_port(edge))
+        assert (figures["trouter_uplink_up"], figures["trouter_uplink_down_since_seconds"]) == (1, 0)
+        assert uplink(edge) == ("", None)
+    edge.wait_for_line("Edge connection .* lost")
+    until(lambda: "refused" in str(uplink(edge)[0]), "a refused connection")
+    figures = scrape(http_port(edge))
+    assert figures["trouter_uplink_up"] == 0
+    assert figures["trouter_uplink_down_since_seconds"] > figures["process_start_time_seconds"]
+    assert uplink(edge)[1] == int(figures["trouter_uplink_down_since_seconds"] * 1000)

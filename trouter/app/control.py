@@ -15,6 +15,7 @@ from typing import Final
 import trio
 
 from trouter.backbone.uplinks import Uplinks
+from trouter.columns.router import UplinkFacts
 from trouter.config import (
     AutoLinkEntity,
     BindingEntity,
@@ -48,6 +49,7 @@ from trouter.management.ports import ReloadReport
 from trouter.net.parts import Change
 from trouter.net.sockets import ListenError
 from trouter.telemetry.change_records import ChangeRecords
+from trouter.telemetry.clocks import now_us
 from trouter.wire.performatives import Error
 
 from .consumers import Consumers
@@ -58,7 +60,7 @@ from .reload_report import log_reload, report_of
 from .routes import ConfiguredRoutes
 from .running import Running
 from .service import Service
-from .uplink_findings import uplink_findings
+from .uplink_findings import uplink_fault, uplink_findings
 
 FORBIDDEN: Final = 403
 
@@ -114,10 +116,12 @@ class Control:
 
     # --- the present state
 
-    @property
-    def has_uplink(self) -> bool | None:
-        """Whether an edge router has an uplink that it can use; None on other routers."""
-        return None if self._uplinks is None else self._uplinks.fault == ""
+    def uplink(self) -> UplinkFacts | None:
+        """Return whether an edge router has an uplink that it can use; None on other routers."""
+        if self._uplinks is None:
+            return None
+        fault = uplink_fault(self._uplinks, self.connectors.standing)
+        return UplinkFacts(fault, (self._uplinks.down_since_us or now_us()) if fault else 0)
 
     @property
     def _withheld(self) -> frozenset[str]:

@@ -24,6 +24,7 @@ from trouter.telemetry.periodic import PERIOD_S
 from trouter.tls.secure import RECHECK_S, WATCH_S
 
 from .rounds import ROUND_S, make_round
+from .routes import LOOK_S
 
 if TYPE_CHECKING:
     from trouter.connections.shared import Services
@@ -54,6 +55,8 @@ def periodic_work(assembly: Assembly, supervisor: Supervisor) -> Iterator[Period
     yield Periodic(
         "records", PERIOD_S, "record counts and latencies for the takers of records", waiting=assembly.telemetry.work
     )
+    looks = assembly.parts.routes.note_states
+    yield Periodic("routes", LOOK_S, "note since when auto links and link routes are down", looks)
     if services.backbone is not None:
         drop = partial(heartbeats.abort_silent, services.hub.router, services.connections)
         yield Periodic("edge routers", heartbeats.CHECK_S, "drop edge routers without heartbeats", drop)

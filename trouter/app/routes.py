@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Final
 
 from trouter.config import AutoLinkEntity, LinkRouteEntity
-from trouter.core.autolinks import AutoLink, AutoLinkRule
+from trouter.core.autolinks import ACTIVE, AutoLink, AutoLinkRule
 from trouter.core.router import Router
 from trouter.core.routes import LinkRoute
 from trouter.net.parts import Step
+from trouter.telemetry.clocks import now_us
+
+#: Seconds between two looks at what is down.
+LOOK_S: Final = 1.0
 
 
 class ConfiguredRoutes:
@@ -21,6 +26,8 @@ class ConfiguredRoutes:
         #: By the entity's identity.
         self.routes: dict[str, tuple[LinkRouteEntity, LinkRoute]] = {}
         self.auto_links: dict[str, tuple[AutoLinkEntity, AutoLink]] = {}
+        #: Since when those that are down are, in microseconds since 1970, by the entity's identity.
+        self._down_since_us: dict[str, int] = {}
 
     def prepare(
         self, link_routes: Iterable[LinkRouteEntity], auto_links: Iterable[AutoLinkEntity], *, resumable: bool
@@ -50,14 +57,29 @@ class ConfiguredRoutes:
         for key, auto_link in auto_links.items():
             if key not in self.auto_links:
                 self.auto_links[key] = auto_link, router.auto_links.add_rule(rule_of(auto_link))
+        self.note_states()
         self.flush()
+
+    def note_states(self) -> None:
+        """Note since when auto links and link routes are down; to be called every ``LOOK_S`` seconds."""
+        known, is_active, now = self._down_since_us, self.router.routes.is_active, now_us()
+        down = [key for key, (_, route) in self.routes.items() if not is_active(route)]
+        down += [key for key, (_, auto) in self.auto_links.items() if auto.state != ACTIVE]
+        self._down_since_us = {key: known.get(key, now) for key in down}
+
+    def down_since_us(self, entity: LinkRouteEntity | AutoLinkEntity, *, up: bool) -> int:
+        """Return since when it is down, in microseconds since 1970; 0 if it is ``up``."""
+        return 0 if up else self._down_since_us.get(entity.identity) or now_us()
 
     def status(self, entity: LinkRouteEntity | AutoLinkEntity) -> Mapping[str, object]:
         """Return the state of a link route or auto link; nothing of an auto link that is not in service."""
         if isinstance(entity, LinkRouteEntity):
             _, route = self.routes.get(entity.identity, (None, None))
             active = route is not None and self.router.routes.is_active(route)
-            return {"operStatus": "active" if active else "inactive"}
+            return {
+                "operStatus": "active" if active else "inactive",
+                "downSince": self.down_since_us(entity, up=active) // 1000 or None,
+            }
         _, auto = self.auto_links.get(entity.identity, (None, None))
         if auto is None:
             return {}
@@ -66,6 +88,8 @@ class ConfiguredRoutes:
             "linkRef": str(identity) if identity else None,
             "operStatus": auto.state,
             "lastError": auto.last_error or None,
+            "attempts": auto.attempts,
+            "downSince": self.down_since_us(entity, up=auto.state == ACTIVE) // 1000 or None,
         }
 
 

@@ -74,7 +74,11 @@ class Running:
 
     def router_counts(self) -> Mapping[str, int]:
         """Return counters of the process, by field of ``columns.router.ProcessFacts``."""
-        return {"logins_denied": self._denials.logins_denied, "log_lines_lost": logs.book.lost}
+        return {
+            "logins_denied": self._denials.logins_denied,
+            "turned_away": self._parts.guard.turned_away,
+            "log_lines_lost": logs.book.lost,
+        }
 
     def denials(self) -> Iterator[tuple[int, DenialFacts]]:
         """Yield the latest denials, by number, the newest last."""

@@ -14,7 +14,7 @@ import trouter
 from trouter import _twin, logs
 from trouter.columns.router import ROUTER, ProcessFacts
 from trouter.columns.rows import Rows
-from trouter.config import ListenerEntity
+from trouter.config import AutoLinkEntity, LinkRouteEntity, ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.config.findings import brief, counted
 from trouter.config.problems import Severity
@@ -136,7 +136,7 @@ class RouterSite:
 
     def figures(self) -> Figures:
         """Return the present figures of the router."""
-        budget = self._services.budget
+        budget, uplink = self._services.budget, self._control.uplink()
         quota_alarms, quota_alarms_raised = self._services.policy.quota_alarms()
         engines = [each.engine for each in self._control.running.connections().values()]
         return Figures(
@@ -155,14 +155,14 @@ class RouterSite:
                 for each in self._control.connectors.standing
             ],
             auto_links=[
-                RouteFigures(entity.name, auto.state == ACTIVE)
+                self._route_figures(entity, auto.state == ACTIVE, auto.attempts)
                 for entity, auto in self._control.routes.auto_links.values()
             ],
             link_routes=[
-                RouteFigures(entity.name, self._router.routes.is_active(route))
+                self._route_figures(entity, self._router.routes.is_active(route))
                 for entity, route in self._control.routes.routes.values()
             ],
-            uplink=self._control.has_uplink,
+            uplink_down_since_s=None if uplink is None else uplink.down_since_us / 1e6,
             turned_away=self._services.guard.turned_away,
             locked=self._services.guard.lockout.count_locked(),
             vhost_connections=self._vhost_connections(),
@@ -184,6 +184,9 @@ class RouterSite:
             tenants=self._tenants(list(self._router.table.tenants)),
             network=self._network(),
         )
+
+    def _route_figures(self, entity: LinkRouteEntity | AutoLinkEntity, up: bool, attempts: int = 0) -> RouteFigures:
+        return RouteFigures(entity.name, up, self._control.routes.down_since_us(entity, up=up) / 1e6, attempts)
 
     def _network(self) -> NetworkFigures:
         backbone = self._services.backbone

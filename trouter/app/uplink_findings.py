@@ -15,13 +15,18 @@ if TYPE_CHECKING:
 
 def uplink_findings(router: RouterEntity, uplinks: Uplinks, connectors: Iterable[Connector]) -> Iterator[Problem]:
     """Yield a finding if no uplink is usable: a problem, unless the router may be ready without one."""
-    fault = uplinks.fault
-    if fault == "":
+    why = uplink_fault(uplinks, connectors)
+    if not why:
         return
     severity = Severity.NOTE if router.ready_without_uplink else Severity.PROBLEM
-    why = fault or _why_none_is_open(connectors)
     message = f"has no usable uplink: {why}"
     yield Problem(router.place, message, router.type.section, severity=severity, entity=router.identity)
+
+
+def uplink_fault(uplinks: Uplinks, connectors: Iterable[Connector]) -> str:
+    """Return why no uplink is usable; empty if one is."""
+    fault = uplinks.fault
+    return _why_none_is_open(connectors) if fault is None else fault
 
 
 def _why_none_is_open(connectors: Iterable[Connector]) -> str:

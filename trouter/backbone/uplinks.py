@@ -16,6 +16,7 @@ from trouter.engine.faults import Misuse
 from trouter.engine.link_base import Link
 from trouter.net.hub import Hub
 from trouter.net.view import ConnectionView
+from trouter.telemetry.clocks import now_us
 from trouter.wire.performatives import Error
 
 #: Of equal complaints in a row the log has the first, the tenth, the hundredth and so on.
@@ -79,6 +80,8 @@ class Uplinks:
         self._active: Uplink | None = None
         #: The active uplink has been usable, and the log says so.
         self._established = False
+        #: Since when no uplink has been usable, in microseconds since 1970; 0 while one is.
+        self.down_since_us = now_us()
         self._complaints = Complaints()
 
     @property
@@ -112,6 +115,7 @@ class Uplinks:
             self._active = None
             if self._established:
                 self._established = False
+                self.down_since_us = now_us()
                 log.info("Edge connection (id=%d) to interior lost", owner.number)
 
     def activate_next(self) -> None:
@@ -140,6 +144,7 @@ class Uplinks:
         self._complaints.forget_complaints()
         if not self._established:
             self._established = True
+            self.down_since_us = 0
             log.info("Edge connection (id=%d) to interior established", owner.number)
         owner.note_in_use()
 

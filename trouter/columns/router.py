@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from trouter.core.router import Router
 
 
+@dataclass(frozen=True, slots=True)
+class UplinkFacts:
+    """The uplink of an edge router: why none is usable, empty if one is; since when, in microseconds since 1970."""
+
+    fault: str
+    down_since_us: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFacts:
     """What the core does not know of the router."""
@@ -30,7 +38,10 @@ class ProcessFacts:
     duplicate_ids: Sequence[str] | None = None
     mesh_faults: Mapping[str, int] | None = None
     logins_denied: int = 0
+    turned_away: int = 0
     log_lines_lost: int = 0
+    #: None for routers that are no edge routers.
+    uplink: UplinkFacts | None = None
 
 
 #: Those of Qpid Dispatch first, in the order of its schema.
@@ -272,6 +283,33 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         lambda _, facts: facts.log_lines_lost,
         unit="lines",
         graph=True,
+        extra=True,
+    ),
+    Column(
+        "connectionsTurnedAway",
+        ULong,
+        "Connections closed before their handshake since the start: a decision blocks the host, it connects too fast, "
+        "or it has too many handshakes open.",
+        lambda _, facts: facts.turned_away,
+        unit="connections",
+        graph=True,
+        extra=True,
+    ),
+    Column(
+        "uplinkFault",
+        str,
+        "Why an edge router has no usable uplink; empty while it has one, absent for other routers.",
+        lambda _, facts: None if facts.uplink is None else facts.uplink.fault,
+        optional=True,
+        extra=True,
+    ),
+    Column(
+        "uplinkDownSince",
+        ULong,
+        "Since when an edge router has no usable uplink, in milliseconds since 1970; absent while it has one.",
+        lambda _, facts: None if facts.uplink is None else facts.uplink.down_since_us // 1000 or None,
+        unit="milliseconds since 1970",
+        optional=True,
         extra=True,
     ),
 )

@@ -61,6 +61,8 @@ class AutoLink:
         self.activations: dict[Container, Activation] = {}
         #: The next failure is the first: its retry is soon.
         self.fresh = True
+        #: Attempts to attach its link, on all connections.
+        self.attempts = 0
 
     def next_retry_s(self) -> float:
         """Return the seconds to wait before the next retry."""
@@ -140,6 +142,7 @@ class Activation:
     def begin_link(self) -> None:
         """Attach the link, now or once the session is mapped."""
         self.state, self.why = ATTACHING, ""
+        self.auto.attempts += 1
         try:
             own = self._own = self.container.for_auto_links(apart=self._apart)
             own.attach_or_wait(self)

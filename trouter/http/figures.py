@@ -32,10 +32,15 @@ class ConnectorFigures:
 
 @dataclass(frozen=True, slots=True)
 class RouteFigures:
-    """An auto link or a link route: whether it is active."""
+    """An auto link or a link route: whether it is active; since when it is not, in seconds since 1970, 0 while it is.
+
+    attempts: to attach an auto link.
+    """
 
     name: str
     up: bool
+    down_since_s: float = 0.0
+    attempts: int = 0
 
 
 class Histogram(Protocol):
@@ -112,8 +117,8 @@ class Figures:
     connectors: Sequence[ConnectorFigures] = ()
     auto_links: Sequence[RouteFigures] = ()
     link_routes: Sequence[RouteFigures] = ()
-    #: Whether an edge router has a usable uplink; None on other routers.
-    uplink: bool | None = None
+    #: Since when an edge router has no usable uplink, in seconds since 1970, 0 while it has one; None on other routers.
+    uplink_down_since_s: float | None = None
     #: Connections closed before their handshake, since the start; users and hosts whose logins are locked now.
     turned_away: int = 0
     locked: int = 0

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import add
 from typing import Any, Final, Generic, TypeVar
 
 from prometheus_client import ProcessCollector
@@ -32,6 +33,8 @@ OTHER: Final = "_other"
 _TENANT: Final = ("tenant",)
 _LISTENER: Final = ("listener",)
 _CONNECTOR: Final = ("connector",)
+_AUTO_LINK: Final = ("auto_link",)
+_LINK_ROUTE: Final = ("link_route",)
 _VHOST: Final = ("vhost",)
 _OWNER: Final = ("owner",)
 _CLASS_AND_OUTCOME: Final = ("address_class", "outcome")
@@ -103,15 +106,32 @@ def _by_connector(
 
 def _by_route(
     routes: Callable[[Figures], Iterable[RouteFigures]],
-) -> Callable[[Figures], Iterable[tuple[Sequence[str], int]]]:
-    """Return 1 or 0 for each name; of several routes with one name, and beyond the first names, the worst."""
+    value: Callable[[RouteFigures], float],
+    worst: Callable[[float, float], float],
+) -> Callable[[Figures], Iterable[tuple[Sequence[str], float]]]:
+    """Return the value of each name; of several routes with one name, and beyond the first names, the worst."""
 
-    def samples(figures: Figures) -> Iterable[tuple[Sequence[str], int]]:
-        up: dict[str, bool] = {}
+    def samples(figures: Figures) -> Iterable[tuple[Sequence[str], float]]:
+        found: dict[str, float] = {}
         for each in routes(figures):
-            name = each.name if each.name in up or len(up) < MAX_LABEL_VALUES else OTHER
-            up[name] = up.get(name, True) and each.up
-        return [((label_value(name),), int(value)) for name, value in up.items()]
+            name = each.name if each.name in found or len(found) < MAX_LABEL_VALUES else OTHER
+            found[name] = worst(found[name], value(each)) if name in found else value(each)
+        return [((label_value(name),), each) for name, each in found.items()]
+
+    return samples
+
+
+def _earliest(one: float, other: float) -> float:
+    """Return the earlier of two times; 0 for none."""
+    return min(one, other) or max(one, other)
+
+
+def _of_uplink(value: Callable[[float], float]) -> Callable[[Figures], Iterable[tuple[Sequence[str], float]]]:
+    """Return the sample of an edge router, by the time since which it has no usable uplink."""
+
+    def samples(figures: Figures) -> Iterable[tuple[Sequence[str], float]]:
+        down_since_s = figures.uplink_down_since_s
+        return [] if down_since_s is None else [((), value(down_since_s))]
 
     return samples
 
@@ -259,24 +279,53 @@ SERIES: Final[tuple[DeclaredSeries[Figures], ...]] = (
         "trouter_auto_link_up",
         GAUGE,
         "1 while an auto link is active, else 0.",
-        _by_route(lambda figures: figures.auto_links),
-        ("auto_link",),
+        _by_route(lambda figures: figures.auto_links, lambda route: int(route.up), min),
+        _AUTO_LINK,
         "1 while the auto link is active on each connection to its container, else 0",
+    ),
+    DeclaredSeries(
+        "trouter_auto_link_down_since_seconds",
+        GAUGE,
+        "Since when an auto link is down, in seconds since 1970; 0 while it is up.",
+        _by_route(lambda figures: figures.auto_links, lambda route: route.down_since_s, _earliest),
+        _AUTO_LINK,
+    ),
+    DeclaredSeries(
+        "trouter_auto_link_attempts",
+        COUNTER,
+        "Attempts to attach an auto link.",
+        _by_route(lambda figures: figures.auto_links, lambda route: route.attempts, add),
+        _AUTO_LINK,
+        "attempts to attach the auto link; they grow while the broker refuses it",
     ),
     DeclaredSeries(
         "trouter_link_route_up",
         GAUGE,
         "1 while a link route has a container, else 0.",
-        _by_route(lambda figures: figures.link_routes),
-        ("link_route",),
+        _by_route(lambda figures: figures.link_routes, lambda route: int(route.up), min),
+        _LINK_ROUTE,
         "1 while a container of the link route is connected, else 0",
+    ),
+    DeclaredSeries(
+        "trouter_link_route_down_since_seconds",
+        GAUGE,
+        "Since when a link route is down, in seconds since 1970; 0 while it is up.",
+        _by_route(lambda figures: figures.link_routes, lambda route: route.down_since_s, _earliest),
+        _LINK_ROUTE,
     ),
     DeclaredSeries(
         "trouter_uplink_up",
         GAUGE,
         "1 while an edge router has a usable uplink, else 0.",
-        lambda figures: [] if figures.uplink is None else [((), int(figures.uplink))],
+        _of_uplink(lambda down_since_s: int(not down_since_s)),
         shows="1 while the edge router has an uplink that it can use, else 0; other routers do not have it",
+    ),
+    DeclaredSeries(
+        "trouter_uplink_down_since_seconds",
+        GAUGE,
+        "Since when an edge router has no usable uplink, in seconds since 1970; 0 while it has one.",
+        _of_uplink(lambda down_since_s: down_since_s),
+        shows="since when it has none, in seconds since 1970; 0 while it has one",
     ),
     DeclaredSeries(
         "trouter_vhost_connections",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from trouter.columns.network import NodeFacts
+from trouter.columns.router import UplinkFacts
 from trouter.columns.security import DenialFacts, VhostFacts
 from trouter.config import Configuration, Problem
 from trouter.config.entities import Entity
@@ -146,6 +147,9 @@ class ControlPort(Protocol):
 
     def status(self, entity: Entity) -> Mapping[str, object]:
         """Return the observed attributes of an entity in service, such as a connector's connectionStatus."""
+
+    def uplink(self) -> UplinkFacts | None:
+        """Return the state of an edge router's uplink; None on other routers."""
 
     def findings(self) -> Sequence[Problem]:
         """Return the findings about the configuration in force, the most severe first."""

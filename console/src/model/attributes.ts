@@ -86,6 +86,9 @@ export interface Attributes {
     | "overdrawnDeliveries"
     | "loginsDenied"
     | "logLinesLost"
+    | "connectionsTurnedAway"
+    | "uplinkFault"
+    | "uplinkDownSince"
     | "name"
     | "identity"
     | "type";
@@ -252,6 +255,7 @@ export interface Attributes {
     | "direction"
     | "dir"
     | "operStatus"
+    | "downSince"
     | "name"
     | "identity"
     | "type";
@@ -269,6 +273,8 @@ export interface Attributes {
     | "linkRef"
     | "operStatus"
     | "lastError"
+    | "attempts"
+    | "downSince"
     | "name"
     | "identity"
     | "type";

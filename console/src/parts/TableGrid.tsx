@@ -29,7 +29,7 @@ const clamp = (value: number, low: number, high: number): number => Math.min(Mat
 
 /** Return the width of a column in characters, by the texts of the first rows. */
 function widthOf<T>(column: Column<T>, rows: readonly TableRow<T>[]): number {
-  const lengths = rows.slice(0, MEASURED_ROWS).map((row) => displayText(column.value(row.original)).length);
+  const lengths = rows.slice(0, MEASURED_ROWS).map((row) => displayText(column.value(row.original)).length + 1);
   return clamp(Math.max(column.title.length + 3, ...lengths), MIN_CHARACTERS, MAX_CHARACTERS);
 }
 

@@ -24,6 +24,16 @@ def hop_phase(doc: str) -> Any:
     return integer(doc, 0, high=9, wrong="phase must be in the range 0-9", update=False)
 
 
+def down_since_attribute(state: str) -> Any:
+    """Return the attribute that shows since when ``state`` lasts."""
+    return reported(
+        Kind.INTEGER,
+        f"Since when {state}, in milliseconds since 1970; absent while it is.",
+        extra=True,
+        unit="milliseconds since 1970",
+    )
+
+
 @entity(
     "router.config.address",
     "How messages to some addresses are distributed. Any number.",
@@ -166,6 +176,7 @@ class LinkRouteEntity(Numbered):
             severity=Severity.NOTE,
         ),
     )
+    down_since: None = down_since_attribute("the broker is not connected")
 
 
 @entity(
@@ -239,6 +250,10 @@ class AutoLinkEntity(Numbered):
         head=Head("status", needs=False),
     )
     last_error: None = reported(Kind.STRING, "Last error of the link.", head=Head("lastErr", needs=False, alarm=True))
+    attempts: None = reported(
+        Kind.INTEGER, "Attempts to attach the link since the auto link exists.", extra=True, graph=True
+    )
+    down_since: None = down_since_attribute("the link is not active")
 
 
 @entity(

@@ -67,6 +67,7 @@ class RouterItself(Provider):
             memory_bytes=virtual_bytes(),
             duplicate_ids=None if topology is None else list(topology.duplicate_ids),
             mesh_faults=None if topology is None else dict(topology.faults),
+            uplink=self._control.uplink(),
             **self._control.running.router_counts(),
         )
 

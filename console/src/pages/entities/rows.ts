@@ -1,9 +1,12 @@
 /** The rows of one type over the chosen routers, and the columns of their table. */
 
+import { createElement } from "react";
+
+import { numberOf } from "../../model/numbers";
 import { wholeTableOf } from "../../model/rows";
 import { shown } from "../../model/text";
 import type { Entity, Row, SchemaType, Snapshot } from "../../model/types";
-import { displayText, type Column } from "../../parts";
+import { Ago, displayText, type Column } from "../../parts";
 
 /** One entity of one router. */
 export interface EntityRow {
@@ -15,7 +18,10 @@ export interface EntityRow {
 }
 
 /** Attributes that come first, if a type has them. */
-const FIRST = ["name", "id", "hostname", "host", "port", "role", "container", "linkName", "owningAddr", "address", "addr"];
+const FIRST = [
+  "name", "id", "hostname", "host", "port", "role", "container", "linkName", "owningAddr", "address", "addr", "prefix", "pattern",
+  "connectionStatus", "operStatus", "downSince", "connectionAttempts", "attempts", "connectionMsg", "lastError",
+];
 /** Columns that are visible until the user chooses. */
 const SHOWN = 10;
 
@@ -48,6 +54,19 @@ export function attributesOf(type: SchemaType | undefined, rows: readonly Entity
   return [...FIRST.filter((name) => all.includes(name)), ...all.filter((name) => !FIRST.includes(name))];
 }
 
+/** The description of an attribute that is a time says so. */
+const TIME = "in milliseconds since 1970";
+
+/** Return how a cell shows a time: as how long ago it was. */
+function timeCell(name: string): Pick<Column<EntityRow>, "cell"> {
+  return {
+    cell: ({ row }) => {
+      const ms = numberOf(row[name]);
+      return ms === null ? "" : createElement(Ago, { ms });
+    },
+  };
+}
+
 /** Return the columns of a type's table. The first attributes with values are visible, the others hidden until the user chooses them. */
 export function columnsOf(
   type: SchemaType | undefined,
@@ -65,6 +84,7 @@ export function columnsOf(
       value: ({ row }: EntityRow) => row[name],
       isHidden: !shown.has(name),
       help: type?.attributes[name]?.description,
+      ...((type?.attributes[name]?.description ?? "").includes(TIME) ? timeCell(name) : {}),
     })),
   ];
 }

@@ -3,6 +3,7 @@ import { useSearchParams } from "react-router-dom";
 
 import { ALARM_TABLES, alarms } from "../../model/alarms";
 import { shownRate } from "../../model/numbers";
+import { DOWN_OF_ROUTER, DOWN_TABLES, REFUSED_OF_ROUTER } from "../../model/down";
 import { activeAddresses, delayedConnections, totalsOf, type Totals } from "../../model/overview";
 import { LineChart, Page, useNow } from "../../parts";
 import { record, useHistory, type Wanted } from "../../store";
@@ -10,6 +11,7 @@ import { useSupportedTables, useTablePairs, useTableAbsence } from "../common/ta
 import { Figure, Panel } from "../common/Panel";
 import { Alarms } from "./Alarms";
 import { Configuration } from "./Configuration";
+import { Down, RefusedClients } from "./Down";
 import { Active, Delayed, Routers } from "./Tables";
 
 /** Intervals of the requests, multiples of the shortest (see isDue): the rows of routers, for the rates, change most often. */
@@ -20,6 +22,7 @@ const ROUTERS: Wanted = {
   router: [
     "identity", "id", "mode", "version", "uptimeSeconds", "deliveriesIngress", "deliveriesEgress", "deliveriesTransit",
     "connectionCount", "linkCount", "addrCount", "deliveriesStuck", "blockedLinkCount", "logLinesLost",
+    ...DOWN_OF_ROUTER, ...REFUSED_OF_ROUTER,
   ],
 };
 const TABLES: Wanted = {
@@ -39,6 +42,7 @@ const TEN_MINUTES_MS = 600_000;
 export default function Overview() {
   const snapshot = useSupportedTables(ROUTERS, RATES_MS);
   useSupportedTables(TABLES, TABLES_MS);
+  useSupportedTables(DOWN_TABLES, TABLES_MS);
   useSupportedTables(ALARM_TABLES, ALARMS_MS);
   const now = useNow();
   const [search] = useSearchParams();
@@ -62,6 +66,7 @@ export default function Overview() {
     <Page title="Overview">
       <Figures totals={totals} routers={snapshot.routers.length} />
       <div className="console-panels">
+        <Down snapshot={snapshot} />
         <Alarms alarms={found} />
         <Rates />
         <Panel title="Most active addresses" absence={addressesAbsence}>
@@ -70,6 +75,7 @@ export default function Overview() {
         <Panel title="Connections with delayed deliveries" absence={linksAbsence}>
           <Delayed connections={delayed} />
         </Panel>
+        <RefusedClients snapshot={snapshot} />
         <Panel title="Routers" absence={routersAbsence === "refused" ? routersAbsence : undefined} isWide>
           <Routers snapshot={snapshot} pairs={routers} />
         </Panel>
