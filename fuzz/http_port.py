@@ -54,6 +54,9 @@ class Site:
     def ready(self) -> bool:
         return True
 
+    def refuses_clients(self, entity: ListenerEntity) -> str:
+        return ""
+
     def live(self) -> bool:
         return True
 

@@ -60,7 +60,10 @@ class Terminal(Shell):
         return 0, ""
 
     def kill(self, command: str) -> None:
-        """Stop the routers with these job numbers; with the last router the other programs must have ended."""
+        """Stop the routers with these job numbers; with the last router the other programs must have ended.
+
+        Then the numbers begin anew, as in a shell.
+        """
         numbers = [int(number) for number in re.findall(r"%(\d+)", command)]
         if not numbers:
             status, output = super().type(command)
@@ -72,6 +75,7 @@ class Terminal(Shell):
             assert router.stop() == 0, router.text()
         if not self.running:
             self.stop()
+            self._jobs.clear()
 
     def stop(self) -> None:
         for number, job in enumerate(self._jobs, 1):

@@ -62,7 +62,7 @@ async def test_a_health_check_goes_through_the_core_and_leaves_nothing(process: 
 
 async def test_a_router_that_drains_is_not_ready_and_lives(process: RouterProcess) -> None:
     assert process.site.ready()
-    process.control.drain()
+    process.control.refuse_work()
     assert (process.site.ready(), process.site.live(), process.site.figures().ready) == (False, True, False)
 
 

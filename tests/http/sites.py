@@ -62,6 +62,9 @@ class Site:
     def reasons(self) -> list[str]:
         return [] if self.is_ready else self.why_not
 
+    def refuses_clients(self, entity: ListenerEntity) -> str:
+        return ""
+
     def live(self) -> bool:
         return self.is_live
 

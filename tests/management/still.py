@@ -15,7 +15,7 @@ from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
 from trouter.logs import book
 from trouter.management import Agent, ReloadReport
-from trouter.management.ports import Holdups, Rights
+from trouter.management.ports import DRAINING, SERVING, DrainReport, Holdups, Rights
 from trouter.net.view import ConnectionView
 from trouter.policy.compiled import Policy
 from trouter.policy.explain import explained
@@ -34,6 +34,7 @@ class StillControl:
         #: The rights of all users, and the denials so far: connection and action.
         self.allowed = Rights("admin")
         self.refusals: list[tuple[int, str]] = []
+        self.drain = DrainReport(SERVING)
 
     @property
     def running(self) -> StillControl:
@@ -91,6 +92,17 @@ class StillControl:
 
     def denied(self, connection: int, what: str) -> None:
         self.refusals.append((connection, what))
+
+    async def start_drain(self, over_s: float) -> DrainReport:
+        self.drain = DrainReport(DRAINING, over_s=over_s)
+        return self.drain
+
+    async def cancel_drain(self) -> DrainReport:
+        self.drain = DrainReport(SERVING)
+        return self.drain
+
+    def drain_report(self) -> DrainReport:
+        return self.drain
 
     def findings(self) -> Sequence[Problem]:
         return ()

@@ -47,5 +47,5 @@ def balanced(tmp_path: Path) -> Iterator[Path]:
 def test_the_load_balancer_works_as_printed(balanced: Path) -> None:
     page = text_of("load-balancer.md")
     steps = steps_in(page)
-    assert len(steps) >= 9
-    Terminal(balanced, ("5672", "5673", "5670", "8081", "8082", "55672"), page).walk(steps)
+    assert len(steps) >= 18
+    Terminal(balanced, ("5672", "5673", "5670", "5680", "8081", "8082", "55672"), page).walk(steps)

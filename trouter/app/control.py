@@ -45,7 +45,7 @@ from trouter.config.problems import Severity
 from trouter.connections.connectors import Connectors
 from trouter.connections.listen import Listener
 from trouter.connections.listeners import Listeners, Standing
-from trouter.management.ports import ReloadReport
+from trouter.management.ports import REQUESTER, DrainReport, ReloadReport
 from trouter.net.parts import Change
 from trouter.net.sockets import ListenError
 from trouter.telemetry.change_records import ChangeRecords
@@ -53,6 +53,7 @@ from trouter.telemetry.clocks import now_us
 from trouter.wire.performatives import Error
 
 from .consumers import Consumers
+from .draining import Drain
 from .link_findings import auto_link_findings, connector_findings
 from .pending import Unfit
 from .preparing import BAD_REQUEST, ConfiguredParts, Occasion, Preparation
@@ -79,6 +80,7 @@ class Control:
         records: ChangeRecords,
         consumers: Consumers,
         running: Running,
+        drain: Drain,
         uplinks: Uplinks | None = None,
     ) -> None:
         """``read`` returns the configuration for a reload, from the source of the present one; None if it has none.
@@ -87,6 +89,7 @@ class Control:
         """
         self.service = Service()
         self.running = running
+        self.drain = drain
         self.stopping = False
         self._configuration = configuration
         self._read = read
@@ -173,6 +176,7 @@ class Control:
         self.listeners.run_in(nursery)
         self.connectors.run_in(nursery)
         nursery.start_soon(self._consumers.run)
+        nursery.start_soon(self.drain.run)
         self._consume()
 
     def _consume(self) -> None:
@@ -212,7 +216,8 @@ class Control:
             ]
             self._findings = judged(self._configuration, [*self.service.withheld, *rest])
         router, connectors = self._configuration.router, self.connectors.standing
-        down = [*connector_findings(connectors), *auto_link_findings(self.routes.auto_links.values())]
+        down = [*self.drain.findings(router), *connector_findings(connectors)]
+        down += auto_link_findings(self.routes.auto_links.values())
         if self._uplinks is not None:
             down += uplink_findings(router, self._uplinks, connectors)
         return ordered([*self._findings, *down]) if down else self._findings
@@ -223,8 +228,34 @@ class Control:
             async with self._turn():
                 await self._put_in_force(self._configuration, logs_warnings=False)
 
-    def drain(self) -> None:
-        """Refuse further changes and connections; the present connections go on."""
+    async def start_drain(self, over_s: float) -> DrainReport:
+        """Close the listeners of clients, and their connections over ``over_s`` seconds; ChangeRefused."""
+        async with self._turn():
+            self.drain.start(over_s, REQUESTER.get())
+            try:
+                await self._put_in_force(self._configuration, logs_warnings=False)
+            except ChangeRefused:
+                self.drain.cancel()
+                raise
+            return self.drain.report()
+
+    async def cancel_drain(self) -> DrainReport:
+        """Open the listeners again; ChangeRefused if one cannot be opened: then the drain goes on."""
+        async with self._turn():
+            self.drain.reopens = True
+            try:
+                await self._put_in_force(self._configuration, logs_warnings=False)
+            finally:
+                self.drain.reopens = False
+            self.drain.cancel()
+            return self.drain.report()
+
+    def drain_report(self) -> DrainReport:
+        """Return the state of the drain."""
+        return self.drain.report()
+
+    def refuse_work(self) -> None:
+        """Refuse further changes and connections, because the process ends; the present connections go on."""
         self.stopping = True
         for listener in self.listeners.standing:
             listener.drain()

@@ -36,6 +36,7 @@ from trouter.tls.problems import TlsProblems
 from trouter.tls.secure import Secure
 
 from .addresses import ConfiguredAddresses
+from .draining import Drain
 from .exchanges import ConfiguredExchanges
 from .pending import PendingPlugins, Unfit
 from .routes import ConfiguredRoutes
@@ -78,6 +79,8 @@ class ConfiguredParts:
 class Server(Protocol):
     """The receiver of the entities in service once a change is applied: ``Control``."""
 
+    drain: Drain
+
     def serve(self, configuration: Configuration, service: Service) -> None:
         """Replace the entities in service."""
 
@@ -104,7 +107,8 @@ class Preparation:
         try:
             service = await self._prepare_tls(wanted, withheld)
             with self._collecting():
-                change.add(await parts.listeners.prepare(service.listeners, self._server.make_listener))
+                open_ones = [each for each in service.listeners if not self._server.drain.closes(each)]
+                change.add(await parts.listeners.prepare(open_ones, self._server.make_listener))
             with self._collecting():
                 change.add(await self._prepare_policy(wanted))
             change.add(parts.connectors.prepare(service.connectors))

@@ -224,7 +224,7 @@ class RouterProcess:
         deadline_s = self.control.configuration.router.drain_timeout_seconds
         self._supervisor.stopping()
         log.info("Stopping: draining for at most %d s", deadline_s)
-        self.control.drain()
+        self.control.refuse_work()
         self.router.stop_credit()
         self.services.hub.flush()
         with trio.move_on_after(deadline_s):

@@ -74,7 +74,11 @@ class RouterSite:
         """Return why the router is not ready, a line each: it stops, or a configured entity is not served."""
         stops = ("the router is stopping",) if self._control.stopping else ()
         found = [finding for finding in self._control.findings() if finding.severity is Severity.PROBLEM]
-        return (*stops, *map(brief, found))
+        return (*stops, *self._control.drain.reasons(), *map(brief, found))
+
+    def refuses_clients(self, entity: ListenerEntity) -> str:
+        """Return why no new client may come through a listener: the router drains; empty if one may."""
+        return "the router is draining" if self._control.drain.active and entity.clients_leave else ""
 
     def live(self) -> bool:
         """Return True: the answer shows that the event loop runs, and no more."""
@@ -145,6 +149,8 @@ class RouterSite:
             twin=_twin.running(),
             uptime_s=trio.current_time() - self._began_s,
             ready=self.ready(),
+            draining=self._control.drain.active,
+            drain_left=self._control.drain.report().left,
             findings=counted(self._control.findings()),
             listeners=[
                 ListenerFigures(each.entity.name, len(each.peers), each.accepted, each.refused)

@@ -42,6 +42,7 @@ from trouter.tls.secure import Secure
 from .addresses import ConfiguredAddresses
 from .consumers import Consumers
 from .control import Control
+from .draining import Drain
 from .dump import StateDump
 from .exchanges import ConfiguredExchanges
 from .preparing import ConfiguredParts
@@ -136,6 +137,7 @@ def assemble(
     decisions = Decisions(guard.sanctions, policy, guard.lockout, records, hub.flush, services.timers)
     consumers = Consumers(router, plugins, policy, decisions, hub.flush)
     topology = None if services.backbone is None else services.backbone.topology
+    drain = Drain(services.connections, hub.flush, lambda: float(control.configuration.router.drain_timeout_seconds))
     control = Control(
         configuration,
         read,
@@ -144,6 +146,7 @@ def assemble(
         records,
         consumers,
         Running(parts, decisions, recorder.denials, topology),
+        drain,
         services.uplinks,
     )
     return Assembly(

@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "migrate",
     "stat",
     "manage",
+    "drain",
     "send",
     "receive",
     "request",

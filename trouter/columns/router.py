@@ -42,6 +42,8 @@ class ProcessFacts:
     log_lines_lost: int = 0
     #: None for routers that are no edge routers.
     uplink: UplinkFacts | None = None
+    drain_state: str = "serving"
+    drain_left: int = 0
 
 
 #: Those of Qpid Dispatch first, in the order of its schema.
@@ -310,6 +312,25 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         lambda _, facts: None if facts.uplink is None else facts.uplink.down_since_us // 1000 or None,
         unit="milliseconds since 1970",
         optional=True,
+        extra=True,
+    ),
+    Column(
+        "drainState",
+        str,
+        "Whether the router takes clients (`serving`), closes their connections (`draining`), or has closed all "
+        "(`drained`).",
+        lambda _, facts: facts.drain_state,
+        values=("serving", "draining", "drained"),
+        head=Head("Drain"),
+        extra=True,
+    ),
+    Column(
+        "drainConnectionsLeft",
+        UInt,
+        "The connections of clients that a drain has not closed yet; 0 without a drain.",
+        lambda _, facts: facts.drain_left,
+        unit="connections",
+        graph=True,
         extra=True,
     ),
 )

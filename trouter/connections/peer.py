@@ -242,6 +242,13 @@ class Peer:
         return self.lifetime.state is PeerState.DELETED
 
     @property
+    def leaves_in_drain(self) -> bool:
+        return self.settings.leaves_in_drain
+
+    def count_unsettled(self) -> int:
+        return 0 if self.membership is None else self.membership.sessions.count_unsettled()
+
+    @property
     def link_capacity(self) -> int:
         return self.settings.link_capacity
 
@@ -304,6 +311,10 @@ class Peer:
     def suspend_credit(self, suspended: bool) -> None:
         if self.membership is not None:
             self.membership.sessions.suspend_credit(suspended)
+
+    def stop_messages(self) -> None:
+        if self.membership is not None:
+            self.membership.sessions.stop_messages()
 
     def check_standing(self) -> None:
         if not self.login.is_good() and not self.closing and not self.engine.finished:

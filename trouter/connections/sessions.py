@@ -19,8 +19,11 @@ import trio
 
 from trouter.admission.memory import FEW_LINKS
 from trouter.core.containers import Container, DetachReason
+from trouter.core.entry import AddressEntry
+from trouter.core.incoming import IncomingEndpoint
 from trouter.core.links import AnyIncoming, Endpoint, update_gate, update_terms
 from trouter.core.lookups import LookupResult
+from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.ports import Gate
 from trouter.core.refusals import NO_ROUTE
 from trouter.core.terms import PeerTerms
@@ -127,6 +130,32 @@ class Sessions:
                 # control links go on: without them there would be no network
                 if isinstance(sink, AnyIncoming) and not (sink.trunk is not None and sink.trunk.is_control(sink)):
                     update_gate(sink, self.terms)
+
+    def stop_messages(self) -> None:
+        """Give the peer no new messages and no credit; a sender's last credit is drained.
+
+        A receiver of a dynamic address still gets the answers that come there.
+        """
+        self.suspend_credit(True)
+        for session in self._connection.sessions():
+            for link in session.links.list_links():
+                sink = link.sink
+                if isinstance(sink, IncomingEndpoint):
+                    sink.link.drain()
+                elif isinstance(sink, OutgoingEndpoint):
+                    entry = sink.entry
+                    if isinstance(entry, AddressEntry) and entry.creator < 0 and sink in entry.forwarder.consumers:
+                        entry.remove_consumer(sink)
+
+    def count_unsettled(self) -> int:
+        """Return the number of deliveries that are unsettled, or wait to be sent."""
+        count = 0
+        for session in self._connection.sessions():
+            count += session.deliveries.incoming.count + session.deliveries.outgoing.count
+            for link in session.links.list_links():
+                if isinstance(link.sink, OutgoingEndpoint):
+                    count += link.sink.backlog
+        return count
 
     def _with_policy_terms(self, terms: PeerTerms, policy: ConnectionPolicy) -> PeerTerms:
         """Return the terms with those of the policy."""

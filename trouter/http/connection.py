@@ -197,8 +197,10 @@ class HttpConnection:
 
     async def _become_websocket(self, handshake: Handshake) -> Response | None:
         """Serve a WebSocket until it ends and return None, or return the answer that refuses it."""
-        if self._door.draining:
-            return refusal(503, why="the router is stopping")
+        service = self._service
+        why = "the router is stopping" if self._door.draining else service.site.refuses_clients(service.entity)
+        if why:
+            return refusal(503, why=why)
         on_loopback = ip_address(self._local.partition("%")[0]).is_loopback
         try:
             accepted, subprotocol = handshake.accept(self._settings.origins, on_loopback=on_loopback)

@@ -111,6 +111,9 @@ class Figures:
     twin: str
     uptime_s: float
     ready: bool = True
+    #: Whether the router drains, and the connections of clients that are left.
+    draining: bool = False
+    drain_left: int = 0
     #: Findings about the configuration, by severity.
     findings: Mapping[str, int] = field(default_factory=dict)
     listeners: Sequence[ListenerFigures] = ()

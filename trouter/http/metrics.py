@@ -207,6 +207,20 @@ SERIES: Final[tuple[DeclaredSeries[Figures], ...]] = (
         shows="1 while `/readyz` says `OK`",
     ),
     DeclaredSeries(
+        "trouter_draining",
+        GAUGE,
+        "1 while the router drains or is drained, else 0.",
+        _one(lambda figures: int(figures.draining)),
+        shows="1 from `trouter drain` on until it is cancelled: the router takes no new clients",
+    ),
+    DeclaredSeries(
+        "trouter_drain_connections_left",
+        GAUGE,
+        "Connections of clients that a drain has not closed yet.",
+        _one(lambda figures: figures.drain_left),
+        shows="the clients' connections that a drain has not closed yet; 0 without a drain",
+    ),
+    DeclaredSeries(
         "trouter_configuration_findings",
         GAUGE,
         "Findings of `trouter check` about the configuration in force.",

@@ -39,6 +39,10 @@ class Site(Protocol):
         """Return the reasons why it is not ready, a line each; empty if it is."""
         ...
 
+    def refuses_clients(self, entity: ListenerEntity) -> str:
+        """Return why no new client of AMQP may come through a listener for now; empty if one may."""
+        ...
+
     def live(self) -> bool:
         """Return whether the process should be left running."""
         ...

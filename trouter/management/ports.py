@@ -30,6 +30,28 @@ class ReloadReport:
     restart: tuple[str, ...] = ()
 
 
+#: The states of a router as to draining: it takes clients; their connections are being closed; none is left.
+SERVING: Final = "serving"
+DRAINING: Final = "draining"
+DRAINED: Final = "drained"
+
+
+@dataclass(frozen=True, slots=True)
+class DrainReport:
+    """The state of a drain.
+
+    total: the client connections when it began. closed: those that the router has closed. left: those still open.
+    over_s: the stated time. for_s: the seconds since it began.
+    """
+
+    state: str
+    total: int = 0
+    closed: int = 0
+    left: int = 0
+    over_s: float = 0.0
+    for_s: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Rights:
     """The rights of a requester: ``level`` is one of none, read, operate and admin, each including those before it."""
@@ -144,6 +166,15 @@ class ControlPort(Protocol):
 
     async def reload(self) -> ReloadReport:
         """Apply the configuration file again; ChangeRefused with every problem in its description."""
+
+    async def start_drain(self, over_s: float) -> DrainReport:
+        """Take no new clients, and close the connections of clients over ``over_s`` seconds; ChangeRefused."""
+
+    async def cancel_drain(self) -> DrainReport:
+        """Take clients again, and close no more connections; ChangeRefused if a listener cannot be opened again."""
+
+    def drain_report(self) -> DrainReport:
+        """Return the state of the drain."""
 
     def status(self, entity: Entity) -> Mapping[str, object]:
         """Return the observed attributes of an entity in service, such as a connector's connectionStatus."""

@@ -98,6 +98,13 @@ class ConnectionView(Protocol):
     def closing(self) -> bool:
         """True if an operator or the process ended it."""
 
+    @property
+    def leaves_in_drain(self) -> bool:
+        """True if it is closed when the router drains."""
+
+    def count_unsettled(self) -> int:
+        """Return the number of its deliveries that are unsettled, or wait to be sent to the peer."""
+
     def describe_connection(self) -> dict[str, Any]:
         """Return the fields common to all records about the connection."""
 
@@ -126,6 +133,9 @@ class ConnectionView(Protocol):
 
     def suspend_credit(self, suspended: bool) -> None:
         """Withhold the peer's credit, or grant again what is owed."""
+
+    def stop_messages(self) -> None:
+        """Give the peer no new messages and no credit, so that what is under way can end before the connection does."""
 
     def check_standing(self) -> None:
         """Close it if the peer's credentials are no longer valid."""

@@ -40,6 +40,8 @@ MANAGEMENT: Final = "$management"
 MAX_SECRET_BYTES: Final = 4096
 
 _PORTS: Final = {"amqp": 5672, "amqps": 5671}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhSMH]?)")
+_UNITS_S: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
 _URL: Final = re.compile(
     r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://)?"
     r"(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?"
@@ -143,6 +145,14 @@ def positive(text: str) -> int:
 def seconds(text: str) -> float:
     """Return a time to wait, in seconds; ArgumentTypeError."""
     return _above_zero(text, "a number of seconds")
+
+
+def duration(text: str) -> float:
+    """Return a time in seconds, from 0 on, written as a number with or without `s`, `m` or `h`; ArgumentTypeError."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise argparse.ArgumentTypeError("this must be a time, as in 90, 60s, 5m or 1h")
+    return float(found[1]) * _UNITS_S[found[2].lower()]
 
 
 def rate(text: str) -> float:

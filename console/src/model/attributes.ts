@@ -89,6 +89,8 @@ export interface Attributes {
     | "connectionsTurnedAway"
     | "uplinkFault"
     | "uplinkDownSince"
+    | "drainState"
+    | "drainConnectionsLeft"
     | "name"
     | "identity"
     | "type";
@@ -168,6 +170,7 @@ export interface Attributes {
     | "allowInsecureRole"
     | "maxConnections"
     | "acceptRate"
+    | "drains"
     | "proxyProtocolHosts"
     | "tenantFrom"
     | "webSocketOrigins"

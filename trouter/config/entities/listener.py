@@ -406,6 +406,14 @@ class ListenerEntity(Socketed):
         "Connections open at once through this listener.", default_doc="no limit", low=1, extra=True
     )
     accept_rate: int | None = integer("New connections accepted per second.", default_doc="no limit", low=1, extra=True)
+    drains: bool = boolean(
+        "Whether `trouter drain` closes the listener and the connections that came through it. `no` for the operator's "
+        "own listener: it stays, also for `trouter drain --cancel`. Listeners of role inter-router stay in any case, "
+        "and so do the pages of one with http.",
+        True,
+        reload=NEXT,
+        extra=True,
+    )
     proxy_protocol_hosts: tuple[HostRange, ...] = string(
         "The load balancers in front of the listener, which begin each connection with a PROXY header (version 1 or 2) "
         "that names the client: addresses, ranges `A-B`, networks `A/N`, separated by commas. Connections from other "
@@ -461,6 +469,11 @@ class ListenerEntity(Socketed):
     def proves_routers(self) -> bool:
         """True if peers must authenticate, and with TLS if they may come from another machine."""
         return self.authenticate_peer and (self.ssl_profile is not None or is_loopback(self.host))
+
+    @property
+    def clients_leave(self) -> bool:
+        """True if the connections that came through the listener are closed when the router drains."""
+        return self.drains and self.role != "inter-router"
 
     @property
     def serves_http(self) -> bool:

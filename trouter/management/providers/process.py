@@ -59,6 +59,7 @@ class RouterItself(Provider):
     def _facts(self) -> ProcessFacts:
         configuration = self._control.configuration
         topology = self._control.running.topology()
+        drain = self._control.drain_report()
         return ProcessFacts(
             connections=len(self._control.running.connections()),
             link_routes=len(configuration.link_routes),
@@ -68,6 +69,8 @@ class RouterItself(Provider):
             duplicate_ids=None if topology is None else list(topology.duplicate_ids),
             mesh_faults=None if topology is None else dict(topology.faults),
             uplink=self._control.uplink(),
+            drain_state=drain.state,
+            drain_left=drain.left,
             **self._control.running.router_counts(),
         )
 

@@ -72,12 +72,21 @@ def _pools(answers: Sequence[Rows]) -> list[Listing]:
     return [*listings([pools]), Listing("\nMemory Summary", POOL_SUMMARY, [summary])]
 
 
+def _general(answers: Sequence[Rows]) -> list[Listing]:
+    """Show the router, and whether it drains only if it does, as qdstat knows no such line."""
+    rows = [
+        {name: value for name, value in row.items() if (name, value) != ("drainState", "serving")}
+        for row in answers[0][:1]
+    ]
+    return [Listing("Router Statistics", ROUTER_FIELDS, rows, upright=True)]
+
+
 GENERAL = View(
     "general",
     ("-g", "--general"),
     "show general statistics of the router",
     (ViewRequest("router"),),
-    lambda answers: [Listing("Router Statistics", ROUTER_FIELDS, answers[0][:1], upright=True)],
+    _general,
 )
 
 POLICY = View("policy", ("-p", "--policy"), "show the policy and what it denied", (ViewRequest("policy"),), _policy)
