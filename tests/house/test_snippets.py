@@ -67,7 +67,8 @@ def _loosen(command: argparse.ArgumentParser, *, whole: bool) -> None:
 
 def words_of(command: str) -> list[str]:
     """Return the words of the first command of a line, without the explanation behind several blanks."""
-    lexer = shlex.shlex(re.split(r"\s{3,}", command)[0], posix=True, punctuation_chars=True)
+    first = re.sub(r"\s\d>", " >", re.split(r"\s{3,}", command)[0])
+    lexer = shlex.shlex(first, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words = list(lexer)
     return words[: next((place for place, word in enumerate(words) if word in SPLIT), len(words))]

@@ -179,6 +179,8 @@ def test_what_is_down_is_shown_by_its_name() -> None:
         uplink_down_since_s=1_700_000_004.0,
         turned_away=5,
         locked=2,
+        draining=True,
+        drain_left=3,
     )
     samples = samples_of(figures)
     assert samples["trouter_connector_up{'connector': 'broker'}"] == 0
@@ -197,6 +199,7 @@ def test_what_is_down_is_shown_by_its_name() -> None:
     assert samples["trouter_uplink_down_since_seconds"] == 1_700_000_004
     assert samples["trouter_connections_turned_away_total"] == 5
     assert samples["trouter_logins_locked"] == 2
+    assert (samples["trouter_draining"], samples["trouter_drain_connections_left"]) == (1, 3)
 
 
 def test_beyond_the_bound_one_series_is_down_if_any_of_the_rest_is() -> None:

@@ -11,7 +11,7 @@ from tests.routers import RunningRouter, router, running, start_router  # noqa: 
 
 CONFIGURATION = """
 router { id: R }
-listener { name: l0, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }
+listener { name: l0, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, drains: no }
 connector { name: out, host: 127.0.0.1, port: 1, saslUsername: u, saslPassword: hush-hush }
 address { name: near, prefix: near, distribution: closest }
 address { pattern: many/#, distribution: multicast }

@@ -209,61 +209,6 @@ async def _reload(node: Node, _: Request) -> OperationResult:
     return answer(asdict(await node.control.reload()))
 
 
-#: What the three operations about a drain answer.
-_DRAIN_ANSWER: Final = (
-    "a map of `state` (`serving`, `draining`, `drained`), `total` (client connections at the beginning), `closed` (by "
-    "the router), `left`, `overSeconds` and `forSeconds`"
-)
-#: The seconds over which clients leave if a request does not say it, and the most.
-DRAIN_S: Final = 60
-MAX_DRAIN_S: Final = 86_400
-
-
-def _shown_drain(report: DrainReport) -> OperationResult:
-    return answer(
-        {
-            "state": report.state,
-            "total": report.total,
-            "closed": report.closed,
-            "left": report.left,
-            "overSeconds": round(report.over_s, 3),
-            "forSeconds": round(report.for_s, 3),
-        }
-    )
-
-
-@verb(
-    "DRAIN",
-    answer="takes no new clients from now on, and closes the connections of clients one after the other, over the "
-    f"stated time: {_DRAIN_ANSWER}. The requester's own connection stays",
-    level=OPERATE,
-    takes=(
-        Number("over", f"the seconds over which they are closed, 0 to {MAX_DRAIN_S}; default {DRAIN_S}", logged=True),
-    ),
-    changes=True,
-)
-async def _drain(node: Node, _: Request, over: int | None) -> OperationResult:
-    over_s = DRAIN_S if over is None else over
-    if not 0 <= over_s <= MAX_DRAIN_S:
-        raise bad_request(f"the property 'over' is {over_s}; it must be 0 to {MAX_DRAIN_S} seconds")
-    return _shown_drain(await node.control.start_drain(float(over_s)))
-
-
-@verb(
-    "CANCEL-DRAIN",
-    answer="takes clients again, and closes no more connections; nothing changes without a drain. The same map",
-    level=OPERATE,
-    changes=True,
-)
-async def _cancel_drain(node: Node, _: Request) -> OperationResult:
-    return _shown_drain(await node.control.cancel_drain())
-
-
-@verb("GET-DRAIN", answer="the state of a drain: the same map", level=READ)
-async def _get_drain(node: Node, _: Request) -> OperationResult:
-    return _shown_drain(node.control.drain_report())
-
-
 @verb(
     "EXPLAIN",
     answer="why messages for an address flow or not: distribution, consumers, senders, and a `verdict`",
@@ -343,6 +288,61 @@ async def _get_rights(node: Node, request: Request) -> OperationResult:
             "allowDynamicLinkRoutes": rights.allow_dynamic_link_routes,
         }
     )
+
+
+#: What the three operations about a drain answer.
+_DRAIN_ANSWER: Final = (
+    "a map of `state` (`serving`, `draining`, `drained`), `total` (client connections at the beginning), `closed` (by "
+    "the router), `left`, `overSeconds` and `forSeconds`"
+)
+#: The seconds over which clients leave if a request does not say it, and the most.
+DRAIN_S: Final = 60
+MAX_DRAIN_S: Final = 86_400
+
+
+def _shown_drain(report: DrainReport) -> OperationResult:
+    return answer(
+        {
+            "state": report.state,
+            "total": report.total,
+            "closed": report.closed,
+            "left": report.left,
+            "overSeconds": round(report.over_s, 3),
+            "forSeconds": round(report.for_s, 3),
+        }
+    )
+
+
+@verb(
+    "DRAIN",
+    answer="takes no new clients from now on, and closes the connections of clients one after the other, over the "
+    f"stated time: {_DRAIN_ANSWER}. The requester's own connection stays",
+    level=OPERATE,
+    takes=(
+        Number("over", f"the seconds over which they are closed, 0 to {MAX_DRAIN_S}; default {DRAIN_S}", logged=True),
+    ),
+    changes=True,
+)
+async def _drain(node: Node, _: Request, over: int | None) -> OperationResult:
+    over_s = DRAIN_S if over is None else over
+    if not 0 <= over_s <= MAX_DRAIN_S:
+        raise bad_request(f"the property 'over' is {over_s}; it must be 0 to {MAX_DRAIN_S} seconds")
+    return _shown_drain(await node.control.start_drain(float(over_s)))
+
+
+@verb(
+    "CANCEL-DRAIN",
+    answer="takes clients again, and closes no more connections; nothing changes without a drain. The same map",
+    level=OPERATE,
+    changes=True,
+)
+async def _cancel_drain(node: Node, _: Request) -> OperationResult:
+    return _shown_drain(await node.control.cancel_drain())
+
+
+@verb("GET-DRAIN", answer="the state of a drain: the same map", level=READ)
+async def _get_drain(node: Node, _: Request) -> OperationResult:
+    return _shown_drain(node.control.drain_report())
 
 
 #: What the node does and GET-OPERATIONS lists, beside QUERY; an UPDATE sent to it is of the entity that its body names.
