@@ -91,6 +91,12 @@ class Cluster:
             await self._start(workload, next(self._numbers)).wait_ready()
             await old.delete()
 
+    async def run(self, document: Mapping[str, Any]) -> Pod:
+        """Run a pod that ends by itself, such as that of `helm test`; return it at its end."""
+        pod = self._make(document["metadata"]["name"], document)
+        await pod.run_once()
+        return pod
+
     def find(self, kind: str, name: str) -> dict[str, Any]:
         return self._objects[kind, name]
 
@@ -101,19 +107,20 @@ class Cluster:
         return [self._start(workload, next(self._numbers)) for _ in range(replicas - len(self.of(name)))]
 
     def _start(self, workload: Mapping[str, Any], number: int) -> Pod:
-        name = f"{workload['metadata']['name']}-{number}"
+        pod = self._make(f"{workload['metadata']['name']}-{number}", workload["spec"]["template"])
+        self.pods[pod.name] = pod
+        self._write_hosts()
+        self._nursery.start_soon(self._run, pod)
+        return pod
+
+    def _make(self, name: str, template: Mapping[str, Any]) -> Pod:
         count = next(self._numbers)
         ip = f"10.244.{count >> 8}.{count & 255}"
         network = Namespace()
         self._stack.callback(network.close)
         _join(network, f"veth{count}", ip)
         folder = self._folder / f"{name}.{count}"
-        template = workload["spec"]["template"]
-        pod = Pod(name, template, network, ip, self._hosts, folder, self.find, self._write_hosts)
-        self.pods[name] = pod
-        self._write_hosts()
-        self._nursery.start_soon(self._run, pod)
-        return pod
+        return Pod(name, template, network, ip, self._hosts, folder, self.find, self._write_hosts)
 
     async def _run(self, pod: Pod) -> None:
         try:
@@ -135,7 +142,12 @@ class Cluster:
         for (kind, name), document in self._objects.items():
             if kind != "Service":
                 continue
-            names = [name, f"{name}.{self.namespace}", f"{name}.{self.namespace}.svc.cluster.local"]
+            names = [
+                name,
+                f"{name}.{self.namespace}",
+                f"{name}.{self.namespace}.svc",
+                f"{name}.{self.namespace}.svc.cluster.local",
+            ]
             if name in self._addresses:
                 lines.append(f"{self._addresses[name]} {' '.join(names)}")
                 continue

@@ -11,13 +11,13 @@ from typing import Final
 
 import trio
 
+from tests.kubernetes.waiting import until
 from trouter.client import Accepted, ClientError, Connection, Message, connect
 
 #: Seconds before a client connects again, as clients commonly wait.
 _AGAIN_S: Final = 0.1
 #: Seconds between two messages.
 _PACE_S: Final = 0.002
-_LOOK_S: Final = 0.02
 
 
 @dataclass
@@ -98,14 +98,12 @@ class Ledger:
     async def wait_for(self, count: int) -> None:
         """Wait until ``count`` messages more have been accepted."""
         wanted = len(self.accepted) + count
-        while len(self.accepted) < wanted:  # noqa: ASYNC110 - the clients have no event for each message
-            await trio.sleep(_LOOK_S)
+        await until(lambda: len(self.accepted) >= wanted)
 
     async def close(self) -> None:
         """Send nothing more, and wait until everything that was accepted has arrived."""
         self.stopped = True
-        while self.lost:  # noqa: ASYNC110 - the clients have no event for each message
-            await trio.sleep(_LOOK_S)
+        await until(lambda: not self.lost)
 
     @property
     def lost(self) -> set[int]:

@@ -19,6 +19,8 @@ from tests.lines import Namespace
 
 #: Finds a Secret or a ConfigMap by kind and name.
 Find = Callable[[str, str], Mapping[str, Any]]
+#: Starts of a container of a new pod after which nothing more is expected of it.
+_CRASHES = 2
 _VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 
@@ -47,6 +49,8 @@ class Pod:
         self.ready = False
         self.ending = False
         self.restarts = 0
+        #: The exit statuses of containers that run once.
+        self.statuses: dict[str, int] = {}
         self.gone = trio.Event()
         self._network = network
         self._hosts = hosts
@@ -85,6 +89,16 @@ class Pod:
             self.gone.set()
             self._changed()
 
+    async def run_once(self) -> None:
+        """Run the containers to their ends, which the exit statuses tell of."""
+        try:
+            self._make_volumes()
+            for spec in self.spec["containers"]:
+                self.statuses[spec["name"]] = await self._start(spec).wait()
+        finally:
+            for container in self._running.values():
+                container.close()
+
     async def delete(self) -> None:
         """Delete the pod and wait until it is gone."""
         self._delete.set()
@@ -121,10 +135,7 @@ class Pod:
         return self._folder / "volumes" / name
 
     async def _live(self) -> None:
-        self.project()
-        for volume in self.spec.get("volumes", ()):
-            if "emptyDir" in volume:
-                write_empty(self._volume(volume["name"]), self._group)
+        self._make_volumes()
         for number, spec in enumerate(self.spec.get("initContainers", ())):
             container = self._start(spec)
             status = await container.wait()
@@ -135,6 +146,12 @@ class Pod:
         async with trio.open_nursery() as nursery:
             for spec in self.spec["containers"]:
                 nursery.start_soon(self._keep, spec)
+
+    def _make_volumes(self) -> None:
+        self.project()
+        for volume in self.spec.get("volumes", ()):
+            if "emptyDir" in volume:
+                write_empty(self._volume(volume["name"]), self._group)
 
     def _fail(self, trouble: str) -> None:
         self._trouble = trouble
@@ -189,6 +206,9 @@ class Pod:
                 await container.wait()
                 nursery.cancel_scope.cancel()
             self._set_ready(spec["name"], ready=False)
+            if run >= _CRASHES and not self._become_ready.is_set():
+                self._fail(f"container {spec['name']} ends again and again")
+                return
 
     def _restart(self, spec: Mapping[str, Any]) -> Container:
         self.restarts += 1

@@ -15,6 +15,7 @@ import yaml
 
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.ledger import Clients
+from tests.kubernetes.pod import Pod
 from tests.packaging.built import run, tool
 from tests.routers import ROOT
 from tests.tls.pki import Authority
@@ -52,7 +53,9 @@ class Secrets:
         self.authority = authority.file
         interior = f"{NAME}-interior.ns.svc.cluster.local"
         routers = authority.issue("CN=network", interior, f"*.{interior}")
-        clients = authority.issue("CN=clients", f"{NAME}.ns.svc.cluster.local", f"{NAME}.ns.svc", "10.96.0.1")
+        clients = authority.issue(
+            "CN=clients", f"{NAME}.ns.svc.cluster.local", f"{NAME}.ns.svc", "10.96.0.1", "10.96.0.2"
+        )
         (folder / "password").write_text(f"{PASSWORD}\n", encoding="utf-8")
         (folder / "password").chmod(0o600)
         for user in users:
@@ -73,9 +76,15 @@ class Secrets:
 class Release:
     """The release in a cluster."""
 
-    def __init__(self, cluster: Cluster, secrets: Secrets) -> None:
+    def __init__(self, cluster: Cluster, secrets: Secrets, hooks: Sequence[dict[str, Any]]) -> None:
         self.cluster = cluster
         self.secrets = secrets
+        self._hooks = hooks
+
+    async def test(self) -> Pod:
+        """Do what `helm test` does; return the pod that ran."""
+        (hook,) = self._hooks
+        return await self.cluster.run(hook)
 
     def clients(self, user: str = "bob") -> Clients:
         """Return how clients reach the release: through its service."""
@@ -97,8 +106,12 @@ async def installed(
         cluster = Cluster(folder, nursery)
         try:
             await cluster.apply([*secrets.documents, *more])
-            await cluster.apply(render(*SECRETS, *settings, files=files))
-            yield Release(cluster, secrets)
+            documents = render(*SECRETS, *settings, files=files)
+            hooks = [
+                document for document in documents if "helm.sh/hook" in document["metadata"].get("annotations", {})
+            ]
+            await cluster.apply([document for document in documents if document not in hooks])
+            yield Release(cluster, secrets, hooks)
         finally:
             nursery.cancel_scope.cancel()
             cluster.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,7 @@ def data_of(document: Mapping[str, Any]) -> dict[str, bytes]:
 def write_projected(folder: Path, files: Mapping[str, bytes], mode: int, group: int | None) -> None:
     """Write files into a new folder beside the old one, and let the link ``..data`` lead to it."""
     folder.mkdir(parents=True, exist_ok=True)
-    number = sum(1 for _ in folder.glob("..20*"))
-    made = folder / f"..2026_{number}"
-    made.mkdir()
+    made = Path(tempfile.mkdtemp(prefix="..2026_", dir=folder))
     for name, content in files.items():
         path = made / name
         path.write_bytes(content)

@@ -30,15 +30,43 @@ SECRETS = ("network.tlsSecret=network", "clients.tlsSecret=clients", "clients.us
 KUBERNETES = ("1.25", "1.36")
 EVERYTHING = (
     "serviceMonitor.enabled=true",
+    "prometheusRule.enabled=true",
+    "dashboards.enabled=true",
+    "certManager.enabled=true",
+    "certManager.issuerRef.name=ours",
+    "edge.autoscaling.enabled=true",
+    "console.enabled=true",
+    "console.ingress.enabled=true",
+    "console.ingress.host=console.example.com",
+    "console.ingress.tlsSecret=web",
+    "tests.loginSecret=login",
     "operators={ann}",
     "clients.service.type=LoadBalancer",
+    "clients.service.externalTrafficPolicy=Local",
+    "clients.service.loadBalancerSourceRanges={10.0.0.0/8}",
+    "clients.proxyProtocolHosts=10.0.0.1",
+    "clients.dnsNames={amqp.example.com}",
+    "networkPolicy.clients[0].podSelector.matchLabels.app=till",
+    "policy.vhosts.shop\\.example.maxConnections=60000",
+    "policy.vhosts.shop\\.example.groups.tills.users=till",
+    "policy.vhosts.shop\\.example.groups.tills.remoteHosts=*",
+    "extraEnv[0].name=REGION",
+    "extraEnv[0].value=north",
+    "interior.extraEnv[0].name=BROKER",
+    "interior.extraEnv[0].value=secret",
+    "edge.extraVolumes[0].name=more",
+    "edge.extraVolumes[0].configMap.name=more",
+    "edge.extraVolumeMounts[0].name=more",
+    "edge.extraVolumeMounts[0].mountPath=/etc/more",
+    "interior.podAnnotations.here=yes-here",
+    "image.digest=sha256:" + 64 * "a",
     "interior.replicas=2",
 )
 #: The password of the users ann, an operator if the values say so, and bob.
 PASSWORD = "a password that is long enough"
 TROUTER = (sys.executable, "-m", "trouter")
-#: This kind is defined by the Prometheus operator.
-NOT_OF_KUBERNETES = "ServiceMonitor"
+#: Kinds of the Prometheus operator and of cert-manager.
+NOT_OF_KUBERNETES = ("ServiceMonitor", "PrometheusRule", "Certificate")
 
 
 def render(*values: str) -> list[dict[str, Any]]:
@@ -65,18 +93,65 @@ def test_the_chart_has_the_version_of_the_router_and_no_fault() -> None:
 @pytest.mark.parametrize("values", [(), EVERYTHING, ("edge.replicas=0", "networkPolicy.enabled=false")], ids=len)
 def test_kubernetes_validates_the_rendered_chart(values: tuple[str, ...], tmp_path: Path) -> None:
     path = tmp_path / "rendered.yaml"
-    rendered = [document for document in render(*values) if document["kind"] != NOT_OF_KUBERNETES]
+    rendered = [document for document in render(*values) if document["kind"] not in NOT_OF_KUBERNETES]
     path.write_text(yaml.safe_dump_all(rendered), encoding="utf-8")
     for version in KUBERNETES:
         run(tool("kubernetes-validate"), "--strict", "-k", version, path)
 
 
 @pytest.mark.parametrize(
-    "wrong", ["network.tlsSecret=", "clients.usersSecret=", "interior.replicas=0", "edge.count=2", "operators={a b}"]
+    "wrong",
+    [
+        "edge.count=2",
+        "operators={a b}",
+        "image.digest=latest",
+        "interior.replicas=-1",
+        "edge.uplinks[0].host=hub",
+        "network.tlsSecret=Not A Name",
+        "policy.vhosts.$default.groups.$default.remoteHosts=a\nb",
+        "clients.service.type=Ingress",
+    ],
 )
-def test_values_that_make_no_sense_are_refused(wrong: str) -> None:
+def test_values_that_cannot_be_are_refused_by_the_schema(wrong: str) -> None:
     with pytest.raises(AssertionError, match="values don't meet the specifications"):
         render(wrong)
+
+
+@pytest.mark.parametrize(
+    ("half", "said"),
+    [
+        (["network.tlsSecret="], "network.tlsSecret is empty: name a Secret with ca.crt, tls.crt and tls.key"),
+        (["clients.tlsSecret="], "clients.tlsSecret is empty: name a Secret with tls.crt and tls.key"),
+        (["clients.usersSecret="], "clients.usersSecret is empty: name a Secret with the key users"),
+        (["certManager.enabled=true"], "certManager.issuerRef.name is empty: name the Issuer"),
+        (["interior.replicas=0"], "interior.replicas is 0 and edge.uplinks is empty"),
+        (["interior.replicas=0", "edge.replicas=0"], "the release has no router"),
+        (
+            ["edge.uplinks[0].host=hub", "edge.uplinks[0].port=45672"],
+            "edge.uplinks is set and interior.replicas is not 0",
+        ),
+        (
+            ["edge.autoscaling.enabled=true", "edge.autoscaling.minReplicas=20"],
+            r"minReplicas \(20\) is above maxReplicas",
+        ),
+        (["edge.autoscaling.enabled=true", "edge.resources=null"], "needs edge.resources.requests.cpu"),
+        (["console.ingress.enabled=true", "console.ingress.host=c"], "there is no console to lead to"),
+        (["console.enabled=true", "console.ingress.enabled=true"], "console.ingress.host is empty"),
+        (["policy.vhosts.edges.maxConnections=1"], "policy.vhosts has the name edges, which is the chart's own"),
+        (["operators={ann}", "policy.vhosts.$default.groups.operators.users=bob"], "leave out one of them"),
+        (["operators={ann}", "policy.vhosts.$default=null"], r"policy.vhosts has no \$default"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_half_configured_values_are_refused_with_what_to_do(half: list[str], said: str) -> None:
+    with pytest.raises(AssertionError, match=f"(?s)The values need a change.*{said}"):
+        render(*half)
+
+
+def test_every_fault_is_named_at_once() -> None:
+    with pytest.raises(AssertionError) as refused:
+        render("network.tlsSecret=", "clients.usersSecret=", "console.ingress.enabled=true")
+    assert str(refused.value).count("\n  - ") == 4
 
 
 def test_a_pod_runs_without_rights_on_a_read_only_disk(documents: list[dict[str, Any]]) -> None:
@@ -91,7 +166,7 @@ def test_a_pod_runs_without_rights_on_a_read_only_disk(documents: list[dict[str,
         for container in pod["containers"] + pod["initContainers"]:
             assert container["securityContext"]["readOnlyRootFilesystem"]
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-        (router,) = pod["containers"]
+        router = pod["containers"][0]
         assert all(port["containerPort"] > 1024 for port in router["ports"])
         assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(router)
 
@@ -102,19 +177,52 @@ def test_every_selector_selects_a_pod(documents: list[dict[str, Any]]) -> None:
     selectors = [d["spec"]["selector"] for d in of_kind(documents, "Service")]
     selectors += [d["spec"]["selector"]["matchLabels"] for d in of_kind(documents, "PodDisruptionBudget")]
     selectors += [d["spec"]["podSelector"]["matchLabels"] for d in of_kind(documents, "NetworkPolicy")]
-    assert len(selectors) == 7
+    assert len(selectors) == 8
     for selector in selectors:
         assert any(selector.items() <= labels.items() for labels in pods)
-    (monitor,) = of_kind(documents, NOT_OF_KUBERNETES)
+    (monitor,) = of_kind(documents, "ServiceMonitor")
     wanted = monitor["spec"]["selector"]["matchLabels"]
     assert [d for d in of_kind(documents, "Service") if wanted.items() <= d["metadata"]["labels"].items()]
 
 
 def texts(documents: list[dict[str, Any]]) -> dict[str, str]:
     """Return the configuration files."""
-    (mounted,) = of_kind(documents, "ConfigMap")
-    data: dict[str, str] = mounted["data"]
+    data: dict[str, str] = of_kind(documents, "ConfigMap")[0]["data"]
     return data
+
+
+def test_alerts_and_dashboards_are_those_of_the_repository(documents: list[dict[str, Any]]) -> None:
+    (rules,) = of_kind(documents, "PrometheusRule")
+    source = ROOT / "packaging" / "prometheus" / "alerts.yaml"
+    assert rules["spec"] == yaml.safe_load(source.read_text(encoding="utf-8"))
+    boards = of_kind(documents, "ConfigMap")[1]["data"]
+    assert len(boards) == 2
+    for name, text in boards.items():
+        path = ROOT / "packaging" / "grafana" / name.removeprefix("trouter-")
+        assert text == path.read_text(encoding="utf-8")
+
+
+def test_what_is_for_one_part_is_in_that_part_alone(documents: list[dict[str, Any]]) -> None:
+    (interior,), (edge,) = of_kind(documents, "StatefulSet"), of_kind(documents, "Deployment")
+    pods = [workload["spec"]["template"]["spec"] for workload in (interior, edge)]
+    names = [[row["name"] for row in pod["containers"][0]["env"]] for pod in pods]
+    assert names == [["POD_NAME", "REGION", "BROKER"], ["POD_NAME", "REGION"]]
+    assert ["more" in {volume["name"] for volume in pod["volumes"]} for pod in pods] == [False, True]
+    assert pods[0]["containers"][0]["image"].endswith("trouter@sha256:" + 64 * "a")
+    assert "replicas" not in edge["spec"]
+
+
+def test_a_vhost_of_the_values_is_in_every_router(documents: list[dict[str, Any]]) -> None:
+    for text in texts(documents).values():
+        assert 'hostname: "shop.example"\n    maxConnections: 60000\n' in text
+        assert text.count('hostname: "$default"') == 1
+        assert re.search(r'"operators": \{[^}]*users: "ann"', text)
+
+
+def test_a_release_of_edge_pods_alone_dials_the_uplinks() -> None:
+    text = texts(render("interior.replicas=0", "edge.uplinks[0].host=hub.example", "edge.uplinks[0].port=45000"))
+    assert set(text) == {"edge.conf"}
+    assert "host: hub.example\n    port: 45000\n" in text["edge.conf"]
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,31 @@
+{{/* A value of an attribute of trouter.conf. */}}
+{{- define "trouter.value" -}}
+{{- if kindIs "bool" . }}{{ ternary "yes" "no" . }}{{ else if not (kindIs "string" .) }}{{ int64 . }}{{ else }}{{ . | toString | quote }}{{ end -}}
+{{- end -}}
+
+{{/* A vhost; takes its name as hostname, and its values as vhost. */}}
+{{- define "trouter.vhost" -}}
+vhost {
+    hostname: {{ .hostname | quote }}
+    {{- range $key, $value := omit .vhost "groups" }}
+    {{ $key }}: {{ include "trouter.value" $value }}
+    {{- end }}
+    groups: {
+        {{- range $name, $group := .vhost.groups }}
+        {{ $name | quote }}: {
+            {{- range $key, $value := $group }}
+            {{ $key }}: {{ include "trouter.value" $value }}
+            {{- end }}
+        }
+        {{- end }}
+    }
+}
+{{- end -}}
+
 {{/* The sections of every router; takes the root and the part, interior or edge. */}}
 {{- define "trouter.common" -}}
+{{- $values := .root.Values -}}
+{{- $joined := and (eq .part "interior") (include "trouter.hasEdges" .root) -}}
 sslProfile {
     name: network
     certFile: /etc/trouter/network/tls.crt
@@ -16,11 +42,29 @@ listener {
     host: 0.0.0.0
     port: 5671
     sslProfile: clients
-    saslMechanisms: SCRAM-SHA-512 SCRAM-SHA-256 PLAIN
-    {{- if and (eq .part "interior") (gt (int .root.Values.edge.replicas) 0) }}
+    saslMechanisms: {{ $values.clients.saslMechanisms }}
+    {{- with $values.clients.proxyProtocolHosts }}
+    proxyProtocolHosts: {{ . }}
+    {{- end }}
+    {{- if $joined }}
     policyVhost: $default
     {{- end }}
 }
+{{- if $values.console.enabled }}
+listener {
+    name: console
+    host: 0.0.0.0
+    port: 8443
+    http: yes
+    sslProfile: clients
+    saslMechanisms: {{ $values.clients.saslMechanisms }}
+    metrics: no
+    healthz: no
+    {{- if $joined }}
+    policyVhost: $default
+    {{- end }}
+}
+{{- end }}
 # Health and metrics; the NetworkPolicy admits only the cluster.
 # trouter: accept authenticate-peer: probes and Prometheus have no login; the listener has pages only, and no AMQP
 # trouter: accept require-tls: the probes of Kubernetes and Prometheus read the pages in clear within the cluster
@@ -36,32 +80,19 @@ listener {
     authenticatePeer: no
     saslMechanisms: ANONYMOUS
 }
-vhost {
-    hostname: $default
-    allowUnknownUser: yes
-    groups: {
-        $default: {
-            remoteHosts: *
-            # Addresses under the user's own name; and answers to those who ask, whose addresses cannot be guessed.
-            sourcePattern: "${user}/*/#"
-            targetPattern: "${user}/*/#, _edge/*/temp/*, amqp:/_edge/*/temp/*, _topo/0/*/temp/*, amqp:/_topo/0/*/temp/*"
-            allowDynamicSource: yes
-            allowAnonymousSender: yes
-        }
-        {{- with .root.Values.operators }}
-        operators: {
-            users: {{ join ", " . }}
-            remoteHosts: *
-            sources: *
-            targets: *
-            allowDynamicSource: yes
-            allowAnonymousSender: yes
-            management: admin
-        }
-        {{- end }}
-    }
-}
-{{ .root.Values.extraConfiguration }}
+{{- range $hostname, $vhost := $values.policy.vhosts }}
+{{- if and (eq $hostname "$default") $values.operators }}
+{{- $operators := dict "users" (join ", " $values.operators) "remoteHosts" "*" "sources" "*" "targets" "*" "allowDynamicSource" true "allowAnonymousSender" true "management" "admin" }}
+{{- $vhost = set (deepCopy $vhost) "groups" (set (deepCopy $vhost.groups) "operators" $operators) }}
+{{- end }}
+{{ include "trouter.vhost" (dict "hostname" $hostname "vhost" $vhost) }}
+{{- end }}
+{{- with $values.extraConfiguration }}
+{{ . }}
+{{- end }}
+{{- with (index $values .part).extraConfiguration }}
+{{ . }}
+{{- end }}
 {{- end -}}
 
 {{- define "trouter.router" -}}

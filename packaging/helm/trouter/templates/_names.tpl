@@ -7,9 +7,41 @@
 {{- printf "%s-interior.%s.svc.%s" (include "trouter.name" .) .Release.Namespace .Values.clusterDomain -}}
 {{- end -}}
 
+{{/* The name of the service that clients connect to. */}}
+{{- define "trouter.clientsHost" -}}
+{{- printf "%s.%s.svc" (include "trouter.name" .) .Release.Namespace -}}
+{{- end -}}
+
+{{/* "yes" if there are edge routers, else nothing. */}}
+{{- define "trouter.hasEdges" -}}
+{{- if or .Values.edge.autoscaling.enabled (gt (int .Values.edge.replicas) 0) }}yes{{ end -}}
+{{- end -}}
+
 {{/* Where clients connect: to edge routers, if there are any. */}}
 {{- define "trouter.front" -}}
-{{- if gt (int .Values.edge.replicas) 0 }}edge{{ else }}interior{{ end -}}
+{{- if include "trouter.hasEdges" . }}edge{{ else }}interior{{ end -}}
+{{- end -}}
+
+{{/* Takes the root and the part: "yes" if one pod of it may be away while others serve. */}}
+{{- define "trouter.isSeveral" -}}
+{{- $scaled := and (eq .part "edge") .root.Values.edge.autoscaling.enabled -}}
+{{- if or $scaled (gt (int (index .root.Values .part).replicas) 1) }}yes{{ end -}}
+{{- end -}}
+
+{{- define "trouter.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "trouter.networkSecret" -}}
+{{- default (printf "%s-network" (include "trouter.name" .)) .Values.network.tlsSecret -}}
+{{- end -}}
+
+{{- define "trouter.clientsSecret" -}}
+{{- default (printf "%s-clients" (include "trouter.name" .)) .Values.clients.tlsSecret -}}
 {{- end -}}
 
 {{/* Takes the root and the part, interior or edge. */}}

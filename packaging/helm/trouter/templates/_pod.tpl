@@ -1,26 +1,27 @@
 {{/* The pod of a router; takes the root, the part and the file, in which Kubernetes expands $(POD_NAME). */}}
 {{- define "trouter.pod" -}}
-{{- $values := index .root.Values .part -}}
-{{- $image := printf "%s:%s" .root.Values.image.repository (default .root.Chart.AppVersion .root.Values.image.tag) -}}
+{{- $all := .root.Values -}}
+{{- $values := index $all .part -}}
+{{- $part := . -}}
 metadata:
   labels: {{- include "trouter.labels" . | nindent 4 }}
   annotations:
-    checksum/configuration: {{ print (include "trouter.router" .root) (include "trouter.common" .) .root.Chart.Version | sha256sum }}
-    {{- with .root.Values.podAnnotations }}
+    checksum/configuration: {{ print (include "trouter.router" .root) (include "trouter.common" .) (toJson $all.edge.uplinks) .root.Chart.Version | sha256sum }}
+    {{- with merge (deepCopy $values.podAnnotations) $all.podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
 spec:
   serviceAccountName: {{ include "trouter.name" .root }}
   automountServiceAccountToken: false
   # After TERM the router accepts nothing new, and lets deliveries finish for drainTimeoutSeconds.
-  terminationGracePeriodSeconds: {{ add .root.Values.preStopSeconds .root.Values.drainTimeoutSeconds 15 }}
+  terminationGracePeriodSeconds: {{ add $all.preStopSeconds $all.drainTimeoutSeconds 15 }}
   securityContext:
     runAsNonRoot: true
     runAsUser: 10001
     runAsGroup: 10001
     fsGroup: 10001
     seccompProfile: {type: RuntimeDefault}
-  {{- with .root.Values.imagePullSecrets }}
+  {{- with $all.imagePullSecrets }}
   imagePullSecrets: {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- with $values.nodeSelector }}
@@ -32,37 +33,50 @@ spec:
   {{- with $values.affinity }}
   affinity: {{- toYaml . | nindent 4 }}
   {{- end }}
+  {{- with $all.topologySpread.keys }}
   topologySpreadConstraints:
+    {{- range . }}
     - maxSkew: 1
-      topologyKey: kubernetes.io/hostname
-      whenUnsatisfiable: ScheduleAnyway
+      topologyKey: {{ . }}
+      whenUnsatisfiable: {{ $all.topologySpread.whenUnsatisfiable }}
       labelSelector:
-        matchLabels: {{- include "trouter.selector" . | nindent 10 }}
+        matchLabels: {{- include "trouter.selector" $part | nindent 10 }}
+    {{- end }}
+  {{- end }}
   initContainers:
     # A Secret is mounted as a symbolic link to a file that its group may read. The router requires a file of passwords that only
-    # its own user may read.
+    # its own user may read; so the file is copied.
     - name: users
-      image: {{ $image }}
-      imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+      image: {{ include "trouter.image" .root }}
+      imagePullPolicy: {{ $all.image.pullPolicy }}
       command: [install, -m, "0600", /secrets/users, /run/trouter/users]
       securityContext: &hardened
         allowPrivilegeEscalation: false
         readOnlyRootFilesystem: true
         capabilities: {drop: [ALL]}
-      volumeMounts:
+      resources: &small
+        requests: {cpu: 5m, memory: 8Mi}
+        limits: {memory: 32Mi}
+      volumeMounts: &secrets
         - {name: users, mountPath: /secrets, readOnly: true}
         - {name: run, mountPath: /run/trouter}
   containers:
     - name: router
-      image: {{ $image }}
-      imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+      image: {{ include "trouter.image" .root }}
+      imagePullPolicy: {{ $all.image.pullPolicy }}
       args: [run, -c, {{ .file | quote }}]
       env:
         - name: POD_NAME
           valueFrom: {fieldRef: {fieldPath: metadata.name}}
+        {{- with concat $all.extraEnv $values.extraEnv }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
       ports:
         - {name: amqps, containerPort: 5671}
         - {name: http, containerPort: 8080}
+        {{- if $all.console.enabled }}
+        - {name: console, containerPort: 8443}
+        {{- end }}
         {{- if eq .part "interior" }}
         - {name: inter-router, containerPort: 55672}
         - {name: edge, containerPort: 45672}
@@ -80,7 +94,7 @@ spec:
         periodSeconds: 2
       lifecycle:
         # Clients are directed to other pods before the router refuses them.
-        preStop: {exec: {command: [sleep, {{ .root.Values.preStopSeconds | quote }}]}}
+        preStop: {exec: {command: [sleep, {{ $all.preStopSeconds | quote }}]}}
       resources: {{- toYaml $values.resources | nindent 8 }}
       securityContext: *hardened
       volumeMounts:
@@ -89,17 +103,41 @@ spec:
         - {name: clients, mountPath: /etc/trouter/clients, readOnly: true}
         - {name: run, mountPath: /run/trouter}
         - {name: tmp, mountPath: /tmp}
+        {{- with concat $all.extraVolumeMounts $values.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    # Copies the users again whenever the Secret has changed; the router notices by itself.
+    - name: follow-users
+      image: {{ include "trouter.image" .root }}
+      imagePullPolicy: {{ $all.image.pullPolicy }}
+      command:
+        - sh
+        - -c
+        - |
+          trap 'exit 0' TERM
+          while :; do
+            if ! cmp -s /secrets/users /run/trouter/users; then
+              install -m 0600 /secrets/users /run/trouter/users.new && mv /run/trouter/users.new /run/trouter/users && echo "the users have changed"
+            fi
+            sleep 5 & wait $!
+          done
+      securityContext: *hardened
+      resources: *small
+      volumeMounts: *secrets
   volumes:
     - name: configuration
       configMap: {name: {{ include "trouter.name" .root }}}
     - name: network
-      secret: {secretName: {{ .root.Values.network.tlsSecret }}, defaultMode: 0440}
+      secret: {secretName: {{ include "trouter.networkSecret" .root }}, defaultMode: 0440}
     - name: clients
-      secret: {secretName: {{ .root.Values.clients.tlsSecret }}, defaultMode: 0440}
+      secret: {secretName: {{ include "trouter.clientsSecret" .root }}, defaultMode: 0440}
     - name: users
-      secret: {secretName: {{ .root.Values.clients.usersSecret }}, defaultMode: 0440}
+      secret: {secretName: {{ $all.clients.usersSecret }}, defaultMode: 0440}
     - name: run
-      emptyDir: {medium: Memory, sizeLimit: 16Mi}
+      emptyDir: {medium: Memory, sizeLimit: 64Mi}
     - name: tmp
       emptyDir: {sizeLimit: 64Mi}
+    {{- with concat $all.extraVolumes $values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end -}}

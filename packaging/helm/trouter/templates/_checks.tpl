@@ -1,0 +1,55 @@
+{{/* Fail with every fault of the values that a schema cannot see, each with its cure. */}}
+{{- define "trouter.check" -}}
+{{- $v := .Values -}}
+{{- $faults := list -}}
+{{- if not $v.certManager.enabled -}}
+{{- if not $v.network.tlsSecret -}}
+{{- $faults = append $faults "network.tlsSecret is empty: name a Secret with ca.crt, tls.crt and tls.key for TLS between the routers, or set certManager.enabled" -}}
+{{- end -}}
+{{- if not $v.clients.tlsSecret -}}
+{{- $faults = append $faults "clients.tlsSecret is empty: name a Secret with tls.crt and tls.key, the certificate that clients see, or set certManager.enabled" -}}
+{{- end -}}
+{{- else if not $v.certManager.issuerRef.name -}}
+{{- $faults = append $faults "certManager.issuerRef.name is empty: name the Issuer or ClusterIssuer that signs the certificates" -}}
+{{- end -}}
+{{- if not $v.clients.usersSecret -}}
+{{- $faults = append $faults "clients.usersSecret is empty: name a Secret with the key users, a file that `trouter passwd add users NAME` makes" -}}
+{{- end -}}
+{{- if eq (int $v.interior.replicas) 0 -}}
+{{- if not (include "trouter.hasEdges" .) -}}
+{{- $faults = append $faults "interior.replicas and edge.replicas are both 0: the release has no router" -}}
+{{- else if not $v.edge.uplinks -}}
+{{- $faults = append $faults "interior.replicas is 0 and edge.uplinks is empty: edge routers need interior ones; name those of another network in edge.uplinks, or set interior.replicas to 1 or more" -}}
+{{- end -}}
+{{- else if $v.edge.uplinks -}}
+{{- $faults = append $faults "edge.uplinks is set and interior.replicas is not 0: the edge routers would not use the interior ones of this release; empty edge.uplinks, or set interior.replicas to 0" -}}
+{{- end -}}
+{{- if $v.edge.autoscaling.enabled -}}
+{{- if gt (int $v.edge.autoscaling.minReplicas) (int $v.edge.autoscaling.maxReplicas) -}}
+{{- $faults = append $faults (printf "edge.autoscaling.minReplicas (%d) is above maxReplicas (%d)" (int $v.edge.autoscaling.minReplicas) (int $v.edge.autoscaling.maxReplicas)) -}}
+{{- end -}}
+{{- if not (dig "requests" "cpu" "" (default dict $v.edge.resources)) -}}
+{{- $faults = append $faults "edge.autoscaling needs edge.resources.requests.cpu: the percentage is of that" -}}
+{{- end -}}
+{{- end -}}
+{{- if $v.console.ingress.enabled -}}
+{{- if not $v.console.enabled -}}
+{{- $faults = append $faults "console.ingress.enabled is set and console.enabled is not: there is no console to lead to" -}}
+{{- end -}}
+{{- if not $v.console.ingress.host -}}
+{{- $faults = append $faults "console.ingress.host is empty: write the host name under which browsers find the console" -}}
+{{- end -}}
+{{- end -}}
+{{- if hasKey $v.policy.vhosts "edges" -}}
+{{- $faults = append $faults "policy.vhosts has the name edges, which is the chart's own, for the uplinks of edge routers: take another name" -}}
+{{- end -}}
+{{- if and $v.operators (hasKey (dig "$default" "groups" dict $v.policy.vhosts) "operators") -}}
+{{- $faults = append $faults "operators is set, and policy.vhosts.$default.groups has a group operators: leave out one of them" -}}
+{{- end -}}
+{{- if and $v.operators (not (hasKey $v.policy.vhosts "$default")) -}}
+{{- $faults = append $faults "operators is set, and policy.vhosts has no $default, where their group would be" -}}
+{{- end -}}
+{{- if $faults -}}
+{{- fail (printf "\n\nThe values need a change (docs/kubernetes.md explains each):\n  - %s\n" (join "\n  - " $faults)) -}}
+{{- end -}}
+{{- end -}}
