@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "stat",
     "manage",
     "drain",
+    "health",
     "send",
     "receive",
     "request",
