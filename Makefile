@@ -1,6 +1,6 @@
 # The project's chores by name. `make run` and `make test` do their whole set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus lint types fuzz fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus test-brokers rabbitmq4 lint types fuzz fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -62,6 +62,7 @@ help:
 	@echo "make test-pipeline  run the tests of the pipeline, without those of minutes (ARGS='pipeline/tests/spool' to choose)"
 	@echo "make test-spark40  test the amqp source and sink, and the jobs, on the oldest supported Spark"
 	@echo "make test-without-cyrus  test with a python-qpid-proton compiled without Cyrus SASL"
+	@echo "make test-brokers  test with RabbitMQ 3.10 and 4.0, also for minutes: brokers and routers are killed"
 	@echo "make test-packaging  test wheel, chart, dashboards and alerts"
 	@echo "make test-pure  run every test on the interpreted twin only"
 	@echo "make lint       run ruff"
@@ -200,6 +201,22 @@ build/without-cyrus/ready: requirements-dev.lock $(VENV)/locked
 	for each in trouter qdstat qdmanage qdrouterd; do sed '1s|.*|#!$(CURDIR)/build/without-cyrus/bin/python|' $(VENV)/bin/$$each \
 	  >build/without-cyrus/bin/$$each && chmod 755 build/without-cyrus/bin/$$each; done
 	build/without-cyrus/bin/python -c 'import proton; assert not proton.SASL.extended()'
+	@touch $@
+
+# Everything with a broker of others: RabbitMQ of Debian 12 and of Debian 13, with the ledgers of minutes.
+BROKERS := $(addprefix tests/network/test_,rabbitmq.py rabbitmq4.py rabbitmq_for_long.py)
+test-brokers: venv build interop-system rabbitmq4
+	$(PY) -m pytest $(or $(ARGS),$(BROKERS))
+
+# RabbitMQ 4 with its Erlang, of Debian 13: unpacked, not installed; its nodes run with this folder as the root.
+rabbitmq4: build/rabbitmq4/ready
+build/rabbitmq4/ready: | system
+	$(call needs,unshare,util-linux)
+	$(call needs,mmdebstrap,mmdebstrap)
+	rm -rf build/rabbitmq4 && mkdir -p build
+	mmdebstrap --quiet --variant=extract --aptopt='APT::Sandbox::User "root"' \
+	  --include=rabbitmq-server,base-files,dash,coreutils,sed,grep,mawk,hostname trixie build/rabbitmq4 http://deb.debian.org/debian
+	echo '127.0.0.1 localhost' >build/rabbitmq4/etc/hosts
 	@touch $@
 
 lint: venv
@@ -377,6 +394,7 @@ interop-system: node-system
 	$(call wants,ip,iproute2)
 	$(call wants,java,openjdk-17-jre-headless)
 	$(call wants,rabbitmqctl,rabbitmq-server)
+	@$(MAKE) --no-print-directory rabbitmq4 || echo "make: tests with RabbitMQ 4 are skipped, for the reason above" >&2
 	$(call wants,promtool,prometheus)
 	$(call wants,haproxy,haproxy)
 ifneq ($(wildcard tests/interop/rhea/package-lock.json),)

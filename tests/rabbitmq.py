@@ -1,10 +1,12 @@
-"""A real broker: RabbitMQ with its AMQP 1.0 plugin, with ports and folders of its own, on this machine only.
+"""Real brokers: RabbitMQ 3.10 with its AMQP 1.0 plugin and RabbitMQ 4.0, each with a port and a folder of its own.
 
-A node that was killed and is started again has the same port and the same durable queues.
+3.10 is Debian 12's package. 4.0 is Debian 13's, which `make rabbitmq4` unpacks into build/rabbitmq4: its node runs with
+that folder as its root. A node that was killed and is started again has the same port and the same durable queues.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -12,22 +14,23 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
+from urllib.parse import quote
 
 import pytest
-from proton import Terminus
-from proton.reactor import SenderOption
-from proton.utils import BlockingConnection
 
 from tests.ports import free_port
-from tests.routers import DEADLINE_S
+from tests.routers import DEADLINE_S, ROOT
 
-_SCRIPTS: Final = Path("/usr/lib/rabbitmq/bin")
 #: Erlang and RabbitMQ start slowly on a busy machine; only a hang takes this long.
 START_S: Final = 4 * DEADLINE_S
+_SERVER: Final = "usr/lib/rabbitmq/bin/rabbitmq-server"
+#: Runs a node with a folder as the root of its file system, in which /home is the node's own folder.
+_WITH_ROOT: Final = 'mount --rbind /proc "$1/proc" && mount --bind "$2" "$1/home" && exec chroot "$1" "/$3"'
 _READY: Final = r"completed with \d+ plugins"
 #: Small settings, because a node runs beside the routers of a test: no spinning threads, one scheduler.
 _ERLANG: Final = "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none"
@@ -36,15 +39,40 @@ listeners.tcp.1 = 127.0.0.1:{port}
 log.file = false
 log.console = true
 log.console.level = info
-amqp1_0.default_user = guest
+load_definitions = {folder}/definitions.json
 vm_memory_high_watermark.absolute = 512MiB
 disk_free_limit.absolute = 50MB
 """
 
-needs_rabbitmq = pytest.mark.skipif(
-    shutil.which("epmd") is None or not (_SCRIPTS / "rabbitmq-server").exists(),
-    reason="RabbitMQ (Debian: rabbitmq-server) is not installed",
+
+@dataclass(frozen=True)
+class Version:
+    """A version of RabbitMQ, and what differs between versions."""
+
+    name: str
+    #: The folder that is the root of its file system.
+    root: Path
+    #: What stands before the name of a queue in an address.
+    queue: str
+    plugins: str
+    settings: str
+
+    @property
+    def missing(self) -> bool:
+        """Return whether it is not installed here."""
+        return shutil.which("epmd") is None or not (self.root / _SERVER).exists()
+
+
+V3 = Version("3.10", Path("/"), "/amq/queue/", "rabbitmq_amqp1_0", "amqp1_0.default_user = guest\n")
+#: It refuses the addresses of RabbitMQ 3, which 4.3 does without this setting.
+V4 = Version(
+    "4.0", ROOT / "build" / "rabbitmq4", "/queues/", "", "deprecated_features.permit.amqp_address_v1 = false\n"
 )
+
+needs_rabbitmq = pytest.mark.skipif(V3.missing, reason="RabbitMQ (Debian: rabbitmq-server) is not installed")
+needs_rabbitmq4 = pytest.mark.skipif(V4.missing, reason="RabbitMQ 4 is not installed (`make rabbitmq4`)")
+#: The parameters of a test that runs with each version.
+EACH_VERSION = [pytest.param(V3, id="3.10", marks=needs_rabbitmq), pytest.param(V4, id="4.0", marks=needs_rabbitmq4)]
 
 
 class _Process:
@@ -91,10 +119,14 @@ class _Process:
         assert came, f"no {pattern!r} in time:\n{text}"
         assert any(map(wanted.search, self.lines)), f"it ended without {pattern!r}:\n{text}"
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the process and all that it started."""
+        os.killpg(self._process.pid, number)
+
     def kill(self) -> None:
         """Kill the process and all that it started."""
         try:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            self.signal(signal.SIGKILL)
         except ProcessLookupError:
             pass
         self._process.wait(DEADLINE_S)
@@ -102,32 +134,43 @@ class _Process:
 
 
 class RabbitMQ:
-    """One node; a test may ``start`` and ``kill`` it repeatedly."""
+    """One node; a test may ``start`` and ``kill`` it repeatedly. It has the given durable queues from the start."""
 
-    def __init__(self, folder: Path, epmd_port: int) -> None:
+    def __init__(self, folder: Path, epmd_port: int, version: Version, queues: Sequence[str]) -> None:
+        self.version = version
         self.name = f"trouter-{secrets.token_hex(4)}@localhost"
         self.port = free_port()
         self._process: _Process | None = None
+        self._folder = folder
         folder.mkdir(parents=True)
-        (folder / "rabbitmq.conf").write_text(_CONFIGURATION.format(port=self.port))
-        (folder / "enabled_plugins").write_text("[rabbitmq_amqp1_0].\n")
+        own = version.root == Path("/")
+        seen = folder if own else Path("/home")
+        configuration = _CONFIGURATION.format(port=self.port, folder=seen) + version.settings
+        (folder / "rabbitmq.conf").write_text(configuration)
+        (folder / "enabled_plugins").write_text(f"[{version.plugins}].\n")
+        (folder / "definitions.json").write_text(json.dumps(_definitions(queues)))
         (folder / "env.conf").write_text("")
         cookie = folder / ".erlang.cookie"
         cookie.write_text(secrets.token_hex(16))
         cookie.chmod(0o400)
+        self._command = [f"/{_SERVER}"]
+        if not own:
+            users = [] if os.geteuid() == 0 else ["--map-root-user"]
+            self._command = ["unshare", "--mount", *users, "sh", "-c", _WITH_ROOT, "sh", str(version.root), str(folder)]
+            self._command.append(_SERVER)
         self._environment = {
-            "HOME": str(folder),
+            "HOME": str(seen),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_EPMD_PORT": str(epmd_port),
             "RABBITMQ_NODENAME": self.name,
             "RABBITMQ_DIST_PORT": str(free_port()),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"{_ERLANG} -kernel inet_dist_use_interface {{127,0,0,1}}",
-            "RABBITMQ_CONF_ENV_FILE": str(folder / "env.conf"),
-            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
-            "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
-            "RABBITMQ_LOG_BASE": str(folder / "log"),
-            "RABBITMQ_PID_FILE": str(folder / "pid"),
+            "RABBITMQ_CONF_ENV_FILE": str(seen / "env.conf"),
+            "RABBITMQ_CONFIG_FILE": str(seen / "rabbitmq.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(seen / "enabled_plugins"),
+            "RABBITMQ_MNESIA_BASE": str(seen / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(seen / "log"),
+            "RABBITMQ_PID_FILE": str(seen / "pid"),
             # With this the script becomes the node, so that no shell is left that would have to be killed first.
             "RUNNING_UNDER_SYSTEMD": "true",
         }
@@ -135,14 +178,28 @@ class RabbitMQ:
     def start(self) -> None:
         """Start the node; return when it accepts connections."""
         assert self._process is None
-        self._process = _Process([str(_SCRIPTS / "rabbitmq-server")], self._environment)
+        self._process = _Process(self._command, self._environment)
         self._process.wait_for_line(_READY)
+
+    def address(self, queue: str) -> str:
+        """Return the address of a queue that exists, in the form of the node's version."""
+        return self.version.queue + (quote(queue, safe="") if self.version is V4 else queue)
 
     def kill(self) -> None:
         """Kill the node with SIGKILL, if it runs."""
         if self._process is not None:
             self._process.kill()
             self._process = None
+
+    def pause(self) -> None:
+        """Stop the node's process, which keeps its connections and answers nothing."""
+        assert self._process is not None
+        self._process.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the node go on."""
+        assert self._process is not None
+        self._process.signal(signal.SIGCONT)
 
     def text(self) -> str:
         """Return its log since it was started."""
@@ -158,27 +215,57 @@ def connector(name: str, node: RabbitMQ) -> str:
 
 
 @contextmanager
-def nodes(folder: Path, count: int = 1) -> Iterator[list[RabbitMQ]]:
-    """Run ``count`` nodes, each a broker of its own, with one port mapper; all are killed at the end."""
+def nodes(folder: Path, *versions: Version, queues: Sequence[str] = ()) -> Iterator[list[RabbitMQ]]:
+    """Run a node of each of the versions, each a broker of its own, with one port mapper; kill all at the end.
+
+    Without versions it is one node of 3.10.
+    """
     port = free_port()
     with ExitStack() as stack:
         mapper = _Process(["epmd", "-address", "127.0.0.1", "-port", str(port), "-d", "-d"], {})
         stack.callback(mapper.kill)
         mapper.wait_for_line("entering the main select")
-        made = [RabbitMQ(folder / f"rabbitmq{number}", port) for number in range(count)]
+        made = [
+            RabbitMQ(folder / f"rabbitmq{number}", port, version, queues)
+            for number, version in enumerate(versions or (V3,))
+        ]
         for node in made:
             stack.callback(node.kill)
             node.start()
         yield made
 
 
-def declare(rabbit: RabbitMQ, queue: str) -> None:
-    """Declare a durable queue: RabbitMQ creates one for a link with a durable terminus."""
-    client = BlockingConnection(f"127.0.0.1:{rabbit.port}", timeout=DEADLINE_S, allowed_mechs="ANONYMOUS")
-    client.create_sender(f"/queue/{queue}", options=_Durable())
-    client.close()
+#: A user that may write to and read from queues whose names begin with "granted", and nothing else.
+LIMITED: Final = "limited"
+#: A topic exchange, which each node has, and the queue that is bound to it by the routing key ``red.#``.
+EXCHANGE, BOUND, BINDING = "colours/all", "red things", "red.#"
 
 
-class _Durable(SenderOption):
-    def apply(self, sender: Any) -> None:
-        sender.target.durability = Terminus.DELIVERIES
+def _definitions(queues: Sequence[str]) -> dict[str, object]:
+    """Return the objects that a node has from its first start on, in RabbitMQ's form."""
+    every = {"configure": ".*", "write": ".*", "read": ".*"}
+    granted = {"configure": "^$", "write": "^(granted|amq.default)", "read": "^granted"}
+    place = {"vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
+    return {
+        "vhosts": [{"name": "/"}],
+        "users": [
+            {"name": "guest", "password": "guest", "tags": "administrator"},
+            {"name": LIMITED, "password": LIMITED, "tags": ""},
+        ],
+        "permissions": [
+            {"user": "guest", "vhost": "/", **every},
+            {"user": LIMITED, "vhost": "/", **granted},
+        ],
+        "queues": [{"name": name, **place} for name in (*queues, BOUND)],
+        "exchanges": [{"name": EXCHANGE, "type": "topic", "internal": False, **place}],
+        "bindings": [
+            {
+                "source": EXCHANGE,
+                "vhost": "/",
+                "destination": BOUND,
+                "destination_type": "queue",
+                "routing_key": BINDING,
+                "arguments": {},
+            }
+        ],
+    }

@@ -14,7 +14,7 @@ import pytest
 from tests.clocks import Clock
 from tests.lines import Line, Namespace, why_not
 from tests.networks import EDGE_LISTENER, OPEN, edge, interior
-from tests.rabbitmq import RabbitMQ, connector, declare, nodes
+from tests.rabbitmq import RabbitMQ, connector, nodes
 from tests.tls.pki import Authority, Pair
 
 from .disks import Disk, mounted
@@ -187,9 +187,8 @@ def brokered(folder: Path) -> AbstractContextManager[World]:
 
 
 def _start_brokered(world: World) -> None:
-    [world.broker] = world.stack.enter_context(nodes(world.folder / "broker", 1))
-    for queue in ("waypoint", "routed"):
-        declare(world.broker, queue)
+    queues = ["waypoint", "routed"]
+    [world.broker] = world.stack.enter_context(nodes(world.folder / "broker", queues=queues))
     world.start("R", _BROKERED.format(open=OPEN, connector=connector("broker", world.broker)))
 
 

@@ -274,6 +274,9 @@ def test_a_long_link_name_is_kept_and_a_longer_one_becomes_its_digest(length: in
         ("ext/", "", "amqp:/broker.q", "ext/broker.q"),
         ("", "", "amqp://host/broker.q", "amqp://host/broker.q"),
         ("", "other.", "broker.q", "broker.q"),
+        ("/queues/", "/broker.", "/broker.q", "/queues/q"),
+        ("/queues/", "/broker.", "broker.q", "/queues/q"),
+        ("/queues/", "broker.", "/broker.q", "/queues/q"),
     ],
 )
 @pytest.mark.parametrize("direction", ["in", "out"])

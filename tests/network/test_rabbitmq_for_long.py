@@ -17,7 +17,7 @@ from tests.e2e.by_proton import Client, Ear
 from tests.management.node import node_of
 from tests.network.test_rabbitmq import addresses, auto_links
 from tests.networks import client_port, interior, router_port
-from tests.rabbitmq import RabbitMQ, connector, declare, needs_rabbitmq, nodes
+from tests.rabbitmq import V3, RabbitMQ, connector, needs_rabbitmq, nodes
 from tests.routers import DEADLINE_S, running
 from tests.waiting import until
 from trouter.client import ACCEPTED, Message, connect
@@ -39,7 +39,7 @@ ROUTER_KILL = 60_000
 
 @pytest.fixture(scope="module")
 def rabbits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RabbitMQ]]:
-    with nodes(tmp_path_factory.mktemp("brokers"), 3) as made:
+    with nodes(tmp_path_factory.mktemp("brokers"), V3, V3, V3, queues=["line"]) as made:
         yield made
 
 
@@ -260,7 +260,6 @@ async def test_every_accepted_message_arrives_although_brokers_and_routers_are_k
     def progress(text: str) -> None:
         print(f"\n[{trio.current_time() - began_s:6.1f} s] {text}", end="", flush=True)  # noqa: T201 - seen with -s
 
-    declare(rabbits[1], "line")
     with ExitStack() as stack:
         line = await trio.to_thread.run_sync(partial(Line, rabbits[1], tmp_path, stack))
         stack.callback(line.leave_logs)

@@ -319,11 +319,14 @@ def _set_out(router: RouterPort, link: Link, terms: PeerTerms, pattern: RoutePat
 
 
 def to_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
-    """Return the container's name for a peer's address (6.3)."""
+    """Return the container's name for a peer's address (6.3).
+
+    A ``/`` at the beginning of ``del_prefix`` counts as little as one at the beginning of the address.
+    """
     if tenant is not None:
         text = tenant.qualify(text)
     if route.add_prefix or route.del_prefix:
-        text = route.add_prefix + strip_location(text).removeprefix(route.del_prefix)
+        text = route.add_prefix + strip_location(text).removeprefix(route.del_prefix.removeprefix("/"))
     return text
 
 
