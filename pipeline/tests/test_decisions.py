@@ -251,7 +251,7 @@ def test_a_router_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Capt
     ("words", "printed"),
     [
         ([], "give --on or --quota"),
-        (["--on", "all"], "give --url"),
+        (["--on", "all"], "give -b URL"),
         (["--on", "all", "--dry-run"], "there is no table audit_alerts"),
         (["--quota", "a=1/day:1", "--dry-run"], "there is no table meter"),
     ],
@@ -266,8 +266,8 @@ def test_an_impossible_publish_is_refused_with_the_reason(
 @pytest.mark.parametrize(
     ("words", "printed"),
     [
-        (["--user", "audit"], "there is no password"),
-        (["--tls-trust-file", "/none"], "tlsTrustFile: /none: No such file"),
+        (["--user", "audit"], "a user without a password"),
+        (["--tls-trust-file", "/none"], "/none: No such file"),
     ],
 )
 def test_options_that_cannot_connect_are_named(

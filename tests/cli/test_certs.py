@@ -120,7 +120,7 @@ def test_a_folder_that_does_not_exist_is_an_error(
     output = capsys.readouterr()
     assert (output.out, output.err) == (
         "",
-        f"there is no folder {nowhere}: make an authority with `trouter certs ca`\n",
+        f"trouter certs {action}: there is no folder {nowhere}: make an authority with `trouter certs ca`\n",
     )
 
 

@@ -124,13 +124,17 @@ MAY_IMPORT = {
     "pipeline.spool": ("client", "records.disk", "wire"),
     # The only room that imports Spark.
     "pipeline": ("pipeline.spool", "records", "client", "wire"),
-    # A command calls the program that it is a command of, and the report reads the limits in a router's configuration.
+    # A command calls the program that it is a command of, with the options by which all its commands connect; the
+    # report reads the limits in a router's configuration.
     "pipeline.commands": (
         "pipeline",
         "pipeline.spool",
         "client",
         "records",
         "cli",
+        "tools.contexts",
+        "tools.failures",
+        "tools.options",
         "config",
     ),
 }

@@ -139,7 +139,7 @@ def test_a_server_that_goes_away_ends_the_load(start_sink: StartSink) -> None:
     sender.ready()
     sender.send_go()
     sink.led.kill()
-    with pytest.raises(LoadError, match="ended early"):
+    with pytest.raises(LoadError, match="the connection ended: the peer closed it"):
         sender.report()
     sender.end_process()
     assert sender.process.returncode == 1
@@ -152,7 +152,7 @@ def test_a_missing_router_is_one_line(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["bench", "send", "--port", str(port), "--count", "1"]) == 1
     output = capsys.readouterr()
     assert output.out == ""
-    assert output.err.startswith(f"trouter bench: cannot connect to 127.0.0.1:{port}: ")
+    assert output.err.startswith(f"trouter bench send: cannot connect to amqp://127.0.0.1:{port}: ")
     assert output.err.count("\n") == 1
 
 

@@ -53,7 +53,7 @@ def findings(router: RunningRouter) -> list[str]:
 async def connectors(router: RunningRouter) -> dict[str, object]:
     ran = await run("stat", "--bus", f"127.0.0.1:{client_port(router)}", "--connectors", "--json")
     assert (ran.status, ran.err) == (0, "")
-    (row,) = json.loads(ran.out)["tables"]["Connectors"]
+    (row,) = json.loads(ran.out)["tables"]["connector"]
     assert isinstance(row, dict)
     return row
 
@@ -72,7 +72,7 @@ def test_what_a_lost_broker_takes_down_is_in_metrics_findings_and_stat(
         attempts = figures["trouter_connector_attempts_total{'connector': 'broker'}"]
         assert attempts >= 1
         assert "trouter_uplink_up" not in figures
-        assert trio.run(connectors, here)["status"] == "SUCCESS"
+        assert trio.run(connectors, here)["connectionStatus"] == "SUCCESS"
         for series in (
             "auto_link_down_since_seconds{'auto_link': 'in'}",
             "link_route_down_since_seconds{'link_route': 'queues'}",
@@ -87,9 +87,9 @@ def test_what_a_lost_broker_takes_down_is_in_metrics_findings_and_stat(
     )
     assert figures["trouter_connector_attempts_total{'connector': 'broker'}"] > attempts
     row = trio.run(connectors, here)
-    assert row["status"] == "CONNECTING"
-    assert "refused" in str(row["last message"])
-    assert row["down since"]
+    assert row["connectionStatus"] == "CONNECTING"
+    assert "refused" in str(row["connectionMsg"])
+    assert row["downSince"]
     for series in (
         "auto_link_down_since_seconds{'auto_link': 'in'}",
         "link_route_down_since_seconds{'link_route': 'queues'}",

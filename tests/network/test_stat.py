@@ -69,8 +69,8 @@ async def test_the_history_shows_how_the_network_came_together(ring: Ring) -> No
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--paths", "X", "A"], "NoPath: A knows no router X, only A, B, C, D: is it started with this id"),
-        (["--paths", "A", "X"], "NoPath: A knows no router X, only A, B, C, D: is it started with this id"),
+        (["--paths", "X", "A"], "trouter stat: A knows no router X, only A, B, C, D: is it started with this id"),
+        (["--paths", "A", "X"], "trouter stat: A knows no router X, only A, B, C, D: is it started with this id"),
     ],
 )
 async def test_a_path_to_an_unknown_router_is_reported_with_the_known_routers(
@@ -83,7 +83,8 @@ async def test_a_path_to_an_unknown_router_is_reported_with_the_known_routers(
 async def test_an_unknown_router_is_reported_with_the_command_to_run_next(ring: Ring) -> None:
     ran = await asked(ring, "-g", "-r", "X", timeout="0.5")
     assert ran.status == 1
-    assert ran.err.startswith("Timeout: no answer from _topo/0/X/$management (is router X in reach? `stat -n` lists ")
+    cure = "(is router X in reach? `stat -n` lists "
+    assert ran.err.startswith(f"trouter stat: no answer from _topo/0/X/$management {cure}")
 
 
 @pytest.mark.parametrize("options", [["-r", "B"], ["--all-routers"], ["-n"]])

@@ -97,7 +97,7 @@ async def test_a_router_or_file_out_of_reach_is_a_problem_and_the_rest_is_kept(t
     archive = tmp_path / "found.tar.gz"
     made = await run("diagnose", "-b", "127.0.0.1:1", "-o", str(archive), "--file", str(tmp_path / "absent.log"))
     assert made.status == 1
-    assert "ConnectionException: " in made.err
+    assert "trouter diagnose: cannot connect to " in made.err
     assert f"{tmp_path / 'absent.log'}: No such file or directory" in made.err
     assert list(texts(archive)) == ["versions.json", "problems.txt"]
 

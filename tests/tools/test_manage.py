@@ -173,7 +173,7 @@ async def test_an_empty_answer_is_still_json(operation: str) -> None:
 
 async def test_a_refusal_is_reported_on_stderr_with_1() -> None:
     ran, _ = await managed("read", "--name", "X", status=404, text="No entity with name=X")
-    assert (ran.status, ran.out, ran.err) == (1, "", "NotFoundStatus: No entity with name=X\n")
+    assert (ran.status, ran.out, ran.err) == (1, "", "trouter manage: not found: No entity with name=X\n")
 
 
 @pytest.mark.parametrize(
@@ -204,15 +204,15 @@ async def test_words_besides_stdin_are_refused(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("create --type listener cost=cheap", "ValueError: cost is an integer, not 'cheap'"),
+        ("create --type listener cost=cheap", "trouter manage: cost is an integer, not 'cheap'"),
         (
             "create --type listener prot=1",
-            f"ValidationError: no attribute 'prot' in {PREFIX}listener (did you mean 'port'?)",
+            f"trouter manage: no attribute 'prot' in {PREFIX}listener (did you mean 'port'?)",
         ),
-        ("update --type log --name x nonsense=1", f"ValidationError: no attribute 'nonsense' in {PREFIX}log"),
-        ("create --type listener openProperties={", "ValueError: this is not JSON"),
-        ("create =x", "ValueError: an attribute without a name"),
-        ("callme --properties x", "ValueError: --properties is not a JSON map"),
+        ("update --type log --name x nonsense=1", f"trouter manage: no attribute 'nonsense' in {PREFIX}log"),
+        ("create --type listener openProperties={", "trouter manage: this is not JSON"),
+        ("create =x", "trouter manage: an attribute without a name"),
+        ("callme --properties x", "trouter manage: --properties is not a JSON map"),
     ],
 )
 async def test_wrong_arguments_are_found_before_any_request_is_sent(line: str, message: str) -> None:

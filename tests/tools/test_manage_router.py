@@ -75,7 +75,7 @@ def test_a_dummy_is_created_read_updated_and_deleted_by_name_and_by_identity(man
     changed = manage("update", "--id", made["identity"], "arg2=more", "num1=5")
     assert (changed["arg2"], changed["num1"]) == ("more", 5)
     assert manage("delete", "--name", "mydummy") is None
-    assert manage("read", "--name", "mydummy", fails=True).startswith("NotFoundStatus: ")
+    assert manage("read", "--name", "mydummy", fails=True).startswith("trouter manage: not found: ")
 
 
 def test_dummies_come_from_stdin_as_a_map_and_as_a_list(manage: Manage) -> None:
@@ -103,12 +103,12 @@ def test_a_created_listener_listens_at_once_and_a_deleted_one_is_closed(manage: 
     assert (made["role"], made["port"], made["name"]) == ("normal", str(port), "extra")
     BlockingConnection(f"127.0.0.1:{port}", allowed_mechs="ANONYMOUS").close()
     refused = manage("create", "type=listener", f"port={free_port()}", "host=127.0.0.1", "name=extra", fails=True)
-    assert refused.startswith("BadRequestStatus: ")
+    assert refused.startswith("trouter manage: bad request: ")
     manage("delete", "--type", "listener", "--name", "extra")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
     assert manage("delete", "--type", "listener", "--name", "extra", fails=True) == (
-        "NotFoundStatus: No entity with name=extra"
+        "trouter manage: not found: No entity with name=extra"
     )
 
 
@@ -143,7 +143,7 @@ def test_a_connection_cannot_be_deleted(manage: Manage) -> None:
     for identity in identities:
         assert identity.isdecimal()
         refused = manage("delete", "--type", "connection", "--id", identity, fails=True)
-        assert refused.startswith("ForbiddenStatus: ")
+        assert refused.startswith("trouter manage: forbidden: ")
 
 
 def test_both_connection_and_container_are_too_much(manage: Manage) -> None:
@@ -283,11 +283,11 @@ def test_the_router_answers_under_its_own_name_too(manage: Manage) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["read", "--name", "X"], "NotFoundStatus: No entity with name=X"),
-        (["update", "a=1"], "NotImplementedStatus: "),
-        (["create", "--type", "nonsense", "a=b"], "BadRequestStatus: "),
-        (["nonsense"], "NotImplementedStatus: "),
-        (["create", "--type", "listener", "role=nonsense"], "BadRequestStatus: "),
+        (["read", "--name", "X"], "trouter manage: not found: No entity with name=X"),
+        (["update", "a=1"], "trouter manage: not implemented: "),
+        (["create", "--type", "nonsense", "a=b"], "trouter manage: bad request: "),
+        (["nonsense"], "trouter manage: not implemented: "),
+        (["create", "--type", "listener", "role=nonsense"], "trouter manage: bad request: "),
         (["update", "log/DEFAULT", "enable=nonsense"], ""),
     ],
 )

@@ -16,7 +16,7 @@ from trouter.tools.failures import (
     MalformedAnswer,
     StatusError,
     Timeout,
-    as_text,
+    older_text,
 )
 from trouter.tools.node import PAGE_ROWS, open_node
 from trouter.tools.options import ConnectionOptions
@@ -128,7 +128,7 @@ async def test_a_refusal_has_the_name_of_its_status(code: int, kind: str) -> Non
             return
         with pytest.raises(StatusError) as refused:
             await node.call("READ")
-    assert as_text(refused.value) == f"{kind}: No entity with name=X"
+    assert older_text(refused.value) == f"{kind}: No entity with name=X"
 
 
 @pytest.mark.parametrize(

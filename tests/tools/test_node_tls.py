@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 
 from tests.tools.support import ManagementServer, reply
 from tests.tools.support import serving_node as serving
-from trouter.tools.failures import as_text
+from trouter.tools.failures import older_text
 from trouter.tools.node import open_node
 from trouter.tools.options import ConnectionOptions, add_connection_options
 
@@ -180,4 +180,4 @@ async def result(server: ManagementServer, way: Way, material: Material) -> str:
         async with open_node(ConnectionOptions.of(parser.parse_args(arguments), {})) as node:
             return str(await node.nodes())
     except Exception as failure:  # noqa: BLE001 - every failure is a line of text
-        return as_text(failure)
+        return older_text(failure)

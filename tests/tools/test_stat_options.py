@@ -20,7 +20,7 @@ def parsed(*words: str) -> Namespace:
 
 
 def older(*words: str) -> Namespace:
-    tool = Parser(prog="qdstat")
+    tool = Parser(prog="qdstat", older=True)
     stat.add_options(tool, older=True)
     wishes: Namespace = tool.parse_args(words)
     return wishes
@@ -145,7 +145,8 @@ def test_a_wrong_command_line_gives_usage_on_stderr_and_2(words: list[str], caps
     assert ended.value.code == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("usage: trouter stat")
+    assert err.startswith("trouter stat: ")
+    assert err.endswith(" (see `trouter stat --help`)\n")
 
 
 def test_why_queries_every_router_unless_a_router_is_named() -> None:
@@ -177,5 +178,5 @@ def test_a_router_that_is_not_there_is_reported_on_stderr_with_1(capsys: pytest.
     assert main(["stat", "-b", "127.0.0.1:1"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("ConnectionException: ")
+    assert err.startswith("trouter stat: cannot connect to ")
     assert "refused" in err

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import trouter
 from trouter import _twin
+from trouter._text import escape_controls
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -68,23 +69,34 @@ EXTRAS: Final = {
 INTERRUPTED: Final = 130
 #: The words after an unknown option, which may be its value.
 BEHIND_UNKNOWN: Final = re.compile(r"(?s)(unrecognized arguments: (?:[^-\s]\S* )*-\S+) .*")
+#: How much an option has to be like another one to be suggested for it, from 0 to 1.
+NEAR: Final = 0.7
+#: The option among unknown arguments.
+UNKNOWN_OPTION: Final = re.compile(r"unrecognized arguments: (?:[^-\s]\S* )*(--[^\s=]+)")
+#: Set to anything, a failure ends with its traceback; the tools of Qpid Dispatch have this variable.
+DEBUG: Final = "_QPID_DISPATCH_TOOLS_DEBUG_"
+#: Programs that run for long: the log of the system keeps the traceback of a fault.
+PROCESSES: Final = ("trouter run", "qdrouterd")
 #: Set while a shell asks for completions.
 COMPLETING: Final = "_ARGCOMPLETE"
 
 
 class Parser(argparse.ArgumentParser):
-    """A standard parser whose messages never repeat values of options.
+    """A standard parser whose messages are one line, and never repeat values of options.
 
     usage_status: the exit status of a wrong command line, and of UsageError from a command. intermixed: options may
-    stand between the words of a list. A value may be a password, given to a misspelt option. An epilog of several lines
-    is shown as it is written.
+    stand between the words of a list. older: the usage precedes a message, as of Qpid Dispatch's programs. A value may
+    be a password, given to a misspelt option. An epilog of several lines is shown as it is written.
     """
 
-    def __init__(self, *, usage_status: int = 2, intermixed: bool = False, **settings: Any) -> None:
+    def __init__(
+        self, *, usage_status: int = 2, intermixed: bool = False, older: bool = False, **settings: Any
+    ) -> None:
         if "\n" in settings.get("epilog", ""):
             settings["formatter_class"] = argparse.RawDescriptionHelpFormatter
         super().__init__(**settings)
         self.usage_status = usage_status
+        self._older = older
         self._intermixed = intermixed
         self._given: Sequence[str] = ()
         self.set_defaults(command_parser=self)
@@ -113,11 +125,17 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             near = get_close_matches(str(value), action.choices, 1)
-            cure = f", did you mean {near[0]!r}?" if near else f": `{self.prog} --help` lists them"
+            cure = f", did you mean {near[0]!r}?" if near else ""
             if self.prog == "trouter" and value in ELSEWHERE:
                 cure = f" here: {ELSEWHERE[value]}"
             raise argparse.ArgumentError(None, f"there is no {str(action.metavar).lower()} {value!r}{cure}")
-        super()._check_value(action, value)
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            near = get_close_matches(str(value), map(str, action.choices or ()), 1)
+            if near and not self._older:
+                raise argparse.ArgumentError(action, f"{error.message}, did you mean {near[0]!r}?") from None
+            raise
 
     def error(self, message: str) -> NoReturn:
         for given in self._given:
@@ -125,8 +143,17 @@ class Parser(argparse.ArgumentParser):
             if equals and given.startswith("-"):
                 message = message.replace(given, f"{name}=...").replace(repr(value), "'...'")
         message = BEHIND_UNKNOWN.sub(r"\1 ...", message)
-        self.print_usage(sys.stderr)
-        self.exit(self.usage_status, f"{self.prog}: {message}\n")
+        if self._older:
+            self.print_usage(sys.stderr)
+            self.exit(self.usage_status, f"{self.prog}: {message}\n")
+        within = next((each for each in self._actions if isinstance(each, argparse._SubParsersAction)), None)
+        if within is not None and message.endswith(f"required: {within.metavar}"):
+            word = str(within.metavar).lower()
+            message = f"give {'an' if word[0] in 'aeiou' else 'a'} {word}: {', '.join(within.choices)}"
+        elif unknown := UNKNOWN_OPTION.match(message):
+            near = get_close_matches(unknown[1], self._option_string_actions, 1, NEAR)
+            message += f", did you mean {near[0]}?" if near else ""
+        self.exit(self.usage_status, f"{self.prog}: {escape_controls(message)} (see `{self.prog} --help`)\n")
 
 
 class PrintVersion(argparse.Action):
@@ -205,4 +232,11 @@ def obey(command_line: argparse.ArgumentParser, arguments: Sequence[str]) -> int
     except BrokenPipeError:
         # The reader of our output has gone; say nothing more, also not when Python flushes at exit.
         sys.stderr.close()
+        return 1
+    except Exception as failure:
+        of_command = parsed.command_parser
+        if DEBUG in os.environ or of_command.prog in PROCESSES:
+            raise
+        cure = f"set {DEBUG}=1 to see where, and report it"
+        print(f"{of_command.prog}: a fault of this program: {failure} ({cure})", file=sys.stderr)
         return 1

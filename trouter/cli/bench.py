@@ -12,8 +12,8 @@ from typing import Final
 from trouter import _twin
 from trouter.load.plan import Load, LoadError
 from trouter.load.report import LoadReport
-from trouter.tools.failures import UsageError
-from trouter.tools.options import DEFAULT_BUS, ConnectionOptions, add_server_options
+from trouter.tools.failures import UsageError, print_problem
+from trouter.tools.options import DEFAULT_BUS, DEFAULT_TIMEOUT_S, ConnectionOptions, add_server_options
 
 _EPILOG: Final = """examples:
   trouter bench pair --count 1000000           one sender, one receiver, 100 bytes, 1000 in flight
@@ -80,7 +80,7 @@ def _add_options(parser: argparse.ArgumentParser, role: Role) -> None:
     server = Load()
     instead, port = ", in place of -b", str(server.port)
     if role.dials:
-        add_server_options(parser, "its TLS")
+        add_server_options(parser, f"its links; default {DEFAULT_TIMEOUT_S:g}")
     else:
         instead, port = "", "a free one, which it prints"
     parser.add_argument("--host", default=None, help=f"name or address{instead}; default {server.host}")
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError:
         raise
     except (LoadError, OSError, ValueError) as error:
-        print(f"trouter bench: {error}", file=sys.stderr)
+        print_problem(arguments, error)
         return 1
     print(as_json(reports) if arguments.json else as_table(reports))
     return 0
@@ -163,7 +163,9 @@ def _dialled(load: Load, arguments: argparse.Namespace) -> Load:
         arguments.sasl_mechanisms = arguments.sasl_mechanisms or "PLAIN"
     login = ConnectionOptions.of(arguments).with_password()
     host = load.host if login.host == DEFAULT_BUS else login.host
-    return replace(load, host=host, port=login.port, login=login if login.tls or login.sasl else None)
+    return replace(
+        load, host=host, port=login.port, timeout_s=login.timeout_s, login=login if login.tls or login.sasl else None
+    )
 
 
 def run_one(role: str, load: Load) -> LoadReport:

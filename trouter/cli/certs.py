@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -92,14 +91,15 @@ def _days(text: str) -> int:
 def _obey(arguments: argparse.Namespace) -> int:
     """Run the chosen action; return the exit status."""
     from trouter.tools.authority import Authority, AuthorityError  # noqa: PLC0415  # other commands do without
+    from trouter.tools.failures import print_problem  # noqa: PLC0415
 
     try:
         arguments.act(Authority(arguments.dir), arguments)
     except AuthorityError as error:
-        print(error, file=sys.stderr)
+        print_problem(arguments, error)
         return 1
     except OSError as failure:
-        print(f"{failure.filename or arguments.dir}: {failure.strerror}", file=sys.stderr)
+        print_problem(arguments, f"{failure.filename or arguments.dir}: {failure.strerror}")
         return 1
     return 0
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from typing import Final
 
 from trouter._text import escape_controls
 from trouter.tools.contexts import Contexts, saved_names, settings_of
-from trouter.tools.failures import UsageError, as_text
+from trouter.tools.failures import UsageError, print_problem
 from trouter.tools.options import ConnectionOptions, add_server_options
 from trouter.tools.table import Grid, TableCell, aligned
 
@@ -68,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     except UsageError:
         raise
     except (OSError, ValueError) as failure:
-        print(as_text(failure), file=sys.stderr)
+        print_problem(arguments, failure)
         return 1
     return 0
 

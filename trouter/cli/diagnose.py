@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from trouter.tools.diagnosis import Archive, diagnose
-from trouter.tools.failures import Timeout, as_text, run_tool
+from trouter.tools.failures import Timeout, as_text, print_problem, run_tool
 from trouter.tools.formats import size
 from trouter.tools.node import NodeClient, open_node
 from trouter.tools.options import ConnectionOptions, add_router_options, positive
@@ -48,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Write the archive and list its content; return the exit status."""
     problems: list[str] = []
-    status = run_tool(lambda: _diagnose(arguments, problems))
+    status = run_tool(lambda: _diagnose(arguments, problems), arguments)
     return status or (1 if problems else 0)
 
 
@@ -76,7 +75,7 @@ async def _diagnose(arguments: argparse.Namespace, problems: list[str]) -> None:
     for name, octets in archive.contents.items():
         print(f"{size(octets):>9}  {name}")
     for problem in problems:
-        print(problem, file=sys.stderr)
+        print_problem(arguments, problem)
     print(path)
 
 

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Drain, cancel or show the state; return the exit status."""
     begun: list[bool] = []
     try:
-        return run_tool(lambda: _drain(arguments, begun))
+        return run_tool(lambda: _drain(arguments, begun), arguments)
     except KeyboardInterrupt:
         if begun:
             sys.stderr.write("The drain goes on; `trouter drain --cancel` ends it.\n")

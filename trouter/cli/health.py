@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Ask, print the answer, and return the exit status."""
     where = _page_of(arguments)
     found: list[Health] = []
-    failed = run_tool(lambda: _ask(arguments, where, found))
+    failed = run_tool(lambda: _ask(arguments, where, found), arguments)
     if failed or not found:
         return NOT_ASKED
     (health,) = found

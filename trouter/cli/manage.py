@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         if text:
             print(text)
 
-    return run_tool(work, older=arguments.older)
+    return run_tool(work, arguments)
 
 
 # --- plans: a wrong command line is refused before any request is sent

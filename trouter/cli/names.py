@@ -12,7 +12,7 @@ def qdstat_parser() -> Parser:
     """Return the command line of qdstat."""
     from trouter.cli import stat  # noqa: PLC0415  # a process is one of the three programs
 
-    parser = Parser(prog="qdstat", description="Show what a router holds and does.")
+    parser = Parser(prog="qdstat", older=True, description="Show what a router holds and does.")
     stat.add_options(parser, older=True)
     return parser
 
@@ -28,6 +28,7 @@ def qdmanage_parser() -> Parser:
 
     parser = Parser(
         prog="qdmanage",
+        older=True,
         description="Ask a router's management node.",
         epilog=manage.EPILOG.replace("trouter manage", "qdmanage"),
         intermixed=True,
@@ -45,7 +46,7 @@ def qdrouterd_parser() -> Parser:
     """Return the command line of qdrouterd."""
     from trouter.cli import qdrouterd as daemon  # noqa: PLC0415
 
-    parser = Parser(prog="qdrouterd", description="An AMQP 1.0 message router.", usage_status=1)
+    parser = Parser(prog="qdrouterd", older=True, description="An AMQP 1.0 message router.", usage_status=1)
     daemon.add_options(parser)
     return parser
 

@@ -64,7 +64,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Receive messages as the command line says; return the exit status."""
     tally = Tally("received")
-    status = run_tool(lambda: _receive(arguments, tally))
+    status = run_tool(lambda: _receive(arguments, tally), arguments)
     return status or (0 if tally.good else 1)
 
 

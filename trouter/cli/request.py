@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Send the requests of the command line; return the exit status."""
     bodies = Bodies(arguments)
-    return run_tool(lambda: _request(arguments, bodies))
+    return run_tool(lambda: _request(arguments, bodies), arguments)
 
 
 async def _request(arguments: argparse.Namespace, bodies: Bodies) -> None:

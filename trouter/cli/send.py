@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Send the messages of the command line; return the exit status."""
     tally = Tally("sent")
     bodies = Bodies(arguments, arguments.count)
-    status = run_tool(lambda: _send(arguments, bodies, tally))
+    status = run_tool(lambda: _send(arguments, bodies, tally), arguments)
     return status or (0 if tally.good else 1)
 
 

@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the chosen views; return the exit status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    return run_tool(lambda: _stat(arguments), older=arguments.older)
+    return run_tool(lambda: _stat(arguments), arguments)
 
 
 async def _stat(arguments: argparse.Namespace) -> None:

@@ -6,13 +6,16 @@ raises ``trio.ClosedResourceError``, as everywhere in trio.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from trouter.wire.performatives import Error
 
 
 class ClientError(Exception):
     """The base of this module. ``condition`` is None if the peer gave none, for example when a socket closed."""
+
+    #: The part of the conversation that has ended, for people.
+    ended: ClassVar[str] = ""
 
     def __init__(
         self, condition: str | None, description: str | None = None, info: dict[Any, Any] | None = None
@@ -31,12 +34,19 @@ class ClientError(Exception):
         """Return a copy of the exception, to be raised in another task."""
         return type(self)(self.condition, self.description, self.info)
 
+    @property
+    def sentence(self) -> str:
+        """The text, with what ended."""
+        return f"{self.ended} ended: {self}" if self.ended else str(self)
+
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.condition, self.description) if part) or type(self).__name__
+        return ": ".join(part for part in (self.condition, self.description) if part) or "the peer gave no reason"
 
 
 class ConnectionClosed(ClientError):
     """The connection has ended: the peer closed it, broke the protocol, fell silent or went away."""
+
+    ended = "the connection"
 
 
 class AuthenticationFailed(ConnectionClosed):
@@ -46,9 +56,13 @@ class AuthenticationFailed(ConnectionClosed):
 class SessionEnded(ClientError):
     """The peer ended the session, or broke a rule that ends it; its links ended with it."""
 
+    ended = "the session"
+
 
 class LinkDetached(ClientError):
     """The peer refused or detached the link, or broke a rule that ends it."""
+
+    ended = "the link"
 
 
 class DeliveryAborted(ClientError):

@@ -5,6 +5,7 @@ Secrets are given as text and never shown: no ``repr`` or error text contains on
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -195,9 +196,21 @@ def reason_of(failure: BaseException) -> str:
     cause = _cause_of(failure)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"the server's certificate cannot be trusted: {cause.verify_message}"
+    if isinstance(cause, AuthenticationFailed):
+        return f"the login failed: {cause.description or cause.condition}"
+    if isinstance(cause, ClientError):
+        return cause.sentence
     if isinstance(cause, OSError) and not isinstance(cause, BadCertificate) and cause.strerror:
-        return f"{cause.strerror}: {cause.filename}" if cause.filename else cause.strerror
-    return str(cause) or type(cause).__name__
+        text = os.strerror(cause.errno) if cause.errno and cause.errno > 0 else cause.strerror
+        return f"{text}: {cause.filename}" if cause.filename else text
+    return "no answer in time" if isinstance(cause, trio.TooSlowError) else str(cause) or "the connection ended"
+
+
+def unreachable(url: str, failure: BaseException, timeout_s: float) -> str:
+    """Return the one text of all commands for a connection that did not come about; ``url`` has no secrets."""
+    cause = _cause_of(failure)
+    late = isinstance(cause, trio.TooSlowError) or (isinstance(cause, TimeoutError) and not cause.errno)
+    return f"cannot connect to {url}: {f'no answer within {timeout_s:g} s' if late else reason_of(failure)}"
 
 
 def _cause_of(failure: BaseException) -> BaseException:

@@ -37,8 +37,8 @@ class Form(Enum):
     YES_NO = "yes or no"
     LISTED = "a list in brackets"
     OR_NIL = "a text, `(nil)` for an empty one"
-    DASH_FOR_NONE = "a text, a dash for none, in JSON and CSV too"
-    NONE_FOR_ZERO = "a number, nothing for zero, in JSON and CSV too"
+    DASH_FOR_NONE = "a text, a dash for none, in CSV too"
+    NONE_FOR_ZERO = "a number, nothing for zero, in CSV too"
     SECONDS_OF_MS = "milliseconds as seconds"
     DATE_OF_MS = "milliseconds since 1970 as a date"
 

@@ -5,10 +5,11 @@ The load may hold a password, so it is no argument, which every user of the mach
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
-from .plan import Harness, Load, LoadError
+from .plan import ERROR, Harness, Load, LoadError
 from .roles import FLEETS
 
 
@@ -24,12 +25,13 @@ def first_line() -> str:
 
 
 def main() -> int:
-    """Run the fleet; return 1, with the reason on standard error, if the load could not be applied."""
+    """Run the fleet; return 1, with the reason for the harness, if the load could not be applied."""
     (role,) = sys.argv[1:]
+    control = Harness(True)
     try:
-        FLEETS[role](Load.from_json(first_line()), Harness(True)).run()
+        FLEETS[role](Load.from_json(first_line()), control).run()
     except LoadError as error:
-        print(f"trouter bench {role}: {error}", file=sys.stderr)  # noqa: T201
+        control.print_line(json.dumps({ERROR: str(error)}))
         return 1
     except BrokenPipeError:
         return 1  # the harness is gone

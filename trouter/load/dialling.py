@@ -11,13 +11,13 @@ import trio
 
 from trouter.client import AuthenticationFailed
 from trouter.client.sasl import REFUSALS, MutualMechanism, SaslMechanism, check_success
+from trouter.client.servers import unreachable
 from trouter.engine.sasl import SASL_OK, SaslClient
 from trouter.mechanisms import ANONYMOUS
 from trouter.tools.failures import SSLException
 
 from .plan import Load, LoadError
 
-_CONNECT_TIMEOUT_S: Final = 10.0
 _RECORD_BYTES: Final = 16384
 
 
@@ -51,7 +51,8 @@ class Dialling:
     def __init__(self, load: Load) -> None:
         """Read the files that the load's login names; LoadError."""
         self._load = load
-        self._timeout_s = _CONNECT_TIMEOUT_S if load.login is None else load.login.timeout_s
+        #: How long each connection may take, in seconds.
+        self.timeout_s = load.timeout_s
         self._context: ssl.SSLContext | None = None
         if load.login is not None:
             try:
@@ -67,12 +68,18 @@ class Dialling:
         """Return a new connection, encrypted if the load wants that; LoadError."""
         load = self._load
         try:
-            sock = socket.create_connection((load.host, load.port), timeout=self._timeout_s)
+            sock = socket.create_connection((load.host, load.port), timeout=self.timeout_s)
             if self._context is not None:
                 sock = self._context.wrap_socket(sock, server_hostname=load.host)
         except OSError as error:
-            raise LoadError(f"cannot connect to {load.host}:{load.port}: {_reason(error)}") from error
+            raise self.failed(error) from error
         return sock
+
+    def failed(self, failure: BaseException) -> LoadError:
+        """Return the error for a connection that did not come about."""
+        host = f"[{self._load.host}]" if ":" in self._load.host else self._load.host
+        scheme = "amqp" if self._context is None else "amqps"
+        return LoadError(unreachable(f"{scheme}://{host}:{self._load.port}", failure, self.timeout_s))
 
     def begin(self, sasl: SaslClient, offered: tuple[str, ...]) -> None:
         """Choose the preferred mechanism of those that the server offers; LoadError if none fits."""
@@ -88,7 +95,8 @@ class Dialling:
         if chosen is None:
             names = ", ".join(each.name for each in wanted) or ANONYMOUS
             cure = "" if wanted else "; give a user with --user or --sasl-username"
-            raise LoadError(f"{load.host}:{load.port} offers no {names}, only {', '.join(offered)}{cure}")
+            text = f"the server offers the SASL mechanisms {', '.join(offered)}, the client can use {names}{cure}"
+            raise self.failed(AuthenticationFailed(None, text))
         self._exchanges[sasl] = chosen
         sasl.send_init(chosen.name, self._answer(chosen, chosen.start), load.host)
 
@@ -108,22 +116,17 @@ class Dialling:
         except StopIteration as end:
             answer = end.value
         except AuthenticationFailed as failure:
-            raise LoadError(f"{self._load.host}:{self._load.port}: {failure.description}") from failure
+            raise self.failed(failure) from failure
         return answer
 
     def finish(self, sasl: object, code: int, additional: bytes | None) -> None:
         """Check the outcome of a login; LoadError if the server refused it or did not prove itself."""
-        load = self._load
         exchange = self._exchanges.pop(sasl, None) if isinstance(sasl, SaslClient) else None
         if code != SASL_OK:
             why = REFUSALS.get(code, f"SASL outcome {code}")
-            raise LoadError(f"{load.host}:{load.port} refused the login: {why}")
+            raise self.failed(AuthenticationFailed(None, why))
         if exchange is not None:
             try:
                 check_success(exchange, additional)
             except AuthenticationFailed as failure:
-                raise LoadError(f"{load.host}:{load.port}: {failure.description}") from failure
-
-
-def _reason(error: OSError) -> object:
-    return f"TLS: {error.verify_message}" if isinstance(error, ssl.SSLCertVerificationError) else error
+                raise self.failed(failure) from failure

@@ -254,7 +254,7 @@ class Fleet:
     def _lose(self, wire: Wire) -> None:
         """Drop a wire whose socket has ended; LoadError, unless the role expects that."""
         self._drop(wire)
-        raise LoadError(f"{self.load.host}:{self.load.port} closed a connection")
+        raise LoadError("the connection ended: the peer closed it")
 
     def _drop(self, wire: Wire) -> None:
         descriptor = wire.sock.fileno()
@@ -315,11 +315,11 @@ class Fleet:
         fault = getattr(event, "fault", None)
         error = getattr(event, "error", None)
         why = fault or (f"{error.condition}: {error.description or ''}" if error is not None else "no reason given")
-        what = _ENDED.get(type(event), "a conversation")
-        raise LoadError(f"{self.load.host}:{self.load.port} ended {what}: {why}")
+        what = _ENDED.get(type(event), "the conversation")
+        raise LoadError(f"{what} ended: {why}")
 
 
-_ENDED: Final = {LinkDetached: "a link", SessionEnded: "a session", ConnectionClosed: "a connection"}
+_ENDED: Final = {LinkDetached: "the link", SessionEnded: "the session", ConnectionClosed: "the connection"}
 
 
 def raise_descriptor_limit() -> int:

@@ -11,7 +11,7 @@ import time
 from types import TracebackType
 from typing import Any, Final, Self
 
-from .plan import Load, LoadError
+from .plan import ERROR, Load, LoadError
 from .report import LoadReport
 
 _READY_S: Final = 120.0
@@ -43,8 +43,7 @@ class Led:
 
     def ready(self) -> dict[str, Any]:
         """Return what it prints once it is ready; LoadError if that takes too long."""
-        answer: dict[str, Any] = json.loads(self._line(_READY_S))
-        return answer
+        return self._answer(_READY_S)
 
     def send_go(self) -> None:
         """Send the word for the next phase; a later read reports a process that has ended."""
@@ -52,7 +51,7 @@ class Led:
 
     def report(self, timeout_s: float = _REPORT_S) -> LoadReport:
         """Return its report; LoadError if none comes within ``timeout_s``."""
-        return LoadReport.from_json(self._line(timeout_s).decode())
+        return LoadReport.from_map(self._answer(timeout_s))
 
     def end_process(self) -> None:
         """Let the process close its connections and end, or kill it after a while."""
@@ -73,7 +72,8 @@ class Led:
             except BrokenPipeError:
                 pass
 
-    def _line(self, timeout_s: float) -> bytes:
+    def _answer(self, timeout_s: float) -> dict[str, Any]:
+        """Return the next line that it prints; LoadError if it fails, or takes too long."""
         if self.process.stdout is None:
             raise LoadError(f"the {self.role} process has no output")
         descriptor = self.process.stdout.fileno()
@@ -86,4 +86,7 @@ class Led:
                 raise LoadError(f"the {self.role} process ended early")
             self._received += piece
         line, _, self._received = self._received.partition(b"\n")
-        return line
+        answer: dict[str, Any] = json.loads(line)
+        if ERROR in answer:
+            raise LoadError(answer[ERROR])
+        return answer

@@ -15,6 +15,10 @@ ENDLESS: Final = 1 << 62
 _ANY_WINDOW: Final = 0x7FFFFFFF
 
 
+#: The key of the line that tells a harness why there is no load.
+ERROR: Final = "error"
+
+
 class LoadError(Exception):
     """The load could not be applied, or the other side ended it; the text says why."""
 
@@ -50,6 +54,8 @@ class Load:
     stalled: bool = False
     #: How to connect and log in; None for a login as ANONYMOUS without TLS.
     login: ConnectionOptions | None = None
+    #: How long each connection may take.
+    timeout_s: float = 10.0
     frame_bytes: int = 16384
     #: The incoming window of a session in frames; 0 derives it from the frame size, as a router does.
     session_frames: int = _ANY_WINDOW

@@ -38,9 +38,12 @@ class LoadReport:
     @classmethod
     def from_json(cls, line: str) -> LoadReport:
         """Return the report that ``to_json`` wrote; ValueError."""
-        fields: dict[str, Any] = json.loads(line)
-        fields.pop("messages_per_second")
-        return cls(**fields)
+        return cls.from_map(json.loads(line))
+
+    @classmethod
+    def from_map(cls, written: dict[str, Any]) -> LoadReport:
+        """Return the report of a parsed line."""
+        return cls(**{name: value for name, value in written.items() if name != "messages_per_second"})
 
 
 def report_of(role: str, tally: LoadTally, cpu_seconds: float, connections: int) -> LoadReport:

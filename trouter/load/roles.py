@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -36,7 +37,10 @@ class ClientFleet(Fleet):
             wire = self._dial()
             wire.context = number
             self._step(0.0)
-        self._loop(lambda: self._links_due == 0)
+        while (due := self._links_due) > 0:
+            self._loop(lambda: self._links_due < due, time.monotonic() + self._dialling.timeout_s)
+            if self._links_due == due:
+                raise self._dialling.failed(TimeoutError())
 
     def _link_addresses(self, number: int) -> tuple[str, ...]:
         """Return the address of each link on connection ``number``; one without sessions counts as one link."""
@@ -220,9 +224,18 @@ class HandshakeFleet(Fleet):
         deadline_s = self._deadline_s()
         for _ in range(_ABREAST):
             self._next()
-        self._loop(lambda: not self._wires, deadline_s)
+        while self._wires and time.monotonic() < deadline_s:
+            self._loop_on(deadline_s)
         tally.left = 0
-        self._loop(lambda: not self._wires)
+        while self._wires:
+            self._loop_on()
+
+    def _loop_on(self, deadline_s: float = float("inf")) -> None:
+        """Drive all connections until one more has ended, or the deadline; LoadError if none does in time."""
+        before, patience_s = self.tally.messages, time.monotonic() + self._dialling.timeout_s
+        self._loop(lambda: self.tally.messages > before or not self._wires, min(deadline_s, patience_s))
+        if self.tally.messages == before and self._wires and patience_s <= min(deadline_s, time.monotonic()):
+            raise self._dialling.failed(TimeoutError())
 
     def _abandoned(self) -> None:
         raise LoadError("the parent process has ended")

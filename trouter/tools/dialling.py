@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 import trio
 
 from trouter.client import AuthenticationFailed, Connection, ConnectionClosed, DecodeError, connect
+from trouter.client.servers import reason_of, unreachable
 
 from .failures import ConnectionException, MalformedAnswer, Timeout
 from .options import ConnectionOptions
@@ -29,7 +30,7 @@ async def dialled(options: ConnectionOptions) -> AsyncIterator[Connection]:
         close_timeout=min(options.timeout_s, 5.0),
     )
     async with AsyncExitStack() as stack:
-        with tool_error(options):
+        with tool_error(options, connecting=True):
             connection = await stack.enter_async_context(connecting)
         yield connection
 
@@ -44,21 +45,27 @@ def in_time(options: ConnectionOptions, otherwise: str) -> Iterator[None]:
 
 
 @contextmanager
-def tool_error(options: ConnectionOptions) -> Iterator[None]:
+def tool_error(options: ConnectionOptions, *, connecting: bool = False) -> Iterator[None]:
     """Turn failures of the connection, and of answers over it, into a tool's errors."""
-    where = f"Connection {'amqps' if options.tls else 'amqp'}://{options.server}"
+    url = f"{'amqps' if options.tls else 'amqp'}://{options.server}"
+
+    def broken(older: str, failure: BaseException) -> ConnectionException:
+        told = unreachable(url, failure, options.timeout_s) if connecting else f"lost {url}: {reason_of(failure)}"
+        return ConnectionException(f"Connection {url} disconnected: {older}", told)
+
     try:
         yield
-    except trio.TooSlowError:
-        raise Timeout(f"{where} timed out: no router answered within {options.timeout_s:g} s") from None
+    except trio.TooSlowError as late:
+        text = f"Connection {url} timed out: no router answered within {options.timeout_s:g} s"
+        raise Timeout(text, unreachable(url, late, options.timeout_s)) from None
     except AuthenticationFailed as refused:
-        raise ConnectionException(f"{where} disconnected: Authentication failed: {refused.description}") from refused
+        raise broken(f"Authentication failed: {refused.description}", refused) from refused
     except ConnectionClosed as closed:
-        raise ConnectionException(f"{where} disconnected: {closed}") from closed
+        raise broken(str(closed), closed) from closed
     except ssl.SSLError as failure:
-        raise ConnectionException(f"{where} disconnected: SSL Failure: {_reason(failure)}") from failure
+        raise broken(f"SSL Failure: {_reason(failure)}", failure) from failure
     except OSError as failure:
-        raise ConnectionException(f"{where} disconnected: {_reason(failure)}") from failure
+        raise broken(_reason(failure), failure) from failure
     except DecodeError as bad:
         raise MalformedAnswer(f"the answer cannot be decoded: {bad}") from bad
 

@@ -1,6 +1,6 @@
-"""The errors of tools, printed as `ClassName: text` on stderr, with exit status 1.
+"""The errors of tools. A command of trouter prints `PROGRAM: text` on stderr and exits with 1.
 
-Scripts read those names, which are those of Qpid Dispatch's tools.
+Under the names of Qpid Dispatch's tools they are `ClassName: text` on stdout: scripts read those names and texts.
 """
 
 from __future__ import annotations
@@ -17,19 +17,28 @@ DEBUG_VARIABLE: Final = "_QPID_DISPATCH_TOOLS_DEBUG_"
 
 
 class StatusError(Exception):
-    """The router refused a request; `kind` is the class name that Qpid Dispatch's tools print."""
+    """The router refused a request; `kind` is the class name that Qpid Dispatch's tools print, `phrase` its words."""
 
-    def __init__(self, kind: str, text: str) -> None:
+    def __init__(self, kind: str, text: str, phrase: str) -> None:
         super().__init__(text)
         self.kind = kind
         self.text = text
+        self.phrase = phrase
 
 
-class Timeout(Exception):
+class _Told(Exception):
+    """A failure with the text of Qpid Dispatch's tools, and ``plain``, that of trouter where it differs."""
+
+    def __init__(self, text: str, plain: str = "") -> None:
+        super().__init__(text)
+        self.plain = plain or text
+
+
+class Timeout(_Told):
     """No answer came in time."""
 
 
-class ConnectionException(Exception):
+class ConnectionException(_Told):
     """The connection failed or was lost."""
 
 
@@ -68,18 +77,32 @@ def status_error(code: int, description: str) -> StatusError:
     except ValueError:
         phrase = f"Code{code}"
     kind = "".join(word.capitalize() for word in phrase.replace("-", " ").split())
-    return StatusError(f"{kind}Status", description or phrase)
+    return StatusError(f"{kind}Status", description or phrase, phrase.lower())
 
 
-def as_text(failure: BaseException, *, older: bool = False) -> str:
-    """Return `ClassName: text`; of a group, that of its first member; of a file, its path and what is wrong with it.
-
-    older: with the class of every failure, as Qpid Dispatch's tools.
-    """
+def as_text(failure: BaseException) -> str:
+    """Return what is wrong in plain words; of a group, its first member; of a file, its path and the reason."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
-    if isinstance(failure, OSError) and failure.filename is not None and failure.strerror and not older:
-        return f"{failure.filename}: {failure.strerror}"
+    if isinstance(failure, _Told):
+        return failure.plain
+    if isinstance(failure, StatusError):
+        return f"{failure.phrase}: {failure.text}" if failure.text.lower() != failure.phrase else failure.phrase
+    if isinstance(failure, OSError) and failure.strerror:
+        return failure.strerror if failure.filename is None else f"{failure.filename}: {failure.strerror}"
+    if isinstance(sentence := getattr(failure, "sentence", None), str):  # errors of the client
+        return sentence
+    if type(failure).__name__ == "TooSlowError":  # trio's, which is imported by then, or never
+        return "no answer in time"
+    if isinstance(failure, ArithmeticError | AssertionError | AttributeError | LookupError | RuntimeError | TypeError):
+        return f"a fault of this program ({failure}); set {DEBUG_VARIABLE}=1 to see where, and report it"
+    return str(failure)
+
+
+def older_text(failure: BaseException) -> str:
+    """Return `ClassName: text`, as Qpid Dispatch's tools tell a failure."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
     if isinstance(failure, WrongOption):
         return f"{ValueError.__name__}: {failure}"
     kind = failure.kind if isinstance(failure, StatusError) else type(failure).__name__
@@ -90,11 +113,18 @@ def _is_usage(failure: Exception, older: bool) -> bool:
     return isinstance(failure, UsageError) and not (older and isinstance(failure, WrongOption))
 
 
-def run_tool(work: Callable[[], Awaitable[None]], *, older: bool = False) -> int:
+def print_problem(arguments: argparse.Namespace, problem: BaseException | str) -> None:
+    """Print on stderr what is wrong, behind the name of the command that the arguments are of."""
+    text = problem if isinstance(problem, str) else as_text(problem)
+    sys.stderr.write(f"{arguments.command_parser.prog}: {text}\n")
+
+
+def run_tool(work: Callable[[], Awaitable[None]], arguments: argparse.Namespace) -> int:
     """Run a tool; return its exit status. UsageError, Ctrl-C and a closed output are left to the caller.
 
-    older: print failures on stdout, and end with 1 after Ctrl-C, as Qpid Dispatch's tools do.
+    With ``older`` among the arguments, print failures on stdout, and end with 1 after Ctrl-C, as Qpid Dispatch's tools.
     """
+    older: bool = getattr(arguments, "older", False)
     try:
         import trio  # noqa: PLC0415  # commands that do not connect do without
 
@@ -109,6 +139,9 @@ def run_tool(work: Callable[[], Awaitable[None]], *, older: bool = False) -> int
     except Exception as failure:  # the one place where a tool's failure ends
         if DEBUG_VARIABLE in os.environ or _is_usage(failure, older):
             raise
-        print(as_text(failure, older=older), file=sys.stdout if older else sys.stderr)
+        if older:
+            sys.stdout.write(f"{older_text(failure)}\n")
+        else:
+            print_problem(arguments, failure)
         return 1
     return 0

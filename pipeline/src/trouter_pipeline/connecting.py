@@ -65,13 +65,17 @@ def servers(options: Options) -> Servers:
 
 def peers(options: Options) -> tuple[Peer, ...]:
     """Return the servers one by one, for callers that connect themselves; BadOption."""
-    made = servers(options)
+    return peers_of(servers(options), options.connect_timeout_s, options.heartbeat_s)
+
+
+def peers_of(made: Servers, connect_timeout_s: float, heartbeat_s: float) -> tuple[Peer, ...]:
+    """Return the servers one by one, for callers that connect themselves; OSError for a file of TLS."""
     found = []
     for url in made.urls:
         address = parse_url(url)
         arguments = {
-            "timeout": options.connect_timeout_s,
-            "idle_timeout": options.heartbeat_s,
+            "timeout": connect_timeout_s,
+            "idle_timeout": heartbeat_s,
             "hostname": made.virtual_host,
             "sasl": made.mechanisms_for(address),
             "ssl_context": made.ssl_context() if made.is_secure(address) else None,

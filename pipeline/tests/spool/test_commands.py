@@ -241,7 +241,7 @@ def spool_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[
         (("--user", "me"), "a user without a password"),
         (("--password-file", "/nowhere"), "/nowhere"),
         (("--password-file", "/dev/null", "--user", "me"), "/dev/null holds no password"),
-        (("--sasl-mechanisms", "KERBEROS"), "SASL KERBEROS is none of"),
+        (("--sasl-mechanisms", "KERBEROS"), "none of the SASL mechanisms KERBEROS is one of"),
         (("--sasl-mechanisms", "PLAIN"), "SASL PLAIN needs a user and a password"),
         (("--tls-key", "/k"), "a private key without its certificate"),
         (("--backlog-bytes", "ten"), "--backlog-bytes: invalid size value: 'ten'"),

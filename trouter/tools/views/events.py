@@ -25,7 +25,7 @@ def _line(row: Row) -> str:
 
 
 def _log(answers: Sequence[Rows]) -> list[Listing]:
-    return [Listing("Log", ENTRY_FIELDS, answers[0], empty="", line=_line)]
+    return [Listing("Log", ENTRY_FIELDS, answers[0], empty="", line=_line, table="log")]
 
 
 def _of_connection(row: Row, wanted: str, lookup: Lookup) -> bool:

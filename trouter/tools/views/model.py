@@ -129,6 +129,8 @@ class Listing:
     key: str = "identity"
     #: Formats a row as a line, if the listing is no table.
     line: Callable[[Row], str] | None = None
+    #: The key of the rows in JSON: the type of the entities, as `manage` names it. "" for what other rows have already.
+    table: str = ""
 
     @property
     def name(self) -> str:
@@ -169,7 +171,13 @@ class View:
 
 
 def simple(
-    title: str, fields: Sequence[ViewField], *, sort: str = "", empty: str | None = None, key: str = "identity"
+    title: str,
+    fields: Sequence[ViewField],
+    table: str,
+    *,
+    sort: str = "",
+    empty: str | None = None,
+    key: str = "identity",
 ) -> Callable[[Sequence[Rows]], list[Listing]]:
     """Return one listing of the rows of one request, sorted by a column if one is named."""
     column = next((column for column in fields if column.head == sort), None)
@@ -178,6 +186,6 @@ def simple(
         rows = answers[0]
         if column is not None:
             rows = sorted(rows, key=lambda row: str(column.value(row) or ""))
-        return [Listing(title, fields, rows, empty=empty, key=key)]
+        return [Listing(title, fields, rows, empty=empty, key=key, table=table)]
 
     return listings

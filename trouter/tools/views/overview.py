@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trouter.columns.process import ALLOCATOR
 from trouter.config.entities import PolicyEntity, RouterEntity
@@ -16,8 +17,13 @@ def _resident(row: Row) -> object:
     return row.get("memoryUsage") or None
 
 
+def _drain(row: Row) -> object:
+    """Return whether the router drains; None, and so no line, if it does not, as qdstat knows no such line."""
+    return None if row.get("drainState") == "serving" else row.get("drainState")
+
+
 #: In the order of qdstat; other columns with a head follow.
-ROUTER_FIELDS = fields_of(
+_ROUTER_FIELDS = fields_of(
     RouterEntity.type.own,
     (
         "Version", "Mode", "Router Id", "Worker Threads", "Uptime",
@@ -31,6 +37,8 @@ ROUTER_FIELDS = fields_of(
         "Deliveries from Route Container", "Deliveries to Route Container",
     ),
 )  # fmt: skip
+
+ROUTER_FIELDS = tuple(replace(each, value=_drain) if each.reads == ("drainState",) else each for each in _ROUTER_FIELDS)
 
 POLICY_SETTINGS = fields_of(row for row in PolicyEntity.type.own if row.settable)
 POLICY_STATUS = fields_of(row for row in PolicyEntity.type.own if not row.settable)
@@ -55,30 +63,21 @@ POOL_SUMMARY = (attribute("VmSize", "memoryUsage", _size_or_dash), attribute("Po
 def _policy(answers: Sequence[Rows]) -> list[Listing]:
     rows = answers[0][:1]
     return [
-        Listing("Policy Configuration", POLICY_SETTINGS, rows, upright=True),
+        Listing("Policy Configuration", POLICY_SETTINGS, rows, upright=True, table="policy"),
         Listing("\nPolicy Status", POLICY_STATUS, rows, upright=True),
     ]
 
 
 def _pools(answers: Sequence[Rows]) -> list[Listing]:
     pools, routers = answers
-    listings = simple("Memory Pools", POOL_FIELDS, sort="type", empty="No memory statistics available")
+    listings = simple("Memory Pools", POOL_FIELDS, "allocator", sort="type", empty="No memory statistics available")
     if not pools or any(row.get("totalAllocFromHeap") is None for row in pools):
         return listings([()])
     sizes = [(row.get("typeSize"), row.get("totalAllocFromHeap")) for row in pools]
     pooled = sum(each * count for each, count in sizes if isinstance(each, int) and isinstance(count, int))
     usage = routers[0].get("memoryUsage") if routers else None
     summary = {"memoryUsage": usage, "pooled": pooled}
-    return [*listings([pools]), Listing("\nMemory Summary", POOL_SUMMARY, [summary])]
-
-
-def _general(answers: Sequence[Rows]) -> list[Listing]:
-    """Show the router, and whether it drains only if it does, as qdstat knows no such line."""
-    rows = [
-        {name: value for name, value in row.items() if (name, value) != ("drainState", "serving")}
-        for row in answers[0][:1]
-    ]
-    return [Listing("Router Statistics", ROUTER_FIELDS, rows, upright=True)]
+    return [*listings([pools]), Listing("\nMemory Summary", POOL_SUMMARY, [summary], table="memory")]
 
 
 GENERAL = View(
@@ -86,7 +85,7 @@ GENERAL = View(
     ("-g", "--general"),
     "show general statistics of the router",
     (ViewRequest("router"),),
-    _general,
+    lambda answers: [Listing("Router Statistics", ROUTER_FIELDS, answers[0][:1], upright=True, table="router")],
 )
 
 POLICY = View("policy", ("-p", "--policy"), "show the policy and what it denied", (ViewRequest("policy"),), _policy)

@@ -91,13 +91,13 @@ def _listings(answers: Sequence[Rows]) -> list[Listing]:
     usage = routers[0].get("memoryUsage") if routers else None
     summary = {"memoryUsage": usage, **(process[0] if process else {}), "owned": sum(map(_total, owners))}
     return [
-        Listing("Memory by Owner", OWNER_FIELDS, owners, key="name"),
+        Listing("Memory by Owner", OWNER_FIELDS, owners, key="name", table="memory.owner"),
         *(
-            Listing(f"\n{title}", fields, rows, key=by)
+            Listing(f"\n{title}", fields, rows, key=by, table=f"memory.{by}")
             for (by, title, fields), rows in zip(GROUPS, grouped, strict=True)
             if rows
         ),
-        Listing("\nMemory Summary", TOTAL_FIELDS, [summary]),
+        Listing("\nMemory Summary", TOTAL_FIELDS, [summary], table="memory"),
     ]
 
 

@@ -37,7 +37,7 @@ def paths(start: str, end: str) -> View:
         hops = answers[0]
         cost = sum(step for hop in hops if isinstance(step := hop.get("cost"), int))
         title = f"Path from {escape_controls(start)} to {escape_controls(end)}: cost {cost}"
-        shown = [Listing(title, HOP_FIELDS, hops, empty=f"{title}, it is the same router", key="hop")]
+        shown = [Listing(title, HOP_FIELDS, hops, empty=f"{title}, it is the same router", key="hop", table="hop")]
         if any(hop.get("others") for hop in hops):
             shown.append(Listing("\nRule", (), [{"rule": line} for line in RULE], line=lambda row: str(row["rule"])))
         return shown

@@ -12,6 +12,8 @@ from .model import Listing, Row, ViewField
 from .rates import Rates
 
 _PER_SECOND = "per second"
+#: The key of the rates of a row in JSON, by attribute.
+RATES = "rates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +47,16 @@ def grid_of(listing: Listing, look: Look) -> Grid:
 
 
 def data(listing: Listing, look: Look) -> object:
-    """Return a listing for JSON: its rows as maps from heads to values; of an upright one, the one map."""
+    """Return a listing for JSON: its rows as the router sent them, by attribute; of an upright one, the one map."""
     maps = [_map(listing, row, look) for row in listing.rows]
     return (maps[0] if maps else None) if listing.upright else maps
 
 
 def _map(listing: Listing, row: Row, look: Look) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for column in listing.columns(verbose=look.verbose):
-        found[column.head] = column.value(row)
-        if column.counter and look.rates is not None:
-            found[f"{column.head}/s"] = _rate(listing, row, column, look)
+    found = dict(row)
+    if look.rates is not None:
+        counters = [column for column in listing.columns(verbose=True) if column.counter]
+        found[RATES] = {column.reads[0]: _rate(listing, row, column, look) for column in counters}
     return found
 
 

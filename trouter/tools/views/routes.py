@@ -30,7 +30,9 @@ LINK_ROUTE_FIELDS = fields_of(
 def _link_routes(answers: Sequence[Rows]) -> list[Listing]:
     prefixed = any(row.get(name) for row in answers[0] for name in _PREFIXES)
     fields = [each for each in LINK_ROUTE_FIELDS if prefixed or not {*_PREFIXES}.intersection(each.reads)]
-    return simple("Link Routes", fields, sort="address", empty="Link Routes\nNo Link Routes found")(answers)
+    return simple(
+        "Link Routes", fields, "router.config.linkRoute", sort="address", empty="Link Routes\nNo Link Routes found"
+    )(answers)
 
 
 CONNECTOR_FIELDS = fields_of(
@@ -48,7 +50,7 @@ CONNECTORS = View(
     ("--connectors",),
     "show connectors: their state, since when they are down, and why",
     (ViewRequest("connector", attributes_of(CONNECTOR_FIELDS), limited=True),),
-    simple("Connectors", CONNECTOR_FIELDS, sort="name", empty="Connectors\nNo connectors found"),
+    simple("Connectors", CONNECTOR_FIELDS, "connector", sort="name", empty="Connectors\nNo connectors found"),
 )
 
 AUTO_LINKS = View(
@@ -56,7 +58,7 @@ AUTO_LINKS = View(
     ("--autolinks",),
     "show auto links",
     (ViewRequest("router.config.autoLink", attributes_of(AUTO_LINK_FIELDS), limited=True),),
-    simple("AutoLinks", AUTO_LINK_FIELDS, sort="addr", empty="AutoLinks\nNo AutoLinks found"),
+    simple("AutoLinks", AUTO_LINK_FIELDS, "router.config.autoLink", sort="addr", empty="AutoLinks\nNo AutoLinks found"),
     filters={"address": Filter(lambda row, wanted, _: is_address(str(row.get("address")), wanted))},
 )
 

@@ -140,7 +140,7 @@ class Window:
         return {
             "time": datetime.now(tz=UTC).isoformat(),
             "router": identity,
-            "tables": {listing.name: render.data(listing, look) for listing in listings},
+            "tables": {listing.table: render.data(listing, look) for listing in listings if listing.table},
         }
 
     async def _listings(self, node: NodeClient, view: View) -> list[Listing]:

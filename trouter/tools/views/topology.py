@@ -22,7 +22,7 @@ def _listings(answers: Sequence[Rows]) -> list[Listing]:
     """Return the changes, and the events of the last one."""
     changes = answers[0]
     nothing = "The network has not changed: it has no other router"
-    listings = [Listing("Topology Changes", CHANGE_FIELDS, changes, empty=nothing)]
+    listings = [Listing("Topology Changes", CHANGE_FIELDS, changes, empty=nothing, table="topologyChange")]
     if changes:
         listings.append(Listing("\nThe Last Change", EVENT_FIELDS, _events(changes[-1]), key="event"))
     return listings

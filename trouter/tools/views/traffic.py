@@ -54,7 +54,7 @@ EDGE_FIELDS = (
 def _edges(answers: Sequence[Rows]) -> list[Listing]:
     edges = [row for row in answers[0] if row.get("role") == "edge"]
     nothing = "" if answers[0] else "No Edge Router Connections"
-    return [Listing("Connections", EDGE_FIELDS, edges, empty=nothing)]
+    return [Listing("Connections", EDGE_FIELDS, edges, empty=nothing, table="connection")]
 
 
 def _of_address(row: Row, wanted: str, lookup: Lookup) -> bool:
@@ -132,7 +132,9 @@ def _nodes(answers: Sequence[Rows]) -> list[Listing]:
     title = "Routers in the Network"
     if last > 1:
         title += f"\nLast Topology Change: {formats.topology_time(last)}"
-    return simple(title, NODE_FIELDS, sort="router-id", empty="Router is Standalone - No Router List")(answers)
+    return simple(title, NODE_FIELDS, "router.node", sort="router-id", empty="Router is Standalone - No Router List")(
+        answers
+    )
 
 
 CONNECTIONS = View(
@@ -140,7 +142,7 @@ CONNECTIONS = View(
     ("-c", "--connections"),
     "show connections",
     (ViewRequest("connection", limited=True),),
-    simple("Connections", CONNECTION_FIELDS),
+    simple("Connections", CONNECTION_FIELDS, "connection"),
     filters=CONNECTION_FILTERS,
 )
 
@@ -158,7 +160,7 @@ LINKS = View(
     ("-l", "--links"),
     "show links",
     (ViewRequest("router.link", attributes_of(LINK_FIELDS, last=("priority", "settleRate")), limited=True),),
-    simple("Router Links", LINK_FIELDS),
+    simple("Router Links", LINK_FIELDS, "router.link"),
     filters={
         "vhost": Filter(
             lambda row, wanted, lookup: str(row.get("connectionId")) in lookup.of_vhost(wanted), connections=True
@@ -175,7 +177,7 @@ ADDRESSES = View(
     ("-a", "--address"),
     "show addresses",
     (ViewRequest("router.address", attributes_of(ADDRESS_FIELDS, last=("name", "priority")), limited=True),),
-    simple("Router Addresses", ADDRESS_FIELDS, sort="addr", key="name"),
+    simple("Router Addresses", ADDRESS_FIELDS, "router.address", sort="addr", key="name"),
     filters={
         "vhost": Filter(lambda row, wanted, _: address_text(row.get("name")).startswith(f"{wanted}/")),
         "address": Filter(lambda row, wanted, _: is_address(address_text(row.get("name")), wanted)),

@@ -12,6 +12,8 @@ from .lookup import Lookup
 from .model import Filter, Listing, Row, Rows, View, ViewField, ViewRequest, attribute, fields_of
 
 _NO_VHOSTS = "No Vhosts"
+#: The type of groups, which are part of their vhost.
+_GROUP = "vhostUserGroupSettings"
 
 
 def _mapping(value: object) -> Mapping[str, object]:
@@ -49,11 +51,10 @@ def _setting(name: str, without: object) -> Callable[[Row], object]:
     """Return a setting of a group; what the schema gives it by default if it is not set, else ``without``."""
 
     def value(row: Row) -> object:
-        for source in (row.get("settings"), _mapping(row.get("schema")).get(name)):
-            found = _mapping(source)
-            key = name if source is row.get("settings") else "default"
-            if found.get(key) is not None:
-                return found[key]
+        for source in ("settings", "defaults"):
+            found = _mapping(row.get(source)).get(name)
+            if found is not None:
+                return found
         return without
 
     return value
@@ -72,27 +73,28 @@ GROUP_TEXT_FIELDS = (*_NAMES, *(ViewField(name, _setting(name, "(nil)")) for nam
 
 
 def _vhosts(answers: Sequence[Rows]) -> list[Listing]:
-    return [Listing("Vhosts", VHOST_FIELDS, answers[0], empty=_NO_VHOSTS, key="hostname")]
+    return [Listing("Vhosts", VHOST_FIELDS, answers[0], empty=_NO_VHOSTS, key="hostname", table="vhost")]
 
 
 def _groups(answers: Sequence[Rows]) -> list[Listing]:
     vhosts, schema = answers
     if not vhosts:
-        return [Listing("Vhost Groups", GROUP_FIELDS, (), empty=_NO_VHOSTS)]
+        return [Listing("Vhost Groups", GROUP_FIELDS, (), empty=_NO_VHOSTS, table=_GROUP)]
     sizes = {"maxMessageSize": None} if "maxMessageSize" in vhosts[0] else {}
+    defaults = {name: _mapping(facts).get("default") for name, facts in (schema[0] if schema else {}).items()}
     groups: list[Row] = [
         {
             "vhost": vhost.get("hostname"),
             "group": name,
             "settings": settings,
-            "schema": schema[0] if schema else {},
+            "defaults": defaults,
             **sizes,
         }
         for vhost in vhosts
         for name, settings in _mapping(vhost.get("groups")).items()
     ]
     return [
-        Listing("Vhost Groups", GROUP_FIELDS, groups, key="group"),
+        Listing("Vhost Groups", GROUP_FIELDS, groups, key="group", table=_GROUP),
         *(
             Listing(
                 f"\nVhost '{formats.plain(group['vhost'])}' UserGroup '{formats.plain(group['group'])}'",
@@ -122,14 +124,14 @@ USER_FIELDS = (
 def _stats(answers: Sequence[Rows]) -> list[Listing]:
     vhosts = answers[0]
     if not vhosts:
-        return [Listing("Vhost Stats", STATS_FIELDS, (), empty="No Vhost Stats")]
+        return [Listing("Vhost Stats", STATS_FIELDS, (), empty="No Vhost Stats", table="vhostStats")]
     users: list[Row] = [
         {"vhost": vhost.get("hostname"), "user": user, "hosts": hosts}
         for vhost in vhosts
         for user, hosts in _mapping(vhost.get("perUserState")).items()
     ]
     return [
-        Listing("Vhost Stats", STATS_FIELDS, vhosts, key="hostname"),
+        Listing("Vhost Stats", STATS_FIELDS, vhosts, key="hostname", table="vhostStats"),
         Listing("\nVhost User Stats", USER_FIELDS, users, key="user"),
     ]
 

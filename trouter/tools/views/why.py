@@ -53,7 +53,7 @@ def _ends(explanation: Row, name: str) -> list[Row]:
 
 def _listings(answers: Sequence[Rows]) -> list[Listing]:
     found = answers[0]
-    listings = [Listing("Why", ADDRESS_FIELDS, found, upright=True)]
+    listings = [Listing("Why", ADDRESS_FIELDS, found, upright=True, table="explanation")]
     for title, name in (("\nConsumers", "consumers"), ("\nSenders", "senders")):
         links = [row for explanation in found for row in _ends(explanation, name)]
         listings.append(Listing(title, LINK_FIELDS, links, empty="", key="link"))

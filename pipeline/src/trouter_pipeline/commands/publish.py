@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trouter.tools.failures import as_text
 from trouter_pipeline.commands.answers import add_version
 from trouter_pipeline.commands.roots import add_root, local_folder
+from trouter_pipeline.commands.servers import add_servers, names_server, servers_of
 
 if TYPE_CHECKING:
     from trouter_pipeline.connecting import Peer
     from trouter_pipeline.decisions import Made
 
-#: Options of the connection, which the source and the sink have too -> their help.
-_CONNECTING: Final = {
-    "user": "the user to log in as; the router's plugin feedback must list this user",
-    "password_file": "a file that holds the password",
-    "tls_trust_file": "authorities to trust (PEM), by default the system's",
-    "tls_certificate_file": "the client certificate (PEM)",
-    "tls_key_file": "its key, by default in the certificate's file",
-}
+#: Earlier names of options.
+_EARLIER: Final = ("user", "password_file", "tls_trust_file", "tls_certificate_file", "tls_key_file")
+#: How long to wait for each answer of a router.
+_TIMEOUT_S: Final = 30.0
+#: A router that is silent for longer is lost.
+_HEARTBEAT_S: Final = 60.0
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,12 +60,10 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="VHOST=MESSAGES/PERIOD:RATE",
         help="slow a tenant to RATE messages a second once it has sent more than MESSAGES in this hour, day or month",
     )
-    parser.add_argument("--url", action="append", help="a router, as amqps://host:5671; may be given again")
     parser.add_argument("--address", help="the routers' address for decisions (default: trouter.decisions)")
-    for name, help_ in _CONNECTING.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", metavar="NAME" if name == "user" else "FILE", help=help_)
     add_version(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the decisions and send nothing")
+    add_servers(parser, "a router; may be given again", f"each answer; default {_TIMEOUT_S:g}", _EARLIER)
     parser.set_defaults(run=run)
 
 
@@ -84,9 +83,6 @@ def _checked(name: str) -> Callable[[str], Any]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make decisions, send them and print the results; return the exit status."""
-    from trouter.client.cover import cover_arguments, passwords_in  # noqa: PLC0415  # only when it runs
-
-    cover_arguments(passwords_in(arguments.url or ()))
     try:
         from trouter_pipeline.delta import BadTable  # noqa: PLC0415  # only when it runs
         from trouter_pipeline.files import TableBusy  # noqa: PLC0415  # only when it runs
@@ -94,8 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _failed(f"{error}: pip install 'trouter[spark]'")
     if not arguments.on and not arguments.quota:
         return _failed("give --on or --quota: they say what to decide")
-    if not arguments.url and not arguments.dry_run:
-        return _failed("give --url, as amqps://host:5671, or --dry-run")
+    if not arguments.dry_run and not names_server(arguments, os.environ):
+        return _failed("give -b URL, as amqps://host:5671, or several with --url, or --dry-run")
     if not arguments.root.is_local and arguments.book is None and not arguments.dry_run:
         return _failed(
             f"{arguments.root} is in an object store: give --book DIR, the folder of this machine that has what "
@@ -103,12 +99,13 @@ def run(arguments: argparse.Namespace) -> int:
         )
     try:
         now = datetime.now(UTC)
+        peers = [] if arguments.dry_run else _peers(arguments)
         made = _made(arguments, now)
-        if arguments.dry_run:
-            return _shown(made)
-        return _publish(arguments, made, now)
+        return _shown(made) if arguments.dry_run else _publish(arguments, peers, made, now)
+    except argparse.ArgumentTypeError:
+        raise
     except (BadTable, TableBusy, ValueError, OSError) as error:
-        return _failed(str(error))
+        return _failed(as_text(error))
 
 
 def _made(arguments: argparse.Namespace, now: datetime) -> list[Made]:
@@ -140,7 +137,9 @@ def _shown(made: list[Made]) -> int:
     return 0
 
 
-def _publish(arguments: argparse.Namespace, made: list[Made], now: datetime) -> int:
+def _publish(arguments: argparse.Namespace, peers: list[Peer], made: list[Made], now: datetime) -> int:
+    from trouter.client.errors import LinkDetached, SessionEnded  # noqa: PLC0415
+    from trouter.client.servers import reason_of, unreachable  # noqa: PLC0415
     from trouter_pipeline import decisions  # noqa: PLC0415
 
     causes = [f"rule:{rule}" for each in arguments.on for rule in each]
@@ -148,10 +147,12 @@ def _publish(arguments: argparse.Namespace, made: list[Made], now: datetime) -> 
     address = arguments.address or decisions.ADDRESS
     status = sent = 0
     book = arguments.book or Path(arguments.root)
-    for result in decisions.publish(book, _peers(arguments), address, made, causes, now):
+    for result in decisions.publish(book, peers, address, made, causes, now):
         if not isinstance(result, decisions.Result):
             url, error = result
-            status = _failed(f"{url}: {str(error) or type(error).__name__}")
+            refused = isinstance(error, LinkDetached | SessionEnded)
+            why = f"{url}: {reason_of(error)}" if refused else unreachable(url, error, arguments.timeout or _TIMEOUT_S)
+            status = _failed(why)
             continue
         decision = result.made.decision
         if result.why is None:
@@ -166,13 +167,11 @@ def _publish(arguments: argparse.Namespace, made: list[Made], now: datetime) -> 
 
 def _peers(arguments: argparse.Namespace) -> list[Peer]:
     """Return the routers of the command line; ValueError for options that cannot work."""
-    from trouter_pipeline.connecting import peers  # noqa: PLC0415
-    from trouter_pipeline.options import Options, Side, option_name  # noqa: PLC0415
+    from trouter_pipeline.connecting import peers_of  # noqa: PLC0415
 
-    options = {option_name(name): value for name in _CONNECTING if (value := getattr(arguments, name)) is not None}
-    return [peer for url in arguments.url for peer in peers(Options.parse({**options, "url": url}, Side.WRITE))]
+    return list(peers_of(servers_of(arguments, os.environ), arguments.timeout or _TIMEOUT_S, _HEARTBEAT_S))
 
 
 def _failed(text: str) -> int:
-    print(text, file=sys.stderr)
+    print(f"trouter pipeline publish: {text}", file=sys.stderr)
     return 1

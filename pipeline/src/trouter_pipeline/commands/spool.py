@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trouter.records.text import escaped
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.roots import local_folder
+from trouter_pipeline.commands.servers import add_servers, servers_of
 
 if TYPE_CHECKING:
     from trouter_pipeline.spool.reports import Shard
@@ -19,7 +22,18 @@ if TYPE_CHECKING:
 
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MAX_SHARDS: Final = 256
-_MAX_SECRET_BYTES: Final = 4096
+#: How long connecting and attaching may take.
+_TIMEOUT_S: Final = 30.0
+#: Earlier names of options.
+_EARLIER: Final = (
+    "user",
+    "password_file",
+    "tls_trust_file",
+    "tls_certificate",
+    "tls_key",
+    "tls_key_password_file",
+    "tls_any_name",
+)
 #: Seconds between two lines of progress: on a terminal, which shows the last one, and elsewhere.
 _LIVE_S: Final = 1.0
 _PLAIN_S: Final = 10.0
@@ -34,13 +48,6 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "before; up to --credit of them may come twice after a crash. On SIGTERM or Ctrl-C it writes and settles the "
         "messages that have come, and exits with 0; on a full disk, refused credentials or a damaged spool it exits "
         "with 1 and the reason, except with --shards, where it starts a process that dies again.",
-    )
-    parser.add_argument(
-        "--url",
-        action="append",
-        required=True,
-        metavar="amqp[s]://HOST[:PORT]",
-        help="a server; if the command loses one, it tries the others in turn",
     )
     parser.add_argument("--address", required=True, help="the address to receive from")
     parser.add_argument(
@@ -58,7 +65,12 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="N processes, each with a spool of its own, FOLDER/shard-000 and so on, among which the server spreads "
         "the messages; default %(default)s, in this process and FOLDER itself",
     )
-    _add_identity(parser.add_argument_group("login"))
+    add_servers(
+        parser,
+        "a server; may be given again: if the command loses one, it tries the others in turn",
+        f"the link; default {_TIMEOUT_S:g}",
+        _EARLIER,
+    )
     _add_bounds(parser.add_argument_group("bounds; K, M, G and T are powers of 1024"))
     reporting = parser.add_argument_group("progress and metrics")
     reporting.add_argument(
@@ -70,23 +82,6 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     reporting.add_argument("--metrics-file", type=Path, metavar="FILE", help="for Prometheus's text file collector")
     reporting.add_argument("--quiet", action="store_true", help="no lines of progress")
     parser.set_defaults(run=run)
-
-
-def _add_identity(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--user", help="default the URL's")
-    group.add_argument("--password-file", type=Path, metavar="FILE", help="holds the password")
-    group.add_argument(
-        "--sasl-mechanisms", default="", metavar="NAMES", help="the mechanisms allowed; by default those that fit"
-    )
-    group.add_argument(
-        "--tls-trust-file", type=Path, metavar="FILE", help="authorities to trust (PEM); default the system's"
-    )
-    group.add_argument("--tls-certificate", type=Path, metavar="FILE", help="the client certificate (PEM)")
-    group.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key; default the certificate's file")
-    group.add_argument("--tls-key-password-file", type=Path, metavar="FILE", help="holds the key's password")
-    group.add_argument(
-        "--tls-any-name", action="store_true", help="accept a certificate for another host name: unsafe, for tests"
-    )
 
 
 def _add_bounds(group: argparse._ArgumentGroup) -> None:
@@ -135,7 +130,7 @@ def size(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     import trio  # noqa: PLC0415  # only when it runs
 
-    from trouter.client.servers import label_of, reason_of  # noqa: PLC0415
+    from trouter.client.servers import reason_of  # noqa: PLC0415
     from trouter_pipeline.spool.running import first_of  # noqa: PLC0415
 
     try:
@@ -143,27 +138,24 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     except OSError as error:
-        print(f"trouter pipeline spool: {error}", file=sys.stderr)
+        print_problem(arguments, error)
         return 1
-    from trouter.client.cover import cover_arguments, passwords_in  # noqa: PLC0415  # only when it runs
-
-    cover_arguments(passwords_in(arguments.url))
     receiving = ReportedRun(jobs, arguments)
-    receiving.print_line(f"from {arguments.address} of {', '.join(map(label_of, arguments.url))} into {arguments.dir}")
+    names = ", ".join(jobs[0].settings.servers.labels)
+    receiving.print_line(f"from {arguments.address} of {names} into {arguments.dir}")
     try:
         trio.run(receiving.work)
     except Exception as failure:
         cause = first_of(failure)
         if not isinstance(cause, receiving.expected):
             raise
-        receiving.print_line(reason_of(cause))
+        receiving.print_line(receiving.trouble or reason_of(cause))
         return 1
     return 0
 
 
 def jobs_of(arguments: argparse.Namespace) -> list[Job]:
     """Return the jobs of the command line, one for each shard; ValueError, OSError."""
-    from trouter.client.servers import Servers  # noqa: PLC0415
     from trouter_pipeline.spool.reader import spools_in  # noqa: PLC0415
     from trouter_pipeline.spool.receiver import ReceiverSettings  # noqa: PLC0415
     from trouter_pipeline.spool.running import Job  # noqa: PLC0415
@@ -178,22 +170,13 @@ def jobs_of(arguments: argparse.Namespace) -> list[Job]:
             f"{unused[0]} is a spool that --shards {count} does not receive into: take the same number as before, or "
             "another folder, so that nothing in it is forgotten"
         )
-    servers = Servers(
-        urls=tuple(arguments.url),
-        user=arguments.user,
-        password=secret_in(arguments.password_file),
-        mechanisms=tuple(arguments.sasl_mechanisms.replace(",", " ").upper().split()),
-        trust_file=_absolute(arguments.tls_trust_file),
-        certificate=_absolute(arguments.tls_certificate),
-        key=_absolute(arguments.tls_key),
-        key_password=secret_in(arguments.tls_key_password_file),
-        verify_name=not arguments.tls_any_name,
-    )
+    servers = servers_of(arguments, os.environ)
     settings = ReceiverSettings(
         servers=servers,
         address=arguments.address,
         credit=arguments.credit,
         linger_s=arguments.linger_ms / 1000,
+        connect_timeout_s=arguments.timeout or _TIMEOUT_S,
         max_group_bytes=arguments.max_group_bytes,
         max_message_bytes=arguments.max_message_bytes,
         attempts=arguments.attempts,
@@ -210,31 +193,23 @@ def jobs_of(arguments: argparse.Namespace) -> list[Job]:
     ]
 
 
-def _absolute(path: Path | None) -> Path | None:
-    return None if path is None else path.absolute()
-
-
-def secret_in(path: Path | None) -> str | None:
-    """Return a file's text without its end of line; None without a file. OSError, ValueError."""
-    if path is None:
-        return None
-    with path.open("rb") as file:
-        found = file.read(_MAX_SECRET_BYTES + 1)
-    text = found.decode("utf-8", "replace").rstrip("\r\n")
-    if not text or len(found) > _MAX_SECRET_BYTES or "\ufffd" in text:
-        raise ValueError(f"{path} holds no password")
-    return text
-
-
 class ReportedRun:
     """Runs the receivers, and reports on them on standard error and in the metrics file."""
 
     def __init__(self, jobs: list[Job], arguments: argparse.Namespace) -> None:
+        import trio  # noqa: PLC0415
+
         from trouter.client.errors import ClientError  # noqa: PLC0415
         from trouter_pipeline.spool.errors import SpoolError  # noqa: PLC0415
 
         #: Failures that are reported without a traceback.
-        self.expected: tuple[type[Exception], ...] = (ClientError, SpoolError, OSError, ValueError)
+        self.expected: tuple[type[Exception], ...] = (
+            ClientError,
+            SpoolError,
+            OSError,
+            ValueError,
+            trio.TooSlowError,
+        )
         self._jobs = jobs
         self._metrics: Path | None = arguments.metrics_file
         self._served: str | None = arguments.metrics
@@ -242,6 +217,8 @@ class ReportedRun:
         self._live = sys.stderr.isatty() and not self._quiet
         self._troubles: dict[int, str] = {}
         self._line = ""
+        #: Why the only receiver ended.
+        self.trouble = ""
 
     async def work(self) -> None:
         """Receive until a signal; raise a failure that ends the receivers."""
@@ -266,6 +243,7 @@ class ReportedRun:
                 async with until_signal(with_input=False):
                     await receive()
             finally:
+                self.trouble = shards[0].progress.trouble if len(self._jobs) == 1 else ""
                 self._finish(shards)
             nursery.cancel_scope.cancel()
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from trouter.client import EngineLimits
-from trouter.client.errors import ClientError
+from trouter.client.errors import ClientError, LinkDetached, SessionEnded
 from trouter.client.servers import Servers, is_lasting, kind_of, reason_of
 from trouter_pipeline.spool.intake import Batch, Intake
 from trouter_pipeline.spool.writer import MAX_MESSAGE_BYTES, Group, Spool
@@ -148,7 +148,7 @@ async def receive(spool: Spool, settings: ReceiverSettings, progress: Progress) 
         if raised is None:
             progress.trouble = ""
         else:
-            progress.failed(fault, reason_of(raised))
+            progress.failed(fault, receiving.why_not if raised is receiving.last else reason_of(raised))
         progress.state = "ended" if raised is None else "failed"
         nursery.cancel_scope.cancel()
     if raised is not None:
@@ -179,7 +179,9 @@ class _Receiving:
         self.ending = trio.Event()
         self._inlet: Inlet | None = None
         self._reaped_at = 0.0
-        self._last: Exception = trio.TooSlowError()
+        #: The last failure to connect, and what there is to say about it.
+        self.last: Exception = trio.TooSlowError()
+        self.why_not = ""
 
     async def end_when_cancelled(self, scope: trio.CancelScope) -> None:
         """Wait for the caller's cancellation, then end ``run`` within the grace time."""
@@ -209,7 +211,7 @@ class _Receiving:
                 return
             rounds = 1 if self.progress.messages > before else rounds + 1
             if 0 < self.settings.attempts <= rounds:
-                raise self._last
+                raise self.last
             await self._pause(rounds)
 
     async def _round(self) -> None:
@@ -223,9 +225,12 @@ class _Receiving:
                 await self._serve(url, label)
             except (ClientError, OSError, trio.TooSlowError) as failure:
                 late = isinstance(failure, trio.TooSlowError)
-                why = "no answer in time" if late else self.settings.reason(failure)
-                self.progress.failed(kind_of(failure), f"{label}: {why}")
-                self._last = failure
+                within = f"no answer within {self.settings.connect_timeout_s:g} s"
+                why = within if late else self.settings.reason(failure)
+                connected = self.progress.links > links or isinstance(failure, LinkDetached | SessionEnded)
+                self.why_not = f"{label}: {why}" if connected else f"cannot connect to {label}: {why}"
+                self.progress.failed(kind_of(failure), self.why_not)
+                self.last = failure
                 lasting += is_lasting(failure)
             finally:
                 self.progress.server = ""
@@ -233,7 +238,7 @@ class _Receiving:
             if self.ending.is_set() or self.progress.links > links:
                 return
         if lasting == len(servers.urls):
-            raise self._last
+            raise self.last
 
     async def _pause(self, rounds: int) -> None:
         """Wait before the next round, with jitter so that receivers do not return together."""

@@ -156,7 +156,7 @@ async def run_shard(line: str) -> int:
         except* (SpoolError, ClientError, OSError, ValueError, trio.TooSlowError) as group:
             failure = first_of(group)
             status = ending_of(failure)
-            progress.state, progress.trouble = "failed", reason_of(failure)
+            progress.state, progress.trouble = "failed", progress.trouble or reason_of(failure)
         nursery.cancel_scope.cancel()
     _report(progress)
     return status
