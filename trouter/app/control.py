@@ -52,6 +52,7 @@ from trouter.telemetry.change_records import ChangeRecords
 from trouter.telemetry.clocks import now_us
 from trouter.wire.performatives import Error
 
+from .certificate_findings import certificate_findings
 from .consumers import Consumers
 from .draining import Drain
 from .link_findings import auto_link_findings, connector_findings
@@ -217,6 +218,7 @@ class Control:
             self._findings = judged(self._configuration, [*self.service.withheld, *rest])
         router, connectors = self._configuration.router, self.connectors.standing
         down = [*self.drain.findings(router), *connector_findings(connectors)]
+        down += certificate_findings(self._configuration.ssl_profiles, self._parts.secure.left())
         down += auto_link_findings(self.routes.auto_links.values())
         if self._uplinks is not None:
             down += uplink_findings(router, self._uplinks, connectors)

@@ -40,4 +40,6 @@ def _log_warning(
 
 def _log_unraisable(what: sys.UnraisableHookArgs) -> None:
     exception = what.exc_value or what.exc_type()
+    if isinstance(what.object, bytes) and isinstance(exception, UnicodeDecodeError):
+        return  # a server name of TLS that is no text: the line about the failed handshake says so
     log.error("%s: %s", what.err_msg or "Exception ignored in", type(what.object).__qualname__, exc_info=exception)

@@ -148,7 +148,8 @@ def _user_of(configuration: Configuration, entity: Entity) -> Entity | None:
     """Return an entity that refers to `entity` by its name; None without one."""
     for other in configuration.entities:
         for field, kind in references(other.type):
-            if kind is entity.type and getattr(other, field) == entity.name:
+            named = getattr(other, field)
+            if kind is entity.type and entity.name in (named if isinstance(named, tuple) else (named,)):
                 return other
     return None
 

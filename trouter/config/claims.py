@@ -151,7 +151,11 @@ NAME_MESSAGES: Final[dict[type | None, str]] = {
 }
 
 REFERENCES: Final[dict[type | None, tuple[tuple[str, EntityType], ...]]] = {
-    ListenerEntity: (("ssl_profile", SslProfileEntity.type), ("sasl_plugin", AuthServicePluginEntity.type)),
+    ListenerEntity: (
+        ("ssl_profile", SslProfileEntity.type),
+        ("sni_profiles", SslProfileEntity.type),
+        ("sasl_plugin", AuthServicePluginEntity.type),
+    ),
     ConnectorEntity: (("ssl_profile", SslProfileEntity.type),),
     AuthServicePluginEntity: (("ssl_profile", SslProfileEntity.type),),
     BindingEntity: (("exchange_name", ExchangeEntity.type),),

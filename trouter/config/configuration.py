@@ -106,9 +106,9 @@ class Configuration:
         if secret is not None and (held := getattr(entity, secret)) is not None and held.fault:
             reasons += (f"{camel(secret)}: {held.fault}",)
         if isinstance(entity, ListenerEntity | ConnectorEntity):
-            profile = entity.ssl_profile
-            missing = profile and all(each.name != profile for each in self.ssl_profiles)
-            reasons += (f"there is no sslProfile '{profile}'",) if missing else ()
+            known = {each.name for each in self.ssl_profiles}
+            named = (entity.ssl_profile or "", *(entity.sni_profiles if isinstance(entity, ListenerEntity) else ()))
+            reasons += tuple(f"there is no sslProfile '{name}'" for name in named if name and name not in known)
         if isinstance(entity, AuthServicePluginEntity) and not entity.address[0]:
             reasons += ("it has no host",)
         if isinstance(entity, ListenerEntity):

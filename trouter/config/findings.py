@@ -49,6 +49,7 @@ SEVERITIES: Final = (Severity.PROBLEM, Severity.UNSAFE, Severity.NOTE, Severity.
 #: Findings about files from the time of reading; those about the sslProfiles themselves are newer and replace them.
 OVERTAKEN: Final = frozenset({"unreadable-file", "unknown-tls-version"})
 #: What a listener does whose sslProfile cannot be used.
+NOT_THEIRS: Final = "will not get its certificate, which cannot be used"
 NO_HANDSHAKE: Final = "will open, and no TLS handshake with it will succeed"
 NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -125,6 +126,12 @@ def not_served(configuration: Configuration, faults: Mapping[str, str] = NO_FAUL
                 yield _unserved(configuration, entity, f"{what}: {'; '.join(reasons)}")
             elif fault := faults.get(entity.ssl_profile or ""):
                 yield _problem(entity, f"{NO_HANDSHAKE}: its sslProfile cannot be used: {fault}")
+            elif isinstance(entity, ListenerEntity):
+                for name in entity.sni_profiles:
+                    if fault := faults.get(name):
+                        yield _problem(
+                            entity, f"clients that ask for a name of sslProfile {name} {NOT_THEIRS}: {fault}"
+                        )
 
 
 def reasons_against(configuration: Configuration, entity: Entity, faults: Mapping[str, str]) -> tuple[str, ...]:

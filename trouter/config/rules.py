@@ -99,8 +99,10 @@ def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[s
     _tenants(draft, world)
     _log_place(draft, world)
     for field, kind in references(draft.type):
-        name = draft.value(field)
-        if name and name not in names_of(kind.short):
+        value = draft.value(field)
+        for name in value if isinstance(value, tuple) else (value,):
+            if not name or name in names_of(kind.short):
+                continue
             message = NO_SUCH_OF.get(kind.entity, NO_SUCH).format(kind.section)
             cure = nearest(str(name), names_of(kind.short)) or NEEDED.format(kind.section)
             if draft.type.entity is BindingEntity:
@@ -213,8 +215,9 @@ def _listener(draft: Draft) -> None:
                 draft.doubt("encryption-without-profile", "no client could connect without an sslProfile", field)
         if draft.value("client_cert") not in {None, "none"}:
             draft.error("no client could connect without an sslProfile", "client_cert", "add sslProfile: NAME")
-        if draft.value("trusted_certs_file"):
-            draft.warning("has no effect without an sslProfile", "trusted_certs_file")
+        for field in ("trusted_certs_file", "sni_profiles", "strict_sni", "hostname_from_sni"):
+            if draft.value(field):
+                draft.warning("has no effect without an sslProfile", field)
         if set(draft.value("sasl_mechanisms") or ()) == {EXTERNAL}:
             message = (
                 "no client could connect: EXTERNAL needs a certificate, and without an sslProfile no client shows one"

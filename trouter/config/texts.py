@@ -39,6 +39,10 @@ RESERVED_PREFIXES: Final = ("qd.", "x-opt-qd.")
 
 MAX_ROUTER_ID: Final = 127
 MAX_PORT: Final = 65535
+MAX_HOST_NAME: Final = 253
+#: A name of a host, of which the first label may be a wildcard.
+_LABEL: Final = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_SERVER_NAME: Final = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
 
 #: Words that stand for several kinds of records.
 RECORD_GROUPS: Final[Mapping[str, frozenset[str]]] = {"all": frozenset(KINDS), "audit": AUDIT, "telemetry": TELEMETRY}
@@ -101,6 +105,20 @@ def host(text: str) -> str:
 def hosts(text: str) -> tuple[str, ...]:
     """Return names and addresses of hosts, each once; BadValue."""
     return tuple(dict.fromkeys(host(word) for word in re.split(r"[\s,;]+", text) if word))
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Return words, separated by blanks, commas or semicolons, each once."""
+    return tuple(dict.fromkeys(word for word in re.split(r"[\s,;]+", text) if word))
+
+
+def server_names(text: str) -> tuple[str, ...]:
+    """Return names of hosts in lower case, each once, of which the first label may be `*`; BadValue."""
+    found = tuple(name.lower().removesuffix(".") for name in listed(text))
+    for name in found:
+        if not (len(name) <= MAX_HOST_NAME and _SERVER_NAME.fullmatch(name)):
+            raise BadValue(f"'{name[:80]}' is not the name of a host", "e.g. messages.example.com or *.example.com")
+    return found
 
 
 def mechanisms(text: str) -> tuple[str, ...]:

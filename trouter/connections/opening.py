@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from trouter.admission.memory import SHORT_OF_MEMORY
+from trouter.config.access import host_key
 from trouter.config.entities.group import OPERATORS
 from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTER_ROLES
@@ -50,7 +51,10 @@ class OpenAdmission:
         self._settings = settings
         self._services = services
         self._login = login
-        self._hostname = hostname
+        tls = facts.tls
+        self._server_name = tls.server_name if settings.hostname_from_sni and tls is not None else ""
+        self._opened = hostname
+        self._hostname = self._server_name or hostname
 
     def admit_connection(self, connection: ConnectionView) -> tuple[Tenant | None, ConnectionPolicy]:
         """Return the tenant and the policy of a connection that may open; OpenRefused.
@@ -58,6 +62,10 @@ class OpenAdmission:
         An invalid tenant is refused before the policy decides.
         """
         policy, tenancy, request = self._services.policy, self._settings.tenancy, self._make_request()
+        if self._server_name and self._opened and host_key(self._opened) != self._server_name:
+            why = "the hostname of the open is not the name that TLS asked for"
+            server_log.info("[C%d] Connection from %s refused: %s", request.number, request.name, why)
+            raise OpenRefused(Error("amqp:invalid-field", why))
         try:
             if tenancy is not None:
                 tenancy.check_hostname(self._hostname)

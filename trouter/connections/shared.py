@@ -55,6 +55,8 @@ class PeerSettings:
     stamp_user_id: bool = False
     #: The configured cost of a hop over the connection.
     cost: int = 1
+    #: The name that the client asks for in TLS counts as the hostname of its open.
+    hostname_from_sni: bool = False
     #: The connection is closed when the router drains.
     leaves_in_drain: bool = False
 

@@ -61,6 +61,8 @@ class TlsFacts:
     certificate: bytes = field(default=b"", repr=False)
     #: The user that ``map_uid`` named for the certificate; "" without certificate.
     user: str = ""
+    #: The name that the client asked for, in lower case; "" for none, or if no attribute of the listener needs it.
+    server_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

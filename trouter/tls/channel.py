@@ -22,7 +22,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from trouter.net.waits import SocketWaits
 
 from .hostnames import is_for
+from .loaded import Loaded
 from .problems import TlsFailed
+from .sni import ServerObject
 
 READ_BYTES: Final = 131072
 #: Largest content of a TLS record (RFC 8446, 5.1).
@@ -99,7 +101,7 @@ class TlsChannel:
                 sock.send(self._unsent)  # the alert that tells the peer why
             except OSError:
                 pass
-            raise TlsFailed(explain(error), alert_of(error)) from None
+            raise TlsFailed(self._explain(error), alert_of(error)) from None
         await self._send_all(sock, waits)
         self._counts_empty = self._tls.version() in COUNTED_VERSIONS
 
@@ -126,7 +128,23 @@ class TlsChannel:
         if self._leaving.pending:
             self._unsent += self._leaving.read()
 
+    def _explain(self, error: ssl.SSLError) -> str:
+        """Return the fault of a handshake; of a name that the router refused, the name."""
+        if isinstance(self._tls, ServerObject) and error.reason == "CALLBACK_FAILED":
+            return f"TLS: {self._tls.refusal or 'the client asked for a server name that is no text'}"
+        return explain(error)
+
     # --- what was agreed on
+
+    @property
+    def server_name(self) -> str:
+        """The name that the client asked for, in lower case; empty for none, or if the listener uses no names."""
+        return self._tls.server_name if isinstance(self._tls, ServerObject) else ""
+
+    @property
+    def chosen(self) -> Loaded | None:
+        """The profile whose certificate was chosen by the name; None for the listener's own."""
+        return self._tls.chosen if isinstance(self._tls, ServerObject) else None
 
     @property
     def version(self) -> str:

@@ -43,6 +43,9 @@ class ServerUse:
 
     client_certificates: str
     trusted_file: str = ""
+    #: The profiles with the certificates of names, and whether other names are refused.
+    by_name: tuple[str, ...] = ()
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,10 @@ class ClientUse:
 Use = ServerUse | ClientUse
 
 
+#: The use of a profile by its name: only its certificate counts.
+BY_NAME: Final = ServerUse("none")
+
+
 def use_of(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
     """Return the use that ``listener`` makes of ``profile`` (security.md 2.4)."""
     trusted = listener.trusted_certs_file or ""
@@ -75,7 +82,7 @@ def use_of(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
             listener.serves_http and listener.authenticate_peer and trusts
         )
         client_cert = "required" if wanted else "none"
-    return ServerUse(client_cert, trusted)
+    return ServerUse(client_cert, trusted, listener.sni_profiles, listener.strict_sni)
 
 
 def server_context(

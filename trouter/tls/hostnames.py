@@ -35,6 +35,14 @@ def is_for(der: bytes | None, host: str) -> bool:
     return any(_matches(pattern.lower(), name) for pattern in names)
 
 
+def host_names_in(certificate: x509.Certificate) -> tuple[str, ...]:
+    """Return the names of hosts in a certificate; none if it is unreadable."""
+    try:
+        return tuple(_names_of(certificate)[0])
+    except UNREADABLE:
+        return ()
+
+
 def _names_of(certificate: x509.Certificate) -> tuple[list[str], list[Address]]:
     """Return the host names and addresses in a certificate; ValueError, UnsupportedAlgorithm if it is unreadable."""
     try:

@@ -21,6 +21,7 @@ from trouter.config import SslProfileEntity
 from trouter.config.files import opened, read_name_map, reason
 from trouter.config.schema import BadValue
 
+from .hostnames import host_names_in
 from .problems import TlsProblem
 from .revocation import Revocations, revocations_of
 
@@ -45,6 +46,11 @@ class Material:
     names: Mapping[str, str]
     #: Revocation lists; None without ``crlFile``.
     revocations: Revocations | None
+
+    @property
+    def server_names(self) -> tuple[str, ...]:
+        """The names of hosts in the profile's own certificate: in subjectAltName, else its common names."""
+        return host_names_in(self.chain[0]) if self.chain else ()
 
     @property
     def ends_at_s(self) -> float | None:

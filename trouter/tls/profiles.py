@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, TypeVar, TypeVarTuple
 
 import trio
@@ -23,12 +24,13 @@ from trouter.config import Configuration, ListenerEntity, Problem, SslProfileEnt
 from trouter.config.findings import NO_HANDSHAKE
 from trouter.config.problems import Severity
 
-from .contexts import ClientUse, ServerUse, Use, use_of
+from .contexts import BY_NAME, ClientUse, ServerUse, Use, use_of
 from .loaded import Loaded, load, stamp_for
 from .material import Stamp
 from .names import UNREADABLE
 from .ocsp import OcspAnswer, RevocationStatus, query, responder_of
 from .problems import TlsProblem, TlsProblems
+from .sni import ServerObject, choose_certificate, find_by_name, table_of
 
 #: Time-out of an OCSP query, well below that of a handshake, and how long a good answer is cached.
 OCSP_S: Final = 2.0
@@ -96,6 +98,8 @@ class TlsProfiles:
         #: Whether a common name counts; fixed for the life of the router.
         self._common_name = False
         self._profiles: dict[str, Profile] = {}
+        #: Profiles by the names that clients ask for, of each list of profiles; empty after a change.
+        self._by_name: dict[tuple[str, ...], dict[str, Loaded]] = {}
         #: The profiles that cannot be used.
         self._faults: dict[str, ProfileFault] = {}
         self._ocsp: OrderedDict[tuple[bytes, int], float] = OrderedDict()
@@ -163,6 +167,7 @@ class TlsProfiles:
         """Use these profiles from now on."""
         self._profiles = profiles
         self._faults = faults
+        self._by_name = {}
 
     # --- what is in force
 
@@ -180,8 +185,24 @@ class TlsProfiles:
         loaded = self.loaded(listener.ssl_profile or "")
         if loaded is None:
             return None
-        context = loaded.contexts.get(use_of(listener, loaded.entity))
+        use = use_of(listener, loaded.entity)
+        context = loaded.contexts.get(use)
+        if context is not None and (use.by_name or use.strict or listener.hostname_from_sni):
+            context.sslobject_class = ServerObject
+            find = partial(self._find_by_name, (*use.by_name, loaded.entity.name))
+            context.sni_callback = choose_certificate(find, strict=use.strict)
         return None if context is None else (loaded, context)
+
+    def _find_by_name(self, profiles: tuple[str, ...], name: str) -> tuple[Loaded, ssl.SSLContext] | None:
+        """Return the profile of these that is for a name, and its context; None if none is."""
+        tables = self._by_name  # a handshake's thread is here: a change meanwhile begins others
+        table = tables.get(profiles)
+        if table is None:
+            usable = (self.loaded(each) for each in profiles)
+            table = tables[profiles] = table_of(each for each in usable if each is not None)
+        found = find_by_name(table, name)
+        context = None if found is None else found.contexts.get(BY_NAME)
+        return None if found is None or context is None else (found, context)
 
     def client(self, name: str, *, verify_hostname: bool) -> tuple[Loaded, ssl.SSLContext, ClientUse] | None:
         """Return profile, context and use for dialling; None if there is no such profile any more."""
@@ -223,6 +244,7 @@ class TlsProfiles:
             else:
                 if self._profiles.get(name) is profile:  # the profile was not replaced meanwhile
                     self._profiles[name] = Profile(loaded, uses, loaded.stamp).continue_from(profile)
+                    self._by_name = {}
                     renewals.append(Renewal(name))
         return renewals
 
@@ -363,6 +385,8 @@ def uses_in(configuration: Configuration) -> Mapping[str, set[Use]]:
     for listener in configuration.listeners:
         if (profile := profiles.get(listener.ssl_profile or "")) is not None:
             uses.setdefault(profile.name, set()).add(use_of(listener, profile))
+            for name in (*listener.sni_profiles, profile.name) if listener.sni_profiles or listener.strict_sni else ():
+                uses.setdefault(name, set()).add(BY_NAME)
     for connector in configuration.connectors:
         if connector.ssl_profile:
             uses.setdefault(connector.ssl_profile, set()).add(ClientUse(connector.verify_hostname, common_name))

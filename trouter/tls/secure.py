@@ -135,6 +135,12 @@ class Secure:
         """Return each profile that has its own certificate, and when that expires, in seconds since 1970."""
         return () if self._profiles is None else self._profiles.ends()
 
+    def left(self) -> Iterator[tuple[str, float]]:
+        """Yield each profile that has its own certificate, and the seconds until that expires, 0 or less if it has."""
+        now_s = self._clock()
+        for name, end_s in self.ends():
+            yield name, end_s - now_s
+
     def status(self, entity: SslProfileEntity) -> dict[str, object]:
         """Return the observed attributes of a profile in use."""
         end_s = dict(self.ends()).get(entity.name)
@@ -252,8 +258,8 @@ class Secure:
         return replace(
             facts,
             encrypted=True,
-            tls=TlsFacts(version, name, bits, subject, chain[0] if chain else b"", user),
-            channel_bindings=channel.bindings(loaded.certificate),
+            tls=TlsFacts(version, name, bits, subject, chain[0] if chain else b"", user, channel.server_name),
+            channel_bindings=channel.bindings((channel.chosen or loaded).certificate),
         )
 
     async def _identify(self, shown: PeerCertificates, loaded: Loaded, *, maps_user: bool) -> tuple[str, str, str]:

@@ -119,6 +119,29 @@ class ListenerEntity(Socketed):
             severity=Severity.PROBLEM,
         ),
     )
+    sni_profiles: tuple[str, ...] = string(
+        "Further sslProfile sections, separated by blanks or commas: a client that asks in TLS for a name that fits "
+        "one of them (`serverNames`) gets its certificate. Everything else of TLS is as in sslProfile.",
+        (),
+        parse=texts.listed,
+        reload=NEXT,
+        extra=True,
+    )
+    strict_sni: bool = boolean(
+        "Refuse the TLS handshake of a client that asks for no name, or for one that fits neither sniProfiles nor "
+        "sslProfile, with the alert unrecognized_name. Without it such a client gets the certificate of sslProfile.",
+        False,
+        reload=NEXT,
+        extra=True,
+    )
+    hostname_from_sni: bool = boolean(
+        "The name that a client asks for in TLS counts as the hostname of its open: for the vhost, and for the tenant "
+        "with multiTenant. An open with another hostname is refused. Without TLS, or without a name in it, the "
+        "hostname of the open counts.",
+        False,
+        reload=NEXT,
+        extra=True,
+    )
     sasl_mechanisms: tuple[str, ...] = with_points(
         string(
             "The SASL mechanisms offered, by name, separated by blanks.",

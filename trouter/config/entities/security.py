@@ -102,6 +102,15 @@ class SslProfileEntity(Entity):
             severity=Severity.PROBLEM,
         ),
     )
+    server_names: tuple[str, ...] = string(
+        "The names for which listeners with this profile in sniProfiles use its certificate, separated by blanks or "
+        "commas; `*.` stands for one label.",
+        (),
+        default_doc="the names in subjectAltName of the certificate",
+        parse=texts.server_names,
+        reload=NEXT,
+        extra=True,
+    )
     private_key_file: str | None = with_points(
         path("The key of that certificate.", old_names=("keyFile",), parse=files.readable_file, reload=NEXT),
         Point(
