@@ -37,7 +37,7 @@ class Site:
     def reasons(self) -> Sequence[str]:
         return ()
 
-    def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
+    def turns_away(self, remote: tuple[str, int], listener: str, full: Callable[[], str]) -> bool:
         return bool(full())
 
     async def secure(
@@ -53,6 +53,9 @@ class Site:
 
     def ready(self) -> bool:
         return True
+
+    def refuses_header(self, remote: tuple[str, int], listener: str, why: str) -> None:
+        return None
 
     def refuses_clients(self, entity: ListenerEntity) -> str:
         return ""

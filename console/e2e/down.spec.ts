@@ -79,7 +79,7 @@ test("the overview counts the logins that were denied and the users that are loc
   }
   await openConsole(page, `http://127.0.0.1:${router.port()}/`, "/overview", "Overview");
   const cells = page.getByRole("grid", { name: "Who is refused" }).locator("tbody td");
-  await expect(cells).toHaveText(["L", "2", "1", "0"]);
+  await expect(cells).toHaveText(["L", "2", "2 sasl", "1", "0"]);
   await page.getByRole("grid", { name: "Who is refused" }).getByText("L", { exact: true }).click();
   await expect(page.getByRole("grid", { name: "Denials" }).getByText("alice")).toBeVisible();
   await router.stop();

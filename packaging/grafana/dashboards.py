@@ -18,6 +18,8 @@ class Panel(NamedTuple):
     kind: str = "timeseries"
     width: int = 8
     height: int = 7
+    #: What to do if the panel has no data; of a text, the text.
+    absence: str = ""
 
 
 class Dashboard(NamedTuple):
@@ -28,6 +30,182 @@ class Dashboard(NamedTuple):
     panels: tuple[Panel, ...]
 
 
+_READ_ME: Final = (
+    "In this order: what is down, who is refused, where messages wait, and what the routers have left. Is everything "
+    "empty? Then Prometheus reads no router: give each a listener with `http: yes`, and add a job `trouter` that "
+    "scrapes it (metrics.md of the manual). A router at *down* under *Routers that answer* does not answer. "
+    "`trouter stat --connectors`, `trouter stat --autolinks` and the router's console have the reasons."
+)
+#: Up and down in words.
+_UP: Final = "up"
+_SINCE: Final = "(time() - {0}{{$i}}) * ({0}{{$i}} > bool 0)"
+
+
+def _since(metric: str) -> str:
+    """Return for how long it is down, 0 while it is up."""
+    return _SINCE.format(metric)
+
+
+_OPERATIONS: Final = Dashboard(
+    "trouter-operations",
+    "trouter: what is wrong",
+    "trouter_build_info",
+    (
+        Panel("Read this first", "none", {}, "text", 24, 3, _READ_ME),
+        Panel(
+            "Routers that answer",
+            _UP,
+            {'up{job="trouter", $i}': "{{instance}}"},
+            "stat",
+            8,
+            5,
+            "Prometheus has no target in a job named trouter: add one.",
+        ),
+        Panel(
+            "Routers that serve all of their configuration",
+            "bool_yes_no",
+            {"trouter_ready{$i}": "{{instance}}"},
+            "stat",
+            8,
+            5,
+            "No router is scraped.",
+        ),
+        Panel(
+            "What the routers complain about",
+            "none",
+            {"trouter_configuration_findings{$i}": "{{severity}} {{instance}}"},
+            "stat",
+            8,
+            5,
+            "No router is scraped.",
+        ),
+        Panel(
+            "Connectors",
+            _UP,
+            {"trouter_connector_up{$i}": "{{connector}} {{instance}}"},
+            "stat",
+            6,
+            6,
+            "These routers have no connectors: nothing to connect to brokers or other routers.",
+        ),
+        Panel(
+            "Uplinks of edge routers",
+            _UP,
+            {"trouter_uplink_up{$i}": "{{instance}}"},
+            "stat",
+            6,
+            6,
+            "None of these routers is an edge router.",
+        ),
+        Panel(
+            "Auto links",
+            _UP,
+            {"trouter_auto_link_up{$i}": "{{auto_link}} {{instance}}"},
+            "stat",
+            6,
+            6,
+            "These routers have no auto links.",
+        ),
+        Panel(
+            "Link routes",
+            _UP,
+            {"trouter_link_route_up{$i}": "{{link_route}} {{instance}}"},
+            "stat",
+            6,
+            6,
+            "These routers have no link routes.",
+        ),
+        Panel(
+            "Down for",
+            "s",
+            {
+                _since("trouter_connector_down_since_seconds"): "connector {{connector}} {{instance}}",
+                _since("trouter_uplink_down_since_seconds"): "uplink {{instance}}",
+                _since("trouter_auto_link_down_since_seconds"): "auto link {{auto_link}} {{instance}}",
+                _since("trouter_link_route_down_since_seconds"): "link route {{link_route}} {{instance}}",
+            },
+            width=12,
+            absence="These routers have no connectors, auto links or link routes.",
+        ),
+        Panel(
+            "Attempts to connect again",
+            "ops",
+            {
+                "rate(trouter_connector_attempts_total{$i}[$r])": "connector {{connector}} {{instance}}",
+                "rate(trouter_auto_link_attempts_total{$i}[$r])": "auto link {{auto_link}} {{instance}}",
+            },
+            width=12,
+            absence="These routers have no connectors and no auto links.",
+        ),
+        Panel(
+            "Who is refused, and why",
+            "ops",
+            {
+                "sum by (instance, listener, reason) (rate(trouter_handshakes_refused_total{$i}[$r]))": (
+                    "{{reason}} at {{listener}} {{instance}}"
+                )
+            },
+            width=12,
+            absence="No router is scraped.",
+        ),
+        Panel(
+            "Users locked out now",
+            "none",
+            {"trouter_logins_locked{$i}": "{{instance}}"},
+            "stat",
+            4,
+            7,
+            "No router is scraped.",
+        ),
+        Panel(
+            "Refused for want of room",
+            "ops",
+            {
+                "rate(trouter_connections_refused_total{$i}[$r])": "{{listener}} {{instance}}",
+                "rate(trouter_connections_turned_away_total{$i}[$r])": "turned away {{instance}}",
+            },
+            absence="No router is scraped.",
+        ),
+        Panel(
+            "Where messages wait",
+            "none",
+            {
+                "qdr_deliveries_stuck_total{$i}": "deliveries unsettled for 10 s {{instance}}",
+                "qdr_links_blocked_total{$i}": "links without credit for 10 s {{instance}}",
+            },
+            absence="No router is scraped.",
+        ),
+        Panel(
+            "Messages in the routers' memory, of the limit",
+            "percentunit",
+            {"trouter_held_message_bytes{$i} / trouter_held_message_bytes_limit{$i}": "{{instance}}"},
+            absence="No router is scraped.",
+        ),
+        Panel(
+            "Messages a second",
+            "ops",
+            {
+                "rate(qdr_deliveries_ingress_total{$i}[$r])": "in {{instance}}",
+                "rate(qdr_deliveries_egress_total{$i}[$r])": "out {{instance}}",
+            },
+            absence="No router is scraped.",
+        ),
+        Panel(
+            "Processor: 1 is all that a router can use",
+            "percentunit",
+            {"rate(process_cpu_seconds_total{$i}[$r])": "{{instance}}"},
+            width=12,
+            absence="No router is scraped.",
+        ),
+        Panel(
+            "Memory of the process",
+            "bytes",
+            {"process_resident_memory_bytes{$i}": "{{instance}}"},
+            width=12,
+            absence="No router is scraped.",
+        ),
+    ),
+)
 _SETTLED: Final = (
     "histogram_quantile({}, sum by (instance, le) (rate(trouter_settle_latency_seconds_bucket{{$i}}[$r])))"
 )
@@ -215,7 +393,12 @@ _PIPELINE: Final = Dashboard(
         Panel("Since the last message", "s", {"time() - trouter_spool_last_message_timestamp_seconds{$i}": _SHARD}),
     ),
 )
-DASHBOARDS: Final = {"routers.json": _ROUTERS, "tenants.json": _TENANTS, "pipeline.json": _PIPELINE}
+DASHBOARDS: Final = {
+    "operations.json": _OPERATIONS,
+    "routers.json": _ROUTERS,
+    "tenants.json": _TENANTS,
+    "pipeline.json": _PIPELINE,
+}
 
 
 def as_json(dashboard: Dashboard) -> str:
@@ -268,8 +451,21 @@ def _drawn(panel: Panel) -> dict[str, Any]:
         }
         for index, (expression, legend) in enumerate(panel.queries.items())
     ]
+    if panel.kind == "text":
+        return {
+            "title": panel.title,
+            "type": "text",
+            "targets": [],
+            "options": {"mode": "markdown", "content": panel.absence},
+        }
     drawn: dict[str, Any] = {"title": panel.title, "type": panel.kind, "datasource": _SOURCE, "targets": targets}
-    drawn["fieldConfig"] = {"defaults": {"unit": panel.unit}, "overrides": []}
+    defaults: dict[str, Any] = {"unit": panel.unit}
+    if panel.unit == _UP:
+        words = {"0": {"text": "down", "color": "red"}, "1": {"text": "up", "color": "green"}}
+        defaults = {"unit": "none", "mappings": [{"type": "value", "options": words}]}
+    if panel.absence:
+        defaults["noValue"] = panel.absence
+    drawn["fieldConfig"] = {"defaults": defaults, "overrides": []}
     if panel.kind == "stat":
         drawn["options"] = {
             "textMode": "value_and_name" if panel.unit != "none" else "auto",

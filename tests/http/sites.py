@@ -68,7 +68,10 @@ class Site:
     def live(self) -> bool:
         return self.is_live
 
-    def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
+    def refuses_header(self, remote: tuple[str, int], listener: str, why: str) -> None:
+        raise AssertionError("no listener here has proxyProtocolHosts")
+
+    def turns_away(self, remote: tuple[str, int], listener: str, full: Callable[[], str]) -> bool:
         return self.is_flooded or bool(full())
 
     async def secure(

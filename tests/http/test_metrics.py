@@ -181,6 +181,7 @@ def test_what_is_down_is_shown_by_its_name() -> None:
         locked=2,
         draining=True,
         drain_left=3,
+        refused={("amqp", "sasl"): 3, ("amqp", "tls"): 0},
     )
     samples = samples_of(figures)
     assert samples["trouter_connector_up{'connector': 'broker'}"] == 0
@@ -200,6 +201,8 @@ def test_what_is_down_is_shown_by_its_name() -> None:
     assert samples["trouter_connections_turned_away_total"] == 5
     assert samples["trouter_logins_locked"] == 2
     assert (samples["trouter_draining"], samples["trouter_drain_connections_left"]) == (1, 3)
+    assert samples["trouter_handshakes_refused_total{'listener': 'amqp', 'reason': 'sasl'}"] == 3
+    assert samples["trouter_handshakes_refused_total{'listener': 'amqp', 'reason': 'tls'}"] == 0
 
 
 def test_beyond_the_bound_one_series_is_down_if_any_of_the_rest_is() -> None:
@@ -209,7 +212,9 @@ def test_beyond_the_bound_one_series_is_down_if_any_of_the_rest_is() -> None:
         for number in range(count)
     ]
     auto_links = [RouteFigures(f"a{number}", number != count - 1) for number in range(count)]
-    samples = samples_of(dataclasses.replace(PLAIN, connectors=connectors, auto_links=auto_links))
+    refused = {(f"l{number}", "tls"): 1 for number in range(count)}
+    samples = samples_of(dataclasses.replace(PLAIN, connectors=connectors, auto_links=auto_links, refused=refused))
+    assert samples["trouter_handshakes_refused_total{'listener': '_other', 'reason': 'tls'}"] == 3
     assert samples["trouter_connector_up{'connector': '_other'}"] == 0
     assert samples["trouter_connector_down_since_seconds{'connector': '_other'}"] == 5
     assert samples["trouter_connector_attempts_total{'connector': '_other'}"] == 3

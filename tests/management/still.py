@@ -110,6 +110,9 @@ class StillControl:
     def denials(self) -> Iterable[tuple[int, DenialFacts]]:
         return ()
 
+    def handshakes_refused(self) -> Mapping[str, int]:
+        return {}
+
     def router_counts(self) -> Mapping[str, int]:
         return {}
 

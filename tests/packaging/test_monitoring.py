@@ -178,6 +178,7 @@ CASES = {
     "TrouterUplinkDown": of("trouter_uplink_up", ZERO, ONE),
     "TrouterLoginsLocked": of("trouter_logins_locked", ONE, ZERO),
     "TrouterConnectionsTurnedAway": of("trouter_connections_turned_away_total", GROWS, ZERO),
+    "TrouterHandshakesRefused": of("trouter_handshakes_refused_total", GROWS, ZERO, listener="amqp", reason="tls"),
     "TrouterVhostQuotaReached": of("trouter_vhost_quota_alarms_raised", ONE, ZERO, vhost="t1.example"),
     "TrouterDeliveriesStuck": of("qdr_deliveries_stuck_total", ONE, ZERO),
     "TrouterLinksBlocked": of("qdr_links_blocked_total", ONE, ZERO),

@@ -14,6 +14,7 @@ from trouter.config.entities import RouterEntity
 from trouter.core.terms import ROUTER_ROLES
 from trouter.policy.sanctions import Sanctions
 from trouter.records.text import clean
+from trouter.telemetry.refusals import Refusals
 
 from .handshakes import HandshakeRules, Handshakes
 from .lockout import Key, Lockout, LockoutRules
@@ -40,6 +41,8 @@ class Guard:
         self.turns = Turns()
         #: Connections refused by ``refuses_connection``.
         self.turned_away = 0
+        #: All refusals before an open, by listener and reason.
+        self.refusals = Refusals(now)
         self._now = now
         self._logged_at_s = float("-inf")
         self._unlogged = 0

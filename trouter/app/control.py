@@ -55,7 +55,7 @@ from trouter.wire.performatives import Error
 from .certificate_findings import certificate_findings
 from .consumers import Consumers
 from .draining import Drain
-from .link_findings import auto_link_findings, connector_findings
+from .link_findings import auto_link_findings, connector_findings, refusal_findings
 from .pending import Unfit
 from .preparing import BAD_REQUEST, ConfiguredParts, Occasion, Preparation
 from .reload_report import log_reload, report_of
@@ -220,6 +220,7 @@ class Control:
         down = [*self.drain.findings(router), *connector_findings(connectors)]
         down += certificate_findings(self._configuration.ssl_profiles, self._parts.secure.left())
         down += auto_link_findings(self.routes.auto_links.values())
+        down += refusal_findings((each.entity for each in self.listeners.standing), self._parts.guard.refusals)
         if self._uplinks is not None:
             down += uplink_findings(router, self._uplinks, connectors)
         return ordered([*self._findings, *down]) if down else self._findings

@@ -80,6 +80,10 @@ class Running:
             "log_lines_lost": logs.book.lost,
         }
 
+    def handshakes_refused(self) -> Mapping[str, int]:
+        """Return the connections refused before their open, by reason."""
+        return self._parts.guard.refusals.by_reason()
+
     def denials(self) -> Iterator[tuple[int, DenialFacts]]:
         """Yield the latest denials, by number, the newest last."""
         return self._denials.rows()

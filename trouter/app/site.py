@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from ipaddress import ip_address
+from itertools import product
 from typing import Final
 
 import trio
@@ -40,6 +42,7 @@ from trouter.http.figures import (
     TenantFigures,
 )
 from trouter.http.ports import Secured
+from trouter.telemetry.refusals import BLOCKED, LIMIT, PROXY_HEADER, REASONS
 from trouter.wire.constants import AMQP_VALUE
 from trouter.wire.message import section
 
@@ -96,12 +99,19 @@ class RouterSite:
             self._router.unsubscribe(subscription)
         return echo.heard == 1
 
-    def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
+    def turns_away(self, remote: tuple[str, int], listener: str, full: Callable[[], str]) -> bool:
         """Return whether a new connection is to be closed at once; ``full`` returns a reason or an empty string."""
         guard, host = self._services.guard, remote[0]
-        return guard.refuses_connection(
-            *remote, guard.blocking_reason(host, "normal") or guard.handshakes.too_fast(host) or full()
-        )
+        blocked = guard.blocking_reason(host, "normal")
+        why = blocked or guard.handshakes.too_fast(host) or full()
+        if why:
+            guard.refusals.count_refused(listener, BLOCKED if blocked else LIMIT)
+        return guard.refuses_connection(*remote, why)
+
+    def refuses_header(self, remote: tuple[str, int], listener: str, why: str) -> None:
+        """Note that a connection without a valid PROXY header is closed."""
+        self._services.guard.refusals.count_refused(listener, PROXY_HEADER)
+        self._services.guard.refuses_connection(*remote, why)
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
@@ -109,7 +119,8 @@ class RouterSite:
         """Return the stream of an accepted socket, with TLS if the client begins it; None if the handshake failed."""
         loopback = ip_address(remote[0].partition("%")[0]).is_loopback
         facts = PeerFacts(0, listener_facts(entity), *remote, encrypted=False, loopback=loopback)
-        met = await self._services.secure.accept(sock, facts, entity, timeout_s)
+        refused = partial(self._services.guard.refusals.count_refused, entity.name)
+        met = await self._services.secure.accept(sock, facts, entity, timeout_s, refused)
         if met is None:
             return None
         from trouter.tls.stream import SecureStream  # noqa: PLC0415
@@ -170,6 +181,7 @@ class RouterSite:
             ],
             uplink_down_since_s=None if uplink is None else uplink.down_since_us / 1e6,
             turned_away=self._services.guard.turned_away,
+            refused=self._refused(),
             locked=self._services.guard.lockout.count_locked(),
             vhost_connections=self._vhost_connections(),
             quota_alarms=quota_alarms,
@@ -190,6 +202,11 @@ class RouterSite:
             tenants=self._tenants(list(self._router.table.tenants)),
             network=self._network(),
         )
+
+    def _refused(self) -> Mapping[tuple[str, str], int]:
+        """Return the refused handshakes of each listener by reason, zeros too: a counter must be there to grow."""
+        names = [each.entity.name for each in self._control.listeners.standing]
+        return dict.fromkeys(product(names, REASONS), 0) | dict(self._services.guard.refusals.counts)
 
     def _route_figures(self, entity: LinkRouteEntity | AutoLinkEntity, up: bool, attempts: int = 0) -> RouteFigures:
         return RouteFigures(entity.name, up, self._control.routes.down_since_us(entity, up=up) / 1e6, attempts)

@@ -5,7 +5,7 @@ series. Counts are since the start of the router.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from trouter.wire.types import UInt, ULong
@@ -39,6 +39,7 @@ class ProcessFacts:
     mesh_faults: Mapping[str, int] | None = None
     logins_denied: int = 0
     turned_away: int = 0
+    handshakes_refused: Mapping[str, int] = field(default_factory=dict)
     log_lines_lost: int = 0
     #: None for routers that are no edge routers.
     uplink: UplinkFacts | None = None
@@ -295,6 +296,15 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         lambda _, facts: facts.turned_away,
         unit="connections",
         graph=True,
+        extra=True,
+    ),
+    Column(
+        "handshakesRefused",
+        dict,
+        "Connections refused before their open since the start, by reason: sasl, tls, not-amqp, timeout, policy, "
+        "limit, memory, blocked or proxy-header.",
+        lambda _, facts: dict(facts.handshakes_refused),
+        unit="connections",
         extra=True,
     ),
     Column(

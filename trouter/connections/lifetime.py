@@ -23,7 +23,18 @@ error_log = logging.getLogger("trouter.ERROR")
 class Lifetime:
     """The lifetime of one connection."""
 
-    __slots__ = ("_facts", "_outgoing", "failure", "farewell", "label", "opened_at_s", "peer_error", "scope", "state")
+    __slots__ = (
+        "_facts",
+        "_outgoing",
+        "failure",
+        "farewell",
+        "label",
+        "opened_at_s",
+        "peer_error",
+        "refusal",
+        "scope",
+        "state",
+    )
 
     def __init__(self, facts: PeerFacts, *, outgoing: bool) -> None:
         """Make a lifetime; if ``outgoing``, an error in the router's own close also counts as a failure."""
@@ -39,6 +50,8 @@ class Lifetime:
         self.peer_error: Error | None = None
         #: The reason of the failure, empty for none.
         self.failure = ""
+        #: Why the peer may not open the connection, one of the reasons in ``telemetry/refusals.py``; empty for none.
+        self.refusal = ""
         #: The scope of serving; its deadline is that of the handshake, then that of the credentials.
         self.scope = trio.CancelScope()
 
@@ -56,6 +69,10 @@ class Lifetime:
     def remote(self) -> str:
         """Host and port of the peer."""
         return f"{self._facts.remote_host}:{self._facts.remote_port}"
+
+    def note_refusal(self, reason: str) -> None:
+        """Note why the peer is refused, unless a reason is known."""
+        self.refusal = self.refusal or reason
 
     def note_opened(self, until_s: float) -> None:
         """Note that the opens are exchanged; the credentials end at ``until_s``, by trio's clock."""

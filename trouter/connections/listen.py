@@ -6,6 +6,7 @@ import ipaddress
 import logging
 import socket
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import trio
@@ -17,6 +18,7 @@ from trouter.config.facts import listener_facts
 from trouter.engine.sasl import SaslServer
 from trouter.hooks import PeerFacts
 from trouter.net.accepting import AcceptingListener
+from trouter.telemetry.refusals import BLOCKED, LIMIT, MEMORY, PROXY_HEADER
 from trouter.tls.secure import PLAINTEXT, Met, SecurityLayer
 from trouter.wire.performatives import Error
 
@@ -118,15 +120,25 @@ class Listener(AcceptingListener):
         return True
 
     def refuse_socket(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:
+        self._services.guard.refusals.count_refused(self.entity.name, PROXY_HEADER)
         self._count_accepted(sock, refused=self._services.guard.refuses_connection(*address, why))
 
     def _may_connect(self, sock: socket.socket, remote: tuple[str, int], why_not: str = "") -> bool:
         """Count the connection and return True, unless there is a reason to close it: ``why_not`` or another."""
         guard, role, host = self._services.guard, self.entity.role, remote[0]
-        short = guard.memory.refusal_reason(guard.handshakes.is_busy(host, role))
-        why_not = short or guard.blocking_reason(host, role) or why_not or guard.handshakes.too_many(host, role)
-        refused = guard.refuses_connection(*remote, why_not) or not self._services.policy.accept_socket(role, host)
-        return self._count_accepted(sock, refused=refused)
+        reasons = {
+            MEMORY: guard.memory.refusal_reason(guard.handshakes.is_busy(host, role)),
+            BLOCKED: guard.blocking_reason(host, role),
+            LIMIT: why_not or guard.handshakes.too_many(host, role),
+        }
+        reason = next((reason for reason, why in reasons.items() if why), "")
+        if reason:
+            guard.refuses_connection(*remote, reasons[reason])
+        elif not self._services.policy.accept_socket(role, host):
+            reason = LIMIT
+        if reason:
+            guard.refusals.count_refused(self.entity.name, reason)
+        return self._count_accepted(sock, refused=bool(reason))
 
     def _full_reason(self) -> str:
         """Return why there is no room for another connection, empty if there is."""
@@ -157,6 +169,8 @@ class Listener(AcceptingListener):
                 del newcomer  # the peer forgets it at its open
                 self.peers.add(peer)
                 await serve(peer)
+                if peer.refusal:
+                    self._services.guard.refusals.count_refused(facts.listener.name, peer.refusal)
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
@@ -174,7 +188,8 @@ class Listener(AcceptingListener):
         try:
             with scope:
                 timeout_s = self._settings.handshake_timeout_s
-                met = await self._services.secure.accept(sock, facts, self.entity, timeout_s)
+                refused = partial(self._services.guard.refusals.count_refused, self.entity.name)
+                met = await self._services.secure.accept(sock, facts, self.entity, timeout_s, refused)
         finally:
             self._greeting.discard(scope)
             if met is None:

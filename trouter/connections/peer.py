@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import trio
 
+from trouter.admission.memory import SHORT_OF_MEMORY
 from trouter.columns.connections import CONNECTION, Moment
 from trouter.columns.rows import Rows
 from trouter.core.containers import Container, DetachReason
@@ -23,16 +24,17 @@ from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTE_CONTAINER
 from trouter.engine.connection import Connection
-from trouter.engine.events import (
-    ConnectionClosed,
-)
+from trouter.engine.events import ConnectionClosed
+from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link_base import Link
+from trouter.engine.sasl import UNENCRYPTED
 from trouter.engine.session import Session
 from trouter.hooks import PeerFacts
 from trouter.logs import TRACE
 from trouter.net.timers import NEVER, Timer
 from trouter.net.view import PeerCertificates
 from trouter.telemetry.connection_records import ConnectionRecord, describe_open
+from trouter.telemetry.refusals import MEMORY, NOT_AMQP, POLICY, SASL, TIMEOUT, TLS
 from trouter.tls.secure import SecurityLayer
 from trouter.wire.performatives import Error, Open
 
@@ -103,6 +105,7 @@ class Peer:
         try:
             self.membership = membership = self._make_membership(remote)
         except OpenRefused as refused:
+            self.lifetime.note_refusal(MEMORY if refused.error is SHORT_OF_MEMORY else POLICY)
             engine.open()
             self.lifetime.end_connection(refused.error)  # and everything that came with the open is ignored
             return
@@ -149,6 +152,7 @@ class Peer:
         """Note and answer the close of the peer, or of the engine because of its fault."""
         if event.fault is not None:
             self.record.note_end("local", event.fault.condition)
+            self.lifetime.note_refusal(refusal_of(event.fault))
             self.lifetime.log_failure(str(event.fault))
         else:
             self.record.note_end("peer", "" if event.error is None else event.error.condition)
@@ -234,6 +238,13 @@ class Peer:
         return None if self.membership is None else self.membership.tenant
 
     @property
+    def refusal(self) -> str:
+        """Why the peer could not open the connection, one of ``REASONS``; empty if it did, or left by itself."""
+        if self.lifetime.opened:
+            return ""
+        return self.lifetime.refusal or (SASL if self.login.sasl.refused else "")
+
+    @property
     def failure(self) -> str:
         return self.lifetime.failure
 
@@ -289,6 +300,7 @@ class Peer:
         self.lifetime.end_connection(error)
 
     def abort_connection(self, why: str) -> None:
+        self.lifetime.note_refusal(TIMEOUT)  # it counts before the open only
         self.stream.abort(why)
 
     def follow_policy(self, vhost: str) -> None:
@@ -337,6 +349,13 @@ class Peer:
     def link_ended(self, link: Link, reason: DetachReason) -> None:
         if self.membership is not None:
             self.membership.sessions.note_ended(link, reason)
+
+
+def refusal_of(fault: PeerFault) -> str:
+    """Return the reason for which a peer with this fault before its open is refused."""
+    if fault.fault is Fault.TLS_NOT_CONFIGURED or fault.text == UNENCRYPTED:
+        return TLS
+    return SASL if fault.fault is Fault.FORBIDDEN else NOT_AMQP
 
 
 def _log_message(label: str, link: Link, text: str) -> None:

@@ -17,6 +17,7 @@ from trouter.engine.events import (
     SessionBegun,
     SessionEnded,
 )
+from trouter.telemetry.refusals import TIMEOUT
 
 from .membership import Membership
 from .peer import Peer
@@ -39,6 +40,7 @@ async def serve(peer: Peer) -> None:
                 _expire(peer)
             ordered = lifetime.opened or stream.gone or lifetime.is_ending or engine.finished
             if serving.cancelled_caught and not ordered:
+                lifetime.note_refusal(TIMEOUT)
                 lifetime.log_failure(f"timed out: no open within {timeout_s:g} s")
             elif not stream.gone:
                 engine.close(lifetime.farewell)

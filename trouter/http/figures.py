@@ -124,6 +124,8 @@ class Figures:
     uplink_down_since_s: float | None = None
     #: Connections closed before their handshake, since the start; users and hosts whose logins are locked now.
     turned_away: int = 0
+    #: Connections refused before their open, since the start, by listener and reason.
+    refused: Mapping[tuple[str, str], int] = field(default_factory=dict)
     locked: int = 0
     #: Open connections by their hostname: configured vhosts by name, all others together as "".
     vhost_connections: Mapping[str, int] = field(default_factory=dict)

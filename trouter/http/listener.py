@@ -50,13 +50,14 @@ class HttpListener(AcceptingListener):
         self._door.stop()
 
     def admit_socket(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
-        served = self._count_accepted(sock, refused=self._site.turns_away(address, self._full))
+        served = self._count_accepted(sock, refused=self._site.turns_away(address, self.entity.name, self._full))
         if served:
             nursery.start_soon(self._serve, sock, address)
         return served
 
     def refuse_socket(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:
-        self._count_accepted(sock, refused=self._site.turns_away(address, lambda: why))
+        self._site.refuses_header(address, self.entity.name, why)
+        self._count_accepted(sock, refused=True)
 
     def _full(self) -> str:
         """Return why no further connection has room, empty if one has; an idle connection may be ended for it."""

@@ -261,6 +261,17 @@ SERIES: Final[tuple[DeclaredSeries[Figures], ...]] = (
         "has too many handshakes open",
     ),
     DeclaredSeries(
+        "trouter_handshakes_refused",
+        COUNTER,
+        "Connections refused before their open, by listener and reason.",
+        lambda figures: [
+            ((label_value(listener), reason), count)
+            for (listener, reason), count in _bounded_pairs(figures.refused).items()
+        ],
+        (*_LISTENER, "reason"),
+        "connections refused before their open, by [reason](#why-a-handshake-is-refused)",
+    ),
+    DeclaredSeries(
         "trouter_logins_locked",
         GAUGE,
         "Users whose logins from a host are locked now.",
@@ -543,6 +554,15 @@ def _bounded(counts: Mapping[str, int]) -> Mapping[str, int]:
     for name, count in counts.items():
         shown = name if name and len(bounded) <= MAX_LABEL_VALUES else OTHER
         bounded[shown] = bounded.get(shown, 0) + count
+    return bounded
+
+
+def _bounded_pairs(counts: Mapping[tuple[str, str], int]) -> Mapping[tuple[str, str], int]:
+    """Return the counts of the first MAX_LABEL_VALUES names, by name and another label; the rest under OTHER."""
+    names = set(list(dict.fromkeys(name for name, _ in counts))[:MAX_LABEL_VALUES])
+    bounded: Counter[tuple[str, str]] = Counter()
+    for (name, other), count in counts.items():
+        bounded[name if name in names else OTHER, other] += count
     return bounded
 
 

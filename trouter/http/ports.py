@@ -47,7 +47,11 @@ class Site(Protocol):
         """Return whether the process should be left running."""
         ...
 
-    def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
+    def refuses_header(self, remote: tuple[str, int], listener: str, why: str) -> None:
+        """Note, and log, that a connection of a listener is closed because its PROXY header is at fault."""
+        ...
+
+    def turns_away(self, remote: tuple[str, int], listener: str, full: Callable[[], str]) -> bool:
         """Return whether to close a new connection, and log why: too many of its host, or the text of ``full``."""
         ...
 

@@ -134,6 +134,9 @@ class RunningRouter(Protocol):
     def router_counts(self) -> Mapping[str, int]:
         """Return the counts of the process, by field of ``columns.router.ProcessFacts``."""
 
+    def handshakes_refused(self) -> Mapping[str, int]:
+        """Return the connections refused before their open, by reason."""
+
     def denials(self) -> Iterable[tuple[int, DenialFacts]]:
         """Return the last denials, by number."""
 

@@ -21,6 +21,7 @@ from trouter.net.view import NO_CERTIFICATES, ConnectionView, PeerCertificates
 from trouter.net.waits import SocketWaits
 from trouter.records import Alarm, TlsOutcome
 from trouter.telemetry.recorder import Recorder
+from trouter.telemetry.refusals import TIMEOUT, TLS
 from trouter.wire.performatives import Error
 from trouter.wire.types import Long
 
@@ -70,6 +71,10 @@ class Resumable:
 Met = tuple[PeerFacts, SecurityLayer]
 #: The plain socket, with nothing read yet.
 PLAINTEXT: Final = SecurityLayer()
+
+
+def _ignore(_: str) -> None:
+    """Take a reason, and do nothing."""
 
 
 def resumable(host: str, security: SecurityLayer) -> Resumable | None:
@@ -154,16 +159,21 @@ class Secure:
     # --- connections on the way in and out
 
     async def accept(
-        self, sock: socket.socket, facts: PeerFacts, entity: ListenerEntity, timeout_s: float
+        self,
+        sock: socket.socket,
+        facts: PeerFacts,
+        entity: ListenerEntity,
+        timeout_s: float,
+        refused: Callable[[str], None] = _ignore,
     ) -> Met | None:
         """Detect the peer's first layer and complete TLS; return None after a failure, which is logged.
 
-        ``timeout_s`` is the peer's time until its open.
+        ``timeout_s`` is the peer's time until its open. ``refused`` gets the reason, unless the peer has left.
         """
         from .opening import Layer, read_opening  # noqa: PLC0415
 
         began_s = trio.current_time()
-        why, alert = f"timed out: TLS took more than {HANDSHAKE_S:g} s", ""
+        why, alert, reason = f"timed out: TLS took more than {HANDSHAKE_S:g} s", "", TIMEOUT
         try:
             with trio.move_on_after(timeout_s) as whole:
                 layer, early = await read_opening(sock, self._waits)
@@ -176,6 +186,9 @@ class Secure:
                 why = f"timed out: no open within {timeout_s:g} s"
         except (TlsFailed, OSError) as error:
             why, alert = str(error), getattr(error, "alert", "")
+            reason = TLS if isinstance(error, TlsFailed) else ""
+        if reason:
+            refused(reason)
         self._log_failure(facts, why, alert)
         return None
 

@@ -87,6 +87,7 @@ export interface Attributes {
     | "loginsDenied"
     | "logLinesLost"
     | "connectionsTurnedAway"
+    | "handshakesRefused"
     | "uplinkFault"
     | "uplinkDownSince"
     | "drainState"

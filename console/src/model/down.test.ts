@@ -38,7 +38,8 @@ it("reads what Qpid Dispatch reports, and nothing is down in a network that work
 });
 
 it("counts whom a router refuses", () => {
-  const tables = { router: [{ loginsDenied: 4n, connectionsTurnedAway: 2 }], authLockout: [{ locked: true }, { locked: false }] };
-  expect(refusedClients(snapshot(tables))).toEqual([{ router: "A", denied: 4, locked: 1, turnedAway: 2 }]);
-  expect(refusedClients(snapshot({ router: [{ id: "old" }] }))).toEqual([{ router: "A", denied: null, locked: null, turnedAway: null }]);
+  const handshakesRefused = { tls: 1n, sasl: 20 };
+  const tables = { router: [{ loginsDenied: 4n, connectionsTurnedAway: 2, handshakesRefused }], authLockout: [{ locked: true }, { locked: false }] };
+  expect(refusedClients(snapshot(tables))).toEqual([{ router: "A", denied: 4, locked: 1, turnedAway: 2, handshakes: "20 sasl, 1 tls" }]);
+  expect(refusedClients(snapshot({ router: [{ id: "old" }] }))).toEqual([{ router: "A", denied: null, locked: null, turnedAway: null, handshakes: "" }]);
 });

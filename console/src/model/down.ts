@@ -1,6 +1,6 @@
 /** What the configuration connects to other containers and is down: connectors, uplinks, auto links, link routes. */
 import { numberOf, textOf } from "./numbers";
-import { tableOf } from "./rows";
+import { mapAt, tableOf } from "./rows";
 import type { Row, RouterTables, Snapshot } from "./types";
 
 /** One part that is down. Qpid Dispatch does not report since when, nor attempts. */
@@ -108,10 +108,18 @@ export interface Refused {
   readonly denied: number | null;
   readonly locked: number | null;
   readonly turnedAway: number | null;
+  /** Connections refused before their open, by reason: "2 sasl, 1 tls". */
+  readonly handshakes: string;
 }
 
 /** The attributes of `router` about refused clients; the table authLockout has the locked users. */
-export const REFUSED_OF_ROUTER = ["loginsDenied", "connectionsTurnedAway"] as const;
+export const REFUSED_OF_ROUTER = ["loginsDenied", "connectionsTurnedAway", "handshakesRefused"] as const;
+
+/** Return the counts of a map as text, the largest first. */
+function countsText(counts: Row): string {
+  const known = Object.entries(counts).map(([reason, value]) => [reason, numberOf(value) ?? 0] as const);
+  return known.sort(([, one], [, other]) => other - one).map(([reason, count]) => `${count} ${reason}`).join(", ");
+}
 
 /** Return whom each router refuses that tells of it. */
 export function refusedClients(snapshot: Snapshot): Refused[] {
@@ -125,6 +133,7 @@ export function refusedClients(snapshot: Snapshot): Refused[] {
         denied: numberOf(row["loginsDenied"]),
         locked: lockouts === undefined ? null : lockouts.filter((each) => each["locked"] === true).length,
         turnedAway: numberOf(row["connectionsTurnedAway"]),
+        handshakes: countsText(mapAt(row, "handshakesRefused")),
       },
     ];
   });

@@ -68,6 +68,7 @@ class RouterItself(Provider):
             memory_bytes=virtual_bytes(),
             duplicate_ids=None if topology is None else list(topology.duplicate_ids),
             mesh_faults=None if topology is None else dict(topology.faults),
+            handshakes_refused=self._control.running.handshakes_refused(),
             uplink=self._control.uplink(),
             drain_state=drain.state,
             drain_left=drain.left,

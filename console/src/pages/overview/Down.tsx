@@ -52,6 +52,12 @@ export function Down({ snapshot }: { snapshot: Snapshot }) {
 const REFUSED: readonly Column<Refused>[] = [
   { key: "router", title: "Router", value: (row) => row.router },
   { key: "denied", title: "Logins denied", value: (row) => row.denied, help: "Since the router started" },
+  {
+    key: "handshakes",
+    title: "Handshakes refused",
+    value: (row) => row.handshakes,
+    help: "Connections refused before their open since the router started, by reason",
+  },
   { key: "locked", title: "Locked out", value: (row) => row.locked, help: "Users whose logins are locked now" },
   {
     key: "away",
