@@ -36,6 +36,9 @@ _READ_ME: Final = (
     "scrapes it (metrics.md of the manual). A router at *down* under *Routers that answer* does not answer. "
     "`trouter stat --connectors`, `trouter stat --autolinks` and the router's console have the reasons."
 )
+_NO_ADDRESS: Final = (
+    "No address is counted: write metrics: yes into an address section of the router (metrics.md of the manual)."
+)
 #: Up and down in words.
 _UP: Final = "up"
 _SINCE: Final = "(time() - {0}{{$i}}) * ({0}{{$i}} > bool 0)"
@@ -180,6 +183,37 @@ _OPERATIONS: Final = Dashboard(
             "percentunit",
             {"trouter_held_message_bytes{$i} / trouter_held_message_bytes_limit{$i}": "{{instance}}"},
             absence="No router is scraped.",
+        ),
+        Panel(
+            "Messages that wait, by address",
+            "none",
+            {"trouter_address_undelivered{$i}": "{{address}} {{instance}}"},
+            absence=_NO_ADDRESS,
+        ),
+        Panel(
+            "Messages a second, by address",
+            "ops",
+            {"rate(trouter_address_messages_total{$i}[$r])": "{{address}} {{direction}} {{instance}}"},
+            absence=_NO_ADDRESS,
+        ),
+        Panel(
+            "Messages that were not accepted, by address",
+            "ops",
+            {
+                'rate(trouter_address_outcomes_total{$i, outcome=~"rejected|released|modified"}[$r])': (
+                    "{{address}} {{direction}} {{outcome}} {{instance}}"
+                )
+            },
+            absence=_NO_ADDRESS,
+        ),
+        Panel(
+            "Receivers and senders, by address",
+            "none",
+            {
+                "trouter_address_consumers{$i}": "receivers of {{address}} {{instance}}",
+                "trouter_address_producers{$i}": "senders to {{address}} {{instance}}",
+            },
+            absence=_NO_ADDRESS,
         ),
         Panel(
             "Messages a second",

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from trouter.core.counters import ADDRESS_CLASSES, BOUNDS_S, OUTCOMES, Latency, TimeHistogram
 from trouter.http import CertificateExpiry, Figures, ListenerFigures, MemoryOwner
-from trouter.http.figures import ConnectorFigures, NetworkFigures, RouteFigures, TenantFigures
+from trouter.http.figures import AddressFigures, ConnectorFigures, NetworkFigures, RouteFigures, TenantFigures
 from trouter.http.metrics import MAX_LABEL_VALUES, TOTALS, exposition, tenant_exposition
 
 #: The names that dashboards of Qpid Dispatch use.
@@ -203,6 +203,24 @@ def test_what_is_down_is_shown_by_its_name() -> None:
     assert (samples["trouter_draining"], samples["trouter_drain_connections_left"]) == (1, 3)
     assert samples["trouter_handshakes_refused_total{'listener': 'amqp', 'reason': 'sasl'}"] == 3
     assert samples["trouter_handshakes_refused_total{'listener': 'amqp', 'reason': 'tls'}"] == 0
+
+
+def test_addresses_are_shown_by_their_section_and_bounded() -> None:
+    counts = {("ingress", ""): 7, ("transit", ""): 1, ("in", "accepted"): 5, ("out", "rejected"): 2}
+    present = {"addresses": 2, "consumers": 3, "producers": 4, "undelivered": 6}
+    addresses = [AddressFigures(f"a{number}", counts, present) for number in range(MAX_LABEL_VALUES + 2)]
+    samples = samples_of(dataclasses.replace(PLAIN, addresses=addresses))
+    assert samples["trouter_address_messages_total{'address': 'a0', 'direction': 'in'}"] == 7
+    assert samples["trouter_address_messages_total{'address': 'a0', 'direction': 'out'}"] == 0
+    assert samples["trouter_address_messages_total{'address': '_other', 'direction': 'transit'}"] == 2
+    assert samples["trouter_address_outcomes_total{'address': 'a0', 'direction': 'in', 'outcome': 'accepted'}"] == 5
+    assert (
+        samples["trouter_address_outcomes_total{'address': '_other', 'direction': 'out', 'outcome': 'rejected'}"] == 4
+    )
+    assert samples["trouter_address_count{'address': 'a0'}"] == 2
+    assert samples["trouter_address_consumers{'address': 'a0'}"] == 3
+    assert samples["trouter_address_producers{'address': 'a0'}"] == 4
+    assert samples["trouter_address_undelivered{'address': '_other'}"] == 12
 
 
 def test_beyond_the_bound_one_series_is_down_if_any_of_the_rest_is() -> None:

@@ -46,6 +46,7 @@ vhost {{ hostname: t1.example, allowUnknownUser: yes, groups: {{
 listener {{ name: amqp, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, multiTenant: yes }}
 connector {{ name: warehouse, host: 127.0.0.1, port: {broker}, role: route-container, saslMechanisms: ANONYMOUS }}
 autoLink {{ name: stock, address: stock, direction: in, connection: warehouse }}
+address {{ name: orders, prefix: orders, metrics: yes }}
 linkRoute {{ name: archive, prefix: archive, direction: in, connection: warehouse }}
 """ + WEB.replace("{", "{{").replace("}", "}}")
 EDGE = """

@@ -42,6 +42,7 @@ listener {{ name: amqp, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, mul
 listener {{ name: web, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, http: yes }}
 connector {{ name: broker, host: 127.0.0.1, port: 1, role: route-container }}
 autoLink {{ name: in, address: in, direction: in, connection: broker }}
+address {{ name: orders, prefix: orders, metrics: yes }}
 linkRoute {{ name: queues, prefix: queues, direction: in, connection: broker }}
 """
 EDGE = """

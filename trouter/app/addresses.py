@@ -41,6 +41,7 @@ class ConfiguredAddresses:
             if rule not in alike:
                 self.table.add_rule(rule)
         self.made, self.present = made, wanted
+        self.table.count_by_rules(wanted.values())
 
 
 def _make(entity: AddressEntity) -> AddressRule:
@@ -54,4 +55,5 @@ def _make(entity: AddressEntity) -> AddressRule:
         egress_phase=entity.egress_phase,
         priority=-1 if entity.priority is None else entity.priority,
         enable_fallback=entity.enable_fallback,
+        counted_as=(entity.given_name or entity.prefix or entity.pattern or "") if entity.metrics else "",
     )

@@ -32,6 +32,7 @@ from trouter.core.router import Router
 from trouter.core.tenants import Tenant
 from trouter.hooks import PeerFacts
 from trouter.http.figures import (
+    AddressFigures,
     CertificateExpiry,
     ConnectorFigures,
     Figures,
@@ -199,6 +200,12 @@ class RouterSite:
             },
             log_lines_lost=logs.book.lost,
             certificates=[CertificateExpiry(*each) for each in self._services.secure.ends()],
+            addresses=[
+                AddressFigures(name, deliveries, present)
+                for name, (deliveries, present) in self._router.table.counts.sums(
+                    self._router.table.entries, self._router.links.values()
+                ).items()
+            ],
             tenants=self._tenants(list(self._router.table.tenants)),
             network=self._network(),
         )

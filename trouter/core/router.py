@@ -29,6 +29,7 @@ from .outgoing import OutgoingEndpoint
 from .pace import Paces
 from .ports import SharedState
 from .routes import LinkRoute, Routes
+from .sections import IN, OUT
 from .table import AddressRule, AddressTable
 from .tenants import Tenant
 from .terms import PeerTerms
@@ -261,6 +262,7 @@ class Router:
         if entry is not None:
             if isinstance(incoming, IncomingEndpoint):
                 entry.remove_sender(incoming)
+            self.table.counts.leave_link(entry, IN, incoming.counters)
             self.table.release_entry(entry)
         self._lose_trunk_link(incoming)
 
@@ -277,6 +279,7 @@ class Router:
             entry.remove_consumer(outgoing)
         outgoing.lose_link(own)
         if isinstance(entry, AddressEntry):
+            self.table.counts.leave_link(entry, OUT, outgoing.counters)
             self.table.release_entry(entry)
 
     def _lose_trunk_link(self, endpoint: Endpoint) -> None:

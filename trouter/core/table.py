@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -24,6 +24,7 @@ from .entry import AddressEntry
 from .listeners import EventListeners
 from .network import Network
 from .patterns import PatternTree, prefix_pattern
+from .sections import SectionCounts
 from .spaces import Spaces
 from .tenants import Tenant, Tenants
 
@@ -54,6 +55,8 @@ class AddressRule:
     priority: int = -1
     enable_fallback: bool = False
     name: str = ""
+    #: What /metrics calls the addresses that match; empty if it does not count them.
+    counted_as: str = ""
 
     @property
     def tree_pattern(self) -> str:
@@ -97,6 +100,9 @@ class AddressTable:
         self.tenants = Tenants(self._forget_spellings_of)
         #: Tenants may not use the addresses that all tenants share (secureDefaults).
         self.tenants_confined = True
+        #: The counts of addresses whose sections want them.
+        self.counts = SectionCounts()
+        self._counts_any = False
         #: The entries in each tenant's space.
         self.spaces = Spaces(self.entries)
         self._claims: list[Claim] = []
@@ -113,6 +119,20 @@ class AddressTable:
         self._claims.append(claim)
 
     # --- rules
+
+    def count_by_rules(self, rules: Iterable[AddressRule]) -> None:
+        """Count the addresses, also those that exist, that best match one of ``rules`` which are to be counted."""
+        wanted = {rule.counted_as for rule in rules if rule.counted_as}
+        if not (wanted or self._counts_any):
+            return
+        self._counts_any = bool(wanted)
+        matched = {
+            key: self._rules.match(entry.text)
+            for key, entry in self.entries.items()
+            if key.startswith(MOBILE) and wanted
+        }
+        sections = {key: rule.counted_as for key, rule in matched.items() if rule is not None and rule.counted_as}
+        self.counts.replace_sections(sections, wanted)
 
     def add_rule(self, rule: AddressRule) -> None:
         """Configure a pattern; DuplicatePatternError, PatternError. Existing entries keep their treatment."""
@@ -241,6 +261,10 @@ class AddressTable:
         if entry is None:
             entry = self.entries[key] = AddressEntry(key, address.text, distribution, priority, self)
             self.spaces.add(entry)
+            if self._counts_any and key.startswith(MOBILE):
+                counted_as = self.rule_for(address).counted_as
+                if counted_as:
+                    self.counts.add_address(key, counted_as)
             if address.letter in (ROUTER, EDGE) and "/" in key:
                 self._slashes = max(self._slashes, min(key.count("/"), MAX_SLASHES))
                 self.forget_spellings()
@@ -376,6 +400,8 @@ class AddressTable:
         if not entry.is_unused() or self.entries.get(entry.key) is not entry:
             return
         del self.entries[entry.key]
+        if self._counts_any:
+            self.counts.leave_address(entry)
         self.spaces.remove(entry)
         entry.gone = True
         self.network.drop_forwarder(entry.forwarder)

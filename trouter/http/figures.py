@@ -43,6 +43,19 @@ class RouteFigures:
     attempts: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class AddressFigures:
+    """The addresses of one configured section.
+
+    deliveries: since the start, ``ingress``, ``egress`` or ``transit`` with an empty text, or ``in`` or ``out`` with an
+    outcome. present: the ``addresses``, ``consumers``, ``producers`` and ``undelivered`` deliveries.
+    """
+
+    name: str
+    deliveries: Mapping[tuple[str, str], int]
+    present: Mapping[str, int]
+
+
 class Histogram(Protocol):
     """Counts of durations."""
 
@@ -147,5 +160,7 @@ class Figures:
     #: Log lines that could not be written.
     log_lines_lost: int = 0
     certificates: Sequence[CertificateExpiry] = ()
+    #: The address sections with ``metrics: yes``.
+    addresses: Sequence[AddressFigures] = ()
     tenants: Sequence[TenantFigures] = ()
     network: NetworkFigures = field(default_factory=NetworkFigures)

@@ -21,7 +21,7 @@ from trouter.columns.column import COUNTER, GAUGE
 from trouter.columns.router import ROUTER
 
 from .exposition import exposition_of, label_value
-from .figures import ConnectorFigures, Figures, ListenerFigures, RouteFigures, TenantFigures
+from .figures import AddressFigures, ConnectorFigures, Figures, ListenerFigures, RouteFigures, TenantFigures
 
 #: What the values of a series are read from.
 Source = TypeVar("Source")
@@ -33,6 +33,7 @@ OTHER: Final = "_other"
 _TENANT: Final = ("tenant",)
 _LISTENER: Final = ("listener",)
 _CONNECTOR: Final = ("connector",)
+_ADDRESS: Final = ("address",)
 _AUTO_LINK: Final = ("auto_link",)
 _LINK_ROUTE: Final = ("link_route",)
 _VHOST: Final = ("vhost",)
@@ -148,6 +149,30 @@ def _latencies(figures: Figures) -> Iterator[tuple[Sequence[str], Any]]:
         counts = accumulate(histogram.counts)
         yield class_and_outcome, (list(zip(bounds, counts, strict=True)), histogram.sum_s)
 
+
+def _of_addresses(
+    samples: Callable[[AddressFigures], Iterable[tuple[Sequence[str], int]]],
+) -> Callable[[Figures], Iterable[tuple[Sequence[str], int]]]:
+    """Return the samples of the sections, the first MAX_LABEL_VALUES of them; the rest added up under OTHER."""
+
+    def bounded(figures: Figures) -> Iterable[tuple[Sequence[str], int]]:
+        sums: Counter[tuple[str, ...]] = Counter()
+        for place, section in enumerate(figures.addresses):
+            name = label_value(section.name) if place < MAX_LABEL_VALUES else OTHER
+            for labels, count in samples(section):
+                sums[name, *labels] += count
+        return sums.items()
+
+    return bounded
+
+
+def _now(what: str) -> Callable[[Figures], Iterable[tuple[Sequence[str], int]]]:
+    """Return what there is of the addresses of each section."""
+    return _of_addresses(lambda section: [((), section.present.get(what, 0))])
+
+
+#: The directions of the messages of an address.
+_WAYS: Final = {"ingress": "in", "egress": "out", "transit": "transit"}
 
 #: The series of one tenant.
 TENANT_SERIES: Final[tuple[DeclaredSeries[Sequence[TenantFigures]], ...]] = (
@@ -391,6 +416,45 @@ SERIES: Final[tuple[DeclaredSeries[Figures], ...]] = (
         _latencies,
         _CLASS_AND_OUTCOME,
         "from the arrival of a message to its settlement",
+    ),
+    DeclaredSeries(
+        "trouter_address_messages",
+        COUNTER,
+        "Messages of the addresses of a section with metrics: yes.",
+        _of_addresses(lambda section: [((way,), section.deliveries.get((name, ""), 0)) for name, way in _WAYS.items()]),
+        (*_ADDRESS, "direction"),
+        "messages of the addresses of a [section with `metrics: yes`](#metrics-of-addresses): `in` from clients, `out` "
+        "to clients, `transit` to other routers",
+    ),
+    DeclaredSeries(
+        "trouter_address_outcomes",
+        COUNTER,
+        "Messages of these addresses that ended, on links of senders (in) and receivers (out).",
+        _of_addresses(
+            lambda section: [
+                ((way, outcome), section.deliveries.get((way, outcome), 0))
+                for way in ("in", "out")
+                for outcome in ("accepted", "rejected", "released", "modified", "presettled")
+            ]
+        ),
+        (*_ADDRESS, "direction", "outcome"),
+        "those that ended, on the links of senders (`in`) and of receivers (`out`)",
+    ),
+    DeclaredSeries(
+        "trouter_address_consumers", GAUGE, "Receivers of these addresses at this router.", _now("consumers"), _ADDRESS
+    ),
+    DeclaredSeries(
+        "trouter_address_producers", GAUGE, "Senders to these addresses at this router.", _now("producers"), _ADDRESS
+    ),
+    DeclaredSeries(
+        "trouter_address_undelivered",
+        GAUGE,
+        "Messages that wait for the receivers of these addresses at this router.",
+        _now("undelivered"),
+        _ADDRESS,
+    ),
+    DeclaredSeries(
+        "trouter_address_count", GAUGE, "Addresses of the section that are in use.", _now("addresses"), _ADDRESS
     ),
     DeclaredSeries(
         "trouter_memory_bytes",

@@ -73,10 +73,6 @@ Met = tuple[PeerFacts, SecurityLayer]
 PLAINTEXT: Final = SecurityLayer()
 
 
-def _ignore(_: str) -> None:
-    """Take a reason, and do nothing."""
-
-
 def resumable(host: str, security: SecurityLayer) -> Resumable | None:
     """Return the session of a connection to ``host`` for resumption, or None."""
     session = None if security.channel is None else security.channel.session
@@ -164,7 +160,7 @@ class Secure:
         facts: PeerFacts,
         entity: ListenerEntity,
         timeout_s: float,
-        refused: Callable[[str], None] = _ignore,
+        refused: Callable[[str], None] | None = None,
     ) -> Met | None:
         """Detect the peer's first layer and complete TLS; return None after a failure, which is logged.
 
@@ -187,7 +183,7 @@ class Secure:
         except (TlsFailed, OSError) as error:
             why, alert = str(error), getattr(error, "alert", "")
             reason = TLS if isinstance(error, TlsFailed) else ""
-        if reason:
+        if reason and refused is not None:
             refused(reason)
         self._log_failure(facts, why, alert)
         return None

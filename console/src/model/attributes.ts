@@ -249,6 +249,7 @@ export interface Attributes {
     | "priority"
     | "enableFallback"
     | "fallback"
+    | "metrics"
     | "name"
     | "identity"
     | "type";

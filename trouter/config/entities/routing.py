@@ -81,6 +81,12 @@ class AddressEntity(Numbered):
         update=False,
         reload=NEXT,
     )
+    metrics: bool = boolean(
+        "The page /metrics counts the messages of all addresses that this section governs, under the section's name.",
+        False,
+        update=False,
+        extra=True,
+    )
 
 
 @entity(
