@@ -99,7 +99,13 @@ class _Part:
             make_folder(Path(self._place).parent)
         with self._place.reached():
             self._file = self._place.output()
-            self._writer = pq.ParquetWriter(self._file, schema, compression="zstd")
+            # A dictionary of bodies costs more than all the rest, and their least and greatest are as long as bodies.
+            short = [
+                each.name for each in schema if not (pa.types.is_binary(each.type) or pa.types.is_nested(each.type))
+            ]
+            self._writer = pq.ParquetWriter(
+                self._file, schema, compression="zstd", use_dictionary=short, write_statistics=short
+            )
 
     def add(self, rows: pa.Table) -> None:
         with self._place.reached():
@@ -176,12 +182,15 @@ class _Writing:
         names = [*([] if self.column is None else [self.column]), *self.partition]
         if not rows.num_rows:
             return
+        rest = rows.drop_columns(names)
+        if all(len(rows[name].unique()) == 1 for name in names):
+            yield tuple(text_of(rows[name][0].as_py()) for name in names), rest
+            return
         groups = rows.select(names).append_column("#", pa.array(range(rows.num_rows), pa.int64()))
         found = groups.group_by(names, use_threads=False).aggregate([("#", "list")])
-        rest = rows.drop_columns(names)
-        keys = list(zip(*(map(text_of, found[name].to_pylist()) for name in names), strict=True))
+        keys = zip(*(map(text_of, found[name].to_pylist()) for name in names), strict=True)
         for key, places in zip(keys, found["#_list"].combine_chunks(), strict=True):
-            yield key, rest if len(keys) == 1 else rest.take(places.values)
+            yield key, rest.take(places.values)
 
     def _write(self) -> Iterator[tuple[str | None, File]]:
         """Write the rows that are kept; yield files that are closed, because too many would be open."""

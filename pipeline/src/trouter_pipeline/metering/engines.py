@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: Megabytes that DuckDB holds before it spills; Arrow, which reads for it, takes a few hundred more.
-_MEMORY_MB: Final = 1500
+_MEMORY_MB: Final = 1350
 #: Functions of Spark that DuckDB has under other names.
 _MACROS: Final = (
     "timestamp_micros(us) AS make_timestamptz(us)",
