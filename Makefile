@@ -1,6 +1,6 @@
 # The project's chores by name. `make run` and `make test` do their whole set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus test-brokers rabbitmq4 lint types fuzz fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus test-brokers rabbitmq4 lint types fuzz fuzz-guided fuzz-coverage fuzz-image fuzz-packages fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -68,6 +68,9 @@ help:
 	@echo "make lint       run ruff"
 	@echo "make types      run mypy --strict"
 	@echo "make fuzz       run every fuzz target for a minute (TARGET='codec engine' to choose, SECONDS=900 for longer)"
+	@echo "make fuzz-guided  the same with atheris, guided by coverage inside the compiled modules"
+	@echo "make fuzz-coverage  measure what the seeds of every target reach, and write the table of docs/fuzzing.md"
+	@echo "make fuzz-image  build fuzzers as ClusterFuzzLite and OSS-Fuzz do, without their image (TARGET to choose)"
 	@echo "make fuzz-properties  run the property tests on hostile input with many examples"
 	@echo "make planted    plant bugs one at a time, and report what detects each (ARGS='--page window lock-out')"
 	@echo "make chaos      cause faults in networks of real routers, with a ledger of every message (ARGS='--count 1000 partition')"
@@ -116,7 +119,7 @@ PARTS      := several ways-in commands from-files
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh sim testing wire) pipeline/tests
 SHORT      := -m "not spark and not pipeline_long and not long"
 AT_ONCE    := $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2) + 1)))
-test: venv build console interop-system $(if $(ARGS),,browser-system)
+test: venv build console fuzz-packages interop-system $(if $(ARGS),,browser-system)
 	@mkdir -p build && rm -f build/test-*.log
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(AT_ONCE) test-one-router test-twins $(if $(ARGS),,test-in-memory console-tests $(PARTS:%=test-%)); \
 	  status=$$?; cat build/test-*.log; exit $$status
@@ -228,6 +231,32 @@ types: venv
 # Hostile bytes on every target, or on those of TARGET, for SECONDS each; inputs that fail are stored among the seeds.
 fuzz: venv build
 	$(PY) fuzz/run.py $(TARGET) --seconds $(or $(SECONDS),60) $(ARGS)
+
+# With atheris, which keeps inputs that reach new code. For it clang compiles the hot modules a second time, with counters.
+COUNTED := build/counted
+fuzz-guided: $(VENV)/fuzz $(COUNTED)/built
+	$(PY) fuzz/run.py $(TARGET) --guided --counted $(COUNTED)/lib --seconds $(or $(SECONDS),60) $(ARGS)
+
+fuzz-coverage: $(VENV)/fuzz $(COUNTED)/built
+	$(PY) -m fuzz.parts.coverage $(ARGS)
+
+# Builds fuzzers by .clusterfuzzlite/build.sh, with clang of this machine and a `compile_python_fuzzer` as that of the image.
+fuzz-image: $(VENV)/fuzz
+	$(call needs,clang,clang libclang-rt-14-dev)
+	PYTHON=$(abspath $(PY)) fuzz/parts/image.sh $(TARGET)
+
+$(COUNTED)/built: $(HOT) | $(VENV)/locked
+	$(call needs,clang,clang libclang-rt-14-dev)
+	export CC=clang CFLAGS='-O1 -fsanitize=fuzzer-no-link'; into='--build-lib $(abspath $(COUNTED))/lib --build-base $(abspath $(COUNTED))'; \
+	  $(PY) setup.py --quiet build $$into && cd pipeline && $(abspath $(PY)) setup.py --quiet build $$into-pipeline
+	@touch $@
+
+# atheris, for tests too: without it those that need it are skipped.
+fuzz-packages: venv
+	@$(MAKE) --no-print-directory $(VENV)/fuzz || echo "make: tests under atheris are skipped, for the reason above" >&2
+$(VENV)/fuzz: fuzz/requirements.lock | $(VENV)/locked
+	$(PY) -m pip install --quiet --disable-pip-version-check -r fuzz/requirements.lock
+	@touch $@
 
 fuzz-properties: venv build
 	$(PY) -m pytest -m fuzz --hypothesis-profile=deep $(ARGS)

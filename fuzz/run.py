@@ -1,6 +1,6 @@
 """The project's fuzz targets: `python fuzz/run.py codec --seconds 60` runs one, without a name it runs all.
 
-A target is a module in this folder; trouter.testing.fuzz.command documents its attributes. The runner stores an input
+A target is a module in this folder; trouter.testing.fuzz.target documents its attributes. The runner stores an input
 that fails in `seeds/TARGET/` as `crash-...`; tests/fuzz replays it in each later run, and `--pack` moves it to the
 other seeds in `seeds/TARGET.zip`. If a folder with the inputs of other projects (`../shared/corpus`, or the folder that
 TROUTER_FUZZ_CORPUS names) exists, the runner tries these too.
@@ -31,9 +31,10 @@ CORPUS: Final = {
 }
 
 if str(HERE.parent) not in sys.path:
-    sys.path.insert(0, str(HERE.parent))
+    sys.path.append(str(HERE.parent))  # behind PYTHONPATH, which may name other compiled modules
 
-from trouter.testing.fuzz.command import FuzzTarget, parser_of, run, target_of  # noqa: E402
+from trouter.testing.fuzz.command import parser_of, run  # noqa: E402
+from trouter.testing.fuzz.target import FuzzTarget, target_of  # noqa: E402
 
 
 def targets() -> list[str]:

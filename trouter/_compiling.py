@@ -88,12 +88,13 @@ def _extensions(distribution: Distribution) -> list[Any]:
     from Cython.Build import cythonize  # noqa: PLC0415  # not needed, so not required, for the interpreted twin
     from setuptools import Extension  # noqa: PLC0415  # no part of the router that runs
 
+    # no debugger reads the generated C, and a build without symbols takes three quarters of the time
+    symbols = [] if "-g" in os.environ.get("CFLAGS", "") else ["-g0"]
     translated: list[Any] = []
     for checks in (True, False):
         translated += cythonize(  # type: ignore[no-untyped-call]  # it has no types
             [
-                # no debugger reads the generated C, and a build without symbols takes three quarters of the time
-                Extension(module, [path], extra_compile_args=["-g0"])
+                Extension(module, [path], extra_compile_args=symbols)
                 for module, path in distribution.sources()
                 if (module not in distribution.unchecked) is checks
             ],

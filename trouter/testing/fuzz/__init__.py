@@ -6,12 +6,13 @@ A target is a file with a function ``check(data)``; ``hook_target`` makes one fo
 
 from __future__ import annotations
 
-from trouter.testing.fuzz.command import FuzzTarget, hunt_mutations, load_file, replay, target_of
+from trouter.testing.fuzz.command import hunt_mutations, replay
 from trouter.testing.fuzz.draw import Draw
 from trouter.testing.fuzz.hooks import admits_only_with, hook_target
 from trouter.testing.fuzz.hunting import Check, Found, hunt
 from trouter.testing.fuzz.mutation import Mutator, Pool, behind, files, mutate, octets, text
 from trouter.testing.fuzz.structure import frames, values
+from trouter.testing.fuzz.target import FuzzTarget, load_file, target_of
 
 __all__ = [
     "Check",

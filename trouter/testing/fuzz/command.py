@@ -1,16 +1,9 @@
-"""The command line of fuzz targets: hunt, replay, coverage, and a table at the end.
-
-A target is a module with a function ``check(data)``; the first line of its docstring is the invariant that it verifies.
-It may name a ``MUTATOR`` (see ``mutation`` and ``structure``) and, in ``COVERS``, the modules whose lines count as its
-coverage. Seeds are in an archive named after the module, in the folder ``seeds`` beside it, and new ones in a folder of
-the same name.
-"""
+"""The command line of fuzz targets: hunt, replay, coverage, and a table at the end."""
 
 from __future__ import annotations
 
 import argparse
 import gc
-import importlib.util
 import json
 import logging
 import os
@@ -20,20 +13,21 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
 import trio
 
 from trouter import _twin
 from trouter.testing.fuzz.campaign import Campaign, table
-from trouter.testing.fuzz.hunting import Check, Found, cuts, hunt, mutations, try_one
+from trouter.testing.fuzz.edges import CompiledCoverage
+from trouter.testing.fuzz.guided import guiding, hunt_guided, write_harness
+from trouter.testing.fuzz.hunting import Found, cuts, hunt, mutations, try_one
 from trouter.testing.fuzz.lines import Coverage
-from trouter.testing.fuzz.mutation import Mutator, Pool, mutate
-from trouter.testing.fuzz.seeds import crash_path, pack_seeds, seeds_in
+from trouter.testing.fuzz.mutation import Pool, mutate
+from trouter.testing.fuzz.seeds import crash_path, pack_seeds
+from trouter.testing.fuzz.target import FuzzTarget, load_file
 
 #: Mutations tried for the coverage, beside the seeds.
 COVERAGE_EXECUTIONS: Final = 1000
@@ -45,67 +39,6 @@ REPLAY_CUTS: Final = 40
 MAX_GROWN_BYTES: Final = 1500
 #: Objects between runs of the garbage collector: inputs leave little garbage, and a run takes as long as an input.
 GARBAGE_OBJECTS: Final = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class FuzzTarget:
-    """One fuzz target; its own seeds are in ``folder`` and in the archive beside it, ``borrowed`` ones elsewhere."""
-
-    name: str
-    check: Check
-    folder: Path
-    mutator: Mutator | None = None
-    covers: tuple[str, ...] = ()
-    borrowed: tuple[bytes, ...] = ()
-
-    @property
-    def inputs(self) -> dict[str, bytes]:
-        """Its own seeds and kept crashes, by name."""
-        return seeds_in(self.folder)
-
-    @property
-    def seeds(self) -> list[bytes]:
-        """The bytes of its seeds and kept crashes, and of the borrowed seeds."""
-        return [*self.inputs.values(), *self.borrowed]
-
-    def keep(self, data: bytes) -> Path:
-        """Store a failing input among the seeds and return its file; OSError."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = crash_path(self.folder, data)
-        path.write_bytes(data)
-        return path
-
-    def watch(self, coverage: Coverage, data: bytes) -> None:
-        """Check an input under ``coverage``; keep one that fails, and raise its exception."""
-        try:
-            with coverage.running():
-                self.check(data)
-        except Exception:
-            self.keep(data)
-            raise
-
-
-def target_of(module: ModuleType, name: str, seeds: Path, borrowed: Iterable[bytes] = ()) -> FuzzTarget:
-    """Return the target that a module defines; AttributeError if it has no ``check``."""
-    return FuzzTarget(
-        name,
-        module.check,
-        seeds / name,
-        getattr(module, "MUTATOR", None),
-        tuple(getattr(module, "COVERS", ())),
-        tuple(borrowed),
-    )
-
-
-def load_file(path: Path, seeds: Path | None = None) -> FuzzTarget:
-    """Return the target in a Python file; OSError, AttributeError, and any exception of its import."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise OSError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return target_of(module, path.stem, seeds or path.parent / "seeds")
 
 
 def hunt_mutations(
@@ -128,16 +61,24 @@ def replay(target: FuzzTarget, maximum: int = REPLAY_CUTS) -> list[tuple[str, Ba
     return failures
 
 
-def measure(target: FuzzTarget, rng_seed: int) -> Coverage:
-    """Return the coverage of ``covers`` by the seeds of a target and some mutations of them."""
+def measure(target: FuzzTarget, rng_seed: int, count: int = COVERAGE_EXECUTIONS) -> Coverage:
+    """Return the coverage of ``covers`` by the seeds of a target and ``count`` mutations of them."""
     coverage = Coverage(target.covers)
     end_s = time.monotonic() + COVERAGE_S
-    executions = len(target.seeds) + COVERAGE_EXECUTIONS
+    executions = len(target.seeds) + count
     for data in mutations(random.Random(rng_seed), target.seeds, target.mutator, executions=executions):
         target.watch(coverage, data)
         if time.monotonic() > end_s:
             break
     return coverage
+
+
+def measure_edges(target: FuzzTarget) -> CompiledCoverage:
+    """Return the edges of ``covers`` that the seeds of a target reach in modules that were compiled with counters."""
+    edges = CompiledCoverage(target.covers)
+    for data in target.seeds:
+        target.check(data)
+    return edges
 
 
 def grow(target: FuzzTarget, rng_seed: int, seconds: float, maximum: int) -> list[Path]:
@@ -177,11 +118,15 @@ def parser_of(names: Sequence[str] | None) -> argparse.ArgumentParser:
     parser.add_argument("--rng-seed", type=int, default=random.randrange(1, 2**31), help="to try the same inputs again")
     parser.add_argument("--replay", action="store_true", help="only try the seeds, whole and cut")
     parser.add_argument("--pack", action="store_true", help="only move new seeds into the archive of the target")
-    parser.add_argument("--coverage", action="store_true", help="only print the coverage, of interpreted modules")
+    parser.add_argument("--coverage", action="store_true", help="only print the lines reached in interpreted modules")
+    parser.add_argument("--edges", action="store_true", help="only print the edges reached in modules with counters")
+    parser.add_argument("--counted", type=Path, metavar="FOLDER", help="for both: hot modules compiled with counters")
     parser.add_argument("--missed", action="store_true", help="with --coverage: list the lines that are not reached")
     parser.add_argument("--grow", type=int, metavar="N", help="keep up to N inputs that reach further than the seeds")
     parser.add_argument("--jobs", type=int, help="processes at once; targets take turns, a minute each at most")
     parser.add_argument("--totals", type=Path, metavar="FILE", help="go on from what FILE says is done, and add to it")
+    parser.add_argument("--guided", action="store_true", help="with atheris, which keeps inputs that reach new code")
+    parser.add_argument("--harness", type=Path, metavar="FOLDER", help="only write what OSS-Fuzz takes for each target")
     parser.add_argument("--processor-limit", type=int, help=argparse.SUPPRESS)  # seconds until a slice is killed
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)  # what a slice of a campaign answers
     return parser
@@ -222,6 +167,10 @@ def _run_one(
         covered = _coverage_text(target, options)
         print(f"{target.name}: {covered}", flush=True)
         return target.name, 0, 0.0, covered, False
+    if options.edges:
+        covered = _edges_of_child(target, options, again) if options.counted else _edges_text(target)
+        print(f"{target.name}: {covered}", flush=True)
+        return target.name, 0, 0.0, covered, False
     if options.grow is not None:
         kept = grow(target, options.rng_seed, options.seconds, options.grow)
         print(f"{target.name}: {len(kept)} new seeds", flush=True)
@@ -229,6 +178,15 @@ def _run_one(
     if options.pack:
         print(f"{target.name}: {pack_seeds(target.folder)} seeds packed", flush=True)
         return target.name, 0, 0.0, "", False
+    if options.harness:
+        print(f"{target.name}: {write_harness(target, options.harness)}", flush=True)
+        return target.name, 0, 0.0, "", False
+    if options.guided:
+        bound = f"-max_total_time={options.seconds:.0f}"
+        if options.executions is not None:
+            bound = f"-runs={options.executions}"
+        status = hunt_guided(target, options.counted, [bound, f"-seed={options.rng_seed}"])
+        return target.name, 0, 0.0, "failed" if status else "no failure", bool(status)
     if options.replay:
         failures = replay(target)
         for name, error in failures:
@@ -261,7 +219,8 @@ def _json(found: Found, kept: Path | None = None) -> str:
 
 
 def _coverage_text(target: FuzzTarget, options: argparse.Namespace) -> str:
-    coverage = measure(target, options.rng_seed)
+    count = COVERAGE_EXECUTIONS if options.executions is None else options.executions
+    coverage = measure(target, options.rng_seed, count)
     if options.missed:
         for path, line in coverage.missed():
             print(f"  {path}:{line}")
@@ -269,15 +228,25 @@ def _coverage_text(target: FuzzTarget, options: argparse.Namespace) -> str:
     return f"{coverage.reached} of {total} lines, {100 * coverage.reached // total} %" if total else "no lines"
 
 
+def _edges_text(target: FuzzTarget) -> str:
+    edges = measure_edges(target)
+    return f"{edges.reached} of {edges.total} edges"
+
+
+def _edges_of_child(target: FuzzTarget, options: argparse.Namespace, again: Sequence[str]) -> str:
+    """Return the edges that a child process with modules that count them reaches."""
+    return _ask_child(target, [*again, "--edges"], guiding(options.counted, target.place))
+
+
 def _coverage_of_child(target: FuzzTarget, options: argparse.Namespace, again: Sequence[str]) -> str:
     """Return the coverage of a child process, since only interpreted code can be traced."""
-    done = subprocess.run(  # noqa: S603 - this very program
-        [*again, "--coverage", "--rng-seed", str(options.rng_seed)],
-        env={**os.environ, "TROUTER_PURE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [*again, "--coverage", "--rng-seed", str(options.rng_seed)]
+    return _ask_child(target, command, {**os.environ, "TROUTER_PURE": "1"})
+
+
+def _ask_child(target: FuzzTarget, command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return what a process with this command says about a target."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - this very program
     found = [line for line in done.stdout.splitlines() if line.startswith(f"{target.name}: ")]
     return found[-1].partition(": ")[2] if found else "coverage failed"
 

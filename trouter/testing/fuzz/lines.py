@@ -28,7 +28,7 @@ class Coverage:
         self._files: dict[str, set[Line]] = {}
         for name in modules:
             module = import_module(name)
-            for each in _family(module):
+            for each in modules_of(module):
                 path = getattr(each, "__file__", None)
                 if isinstance(path, str) and path.endswith(".py"):
                     self._files[path] = _lines_of(path)
@@ -77,7 +77,7 @@ class Coverage:
         return step
 
 
-def _family(module: ModuleType) -> list[ModuleType]:
+def modules_of(module: ModuleType) -> list[ModuleType]:
     """Return the module, or for a package its imported modules."""
     if not hasattr(module, "__path__"):
         return [module]

@@ -1,0 +1,2 @@
+#!/bin/bash -eu
+exec "$SRC/trouter/fuzz/build.sh" "$@"
