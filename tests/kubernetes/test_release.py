@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.kubernetes.ledger import Ledger
 from tests.kubernetes.pod import Pod
-from tests.kubernetes.release import NAME, PASSWORD, Release, installed, secret
+from tests.kubernetes.release import NAME, PASSWORD, TROUTER, Release, installed, secret
 from tests.kubernetes.waiting import until
-from tests.routers import DEADLINE_S
+from tests.packaging.built import run
+from tests.routers import DEADLINE_S, ROOT
+from tests.tls.pki import Authority
 from trouter.client import Accepted, AuthenticationFailed, LinkDetached, Message, Sender
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_a_node")]
@@ -19,6 +22,7 @@ SETTINGS = (
     "interior.replicas=1",
     "edge.replicas=2",
     "preStopSeconds=0",
+    "drainOverSeconds=0",
     "operators={ann}",
     "tests.loginSecret=login",
     "console.enabled=true",
@@ -33,6 +37,7 @@ SETTINGS = (
     "interior.extraVolumeMounts[0].name=broker",
     "interior.extraVolumeMounts[0].mountPath=/etc/broker",
 )
+MANIFEST = ROOT / "examples" / "migration" / "interconnect" / "mesh-with-edge.yaml"
 #: Sections with a password from the environment, and a file of a volume.
 INTERIOR = """
 interior:
@@ -64,6 +69,7 @@ async def test_what_the_values_promise(tmp_path: Path) -> None:
             await helm_test_carries_a_message(release)
             await a_new_user_is_let_in_without_a_restart(release)
             await the_console_is_served(release)
+            await an_operator_looks_from_within_a_pod(release)
             await a_killed_router_is_started_again(release)
 
 
@@ -118,9 +124,35 @@ async def the_console_is_served(release: Release) -> None:
     assert answer.startswith(b"HTTP/1.1 200")
 
 
+async def an_operator_looks_from_within_a_pod(release: Release) -> None:
+    """Without a password, as `kubectl exec` runs commands."""
+    pod = release.cluster.of(f"{NAME}-edge")[0]
+    assert await pod.execute("router", "trouter", "stat", "--connections") == 0
+    assert "net-trouter-interior-0" in pod.text("router").rpartition("Connections")[2]
+
+
 async def a_killed_router_is_started_again(release: Release) -> None:
     pod = release.cluster.of(f"{NAME}-edge")[0]
     pod.kill("router")
     await until(lambda: not pod.ready)
     await until(lambda: pod.ready)
     assert pod.restarts == 1
+
+
+async def test_the_values_from_an_old_manifest_make_a_release_that_carries_messages(tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    run(*TROUTER, "migrate", "--interconnect", MANIFEST, "-o", values)
+    authority = secret("broker-authority", ca_crt=Authority(tmp_path, "broker").file)
+    with trio.fail_after(DEADLINE_S):
+        async with (
+            installed(tmp_path, "preStopSeconds=0", "drainOverSeconds=0", files=[values], more=[authority]) as release,
+            trio.open_nursery() as nursery,
+        ):
+            assert len(release.cluster.pods) == 4
+            ledger = Ledger(release.clients(), "news/of/today")
+            nursery.start_soon(ledger.receive)
+            nursery.start_soon(ledger.send)
+            await ledger.wait_for(50)
+            await ledger.close()
+            nursery.cancel_scope.cancel()
+    assert ledger.crossed

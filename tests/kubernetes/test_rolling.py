@@ -41,7 +41,7 @@ async def replace_all(release: Release) -> None:
 async def test_every_pod_is_replaced_and_no_message_is_lost(tmp_path: Path) -> None:
     """As fast as it goes: two pods of each kind, which stop a second after they are told to."""
     with trio.fail_after(DEADLINE_S):
-        async with installed(tmp_path, "interior.replicas=2", "preStopSeconds=1") as release:
+        async with installed(tmp_path, "interior.replicas=2", "preStopSeconds=1", "drainOverSeconds=2") as release:
             await replace_all(release)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from trouter._text import escape_unprintable
+from trouter.cli.migrate_interconnect import run_interconnect
 from trouter.cli.startup import StartError, evaluation, existing_path, prepare
 from trouter.config import ConfigurationError, Problem
 from trouter.config.conf_form import parse_conf
@@ -39,9 +40,10 @@ examples:
   trouter migrate qdrouterd.conf --secure -o new.conf the same with secureDefaults: yes
   trouter migrate /etc/qpid-dispatch -o new           all files of a directory, policies in JSON too
   trouter migrate qdrouterd.conf >trouter.conf        the text alone; the report goes to standard error
+  trouter migrate --interconnect cr.yaml -o v.yaml    an Interconnect of the old operator, for `helm -f v.yaml`
 
 The exit status is 0 for files that are good, 1 for one that would not do what it says, that cannot be secure, or that
---check finds to be old, 2 for a command line that makes no sense. The old file stays as it is.
+--check finds to be old or to leave something to do, 2 for a command line that makes no sense. The old file stays as it is.
 """
 
 
@@ -69,7 +71,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "migrate", help="convert an old configuration to the present names", description=DESCRIPTION, epilog=EPILOG
     )
-    parser.add_argument("old", metavar="OLD", type=existing_path, help="a file (.conf, .json), or a directory of them")
+    parser.add_argument(
+        "old", metavar="OLD", nargs="?", type=existing_path, help="a file (.conf, .json), or a directory of them"
+    )
+    parser.add_argument(
+        "--interconnect",
+        metavar="FILE",
+        type=existing_path,
+        help="a manifest (YAML, JSON) of AMQ Interconnect's operator, to be made into values for the Helm chart",
+    )
     parser.add_argument("-o", "--output", metavar="PATH", type=existing_path, help="the file or directory to write")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if anything would change")
     parser.add_argument("--secure", action="store_true", help="write secureDefaults: yes, or say why that cannot be")
@@ -80,6 +90,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the new files and the report; return the exit status."""
+    if arguments.interconnect is not None:
+        return run_interconnect(arguments)
+    if arguments.old is None:
+        raise UsageError("name the file to convert: OLD, or --interconnect FILE")
     old: Path = arguments.old
     output: Path | None = arguments.output
     if arguments.check and output is not None:

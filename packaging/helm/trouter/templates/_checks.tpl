@@ -40,8 +40,10 @@
 {{- $faults = append $faults "console.ingress.host is empty: write the host name under which browsers find the console" -}}
 {{- end -}}
 {{- end -}}
-{{- if hasKey $v.policy.vhosts "edges" -}}
-{{- $faults = append $faults "policy.vhosts has the name edges, which is the chart's own, for the uplinks of edge routers: take another name" -}}
+{{- range $own, $use := dict "edges" "the uplinks of edge routers" "pod" "commands in a pod" -}}
+{{- if hasKey $v.policy.vhosts $own -}}
+{{- $faults = append $faults (printf "policy.vhosts has the name %s, which is the chart's own, for %s: take another name" $own $use) -}}
+{{- end -}}
 {{- end -}}
 {{- if and $v.operators (hasKey (dig "$default" "groups" dict $v.policy.vhosts) "operators") -}}
 {{- $faults = append $faults "operators is set, and policy.vhosts.$default.groups has a group operators: leave out one of them" -}}

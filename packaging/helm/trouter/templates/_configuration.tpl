@@ -65,6 +65,29 @@ listener {
     {{- end }}
 }
 {{- end }}
+# For commands that are run in the pod: `kubectl exec POD -c router -- trouter stat`, and the drain before it stops.
+# trouter: accept authenticate-peer: only who may run commands in the pod reaches its loopback address
+listener {
+    name: pod
+    host: 127.0.0.1
+    port: 5672
+    authenticatePeer: no
+    saslMechanisms: ANONYMOUS
+    policyVhost: pod
+}
+vhost {
+    hostname: pod
+    allowUnknownUser: yes
+    groups: {
+        $default: {
+            remoteHosts: 127.0.0.1
+            targets: $management, _topo/*, _edge/*
+            allowDynamicSource: yes
+            allowAnonymousSender: yes
+            management: admin
+        }
+    }
+}
 # Health and metrics; the NetworkPolicy admits only the cluster.
 # trouter: accept authenticate-peer: probes and Prometheus have no login; the listener has pages only, and no AMQP
 # trouter: accept require-tls: the probes of Kubernetes and Prometheus read the pages in clear within the cluster

@@ -14,7 +14,7 @@ spec:
   serviceAccountName: {{ include "trouter.name" .root }}
   automountServiceAccountToken: false
   # After TERM the router accepts nothing new, and lets deliveries finish for drainTimeoutSeconds.
-  terminationGracePeriodSeconds: {{ add $all.preStopSeconds $all.drainTimeoutSeconds 15 }}
+  terminationGracePeriodSeconds: {{ add $all.preStopSeconds $all.drainOverSeconds $all.drainTimeoutSeconds 20 }}
   securityContext:
     runAsNonRoot: true
     runAsUser: 10001
@@ -93,8 +93,14 @@ spec:
         httpGet: {path: /readyz, port: http}
         periodSeconds: 2
       lifecycle:
-        # Clients are directed to other pods before the router refuses them.
+        # New clients are directed to other pods before the router refuses them; then those that it has are sent away.
+        {{- if $all.drainOverSeconds }}
+        preStop:
+          exec:
+            command: [sh, -c, "sleep {{ $all.preStopSeconds }}; exec trouter drain --over {{ $all.drainOverSeconds }}s -b 127.0.0.1:5672"]
+        {{- else }}
         preStop: {exec: {command: [sleep, {{ $all.preStopSeconds | quote }}]}}
+        {{- end }}
       resources: {{- toYaml $values.resources | nindent 8 }}
       securityContext: *hardened
       volumeMounts:

@@ -1,0 +1,163 @@
+"""`trouter migrate --interconnect`: the values that it writes, what is left to do, and files that are no manifests."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.routers import ROOT
+from trouter.cli import main
+
+MANIFESTS = ROOT / "examples" / "migration" / "interconnect"
+HEAD = "apiVersion: interconnectedcloud.github.io/v1alpha1\nkind: Interconnect\n"
+
+
+def convert(path: Path, tmp_path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values, and what is left to do by its place."""
+    output = tmp_path / "values.yaml"
+    report = tmp_path / "report"
+    with report.open("w") as file, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", file)
+        assert main(["migrate", "--interconnect", str(path), "-o", str(output), "--json"]) == 0
+    left = json.loads(report.read_text(encoding="utf-8"))["left"]
+    text = output.read_text(encoding="utf-8")
+    for each in left:
+        assert each["cure"]
+        assert f"#  - {each['where']}: " in text
+    return yaml.safe_load(text), {each["where"]: each["why"] for each in left}
+
+
+def written(text: str, tmp_path: Path) -> Path:
+    path = tmp_path / "manifest.yaml"
+    path.write_text(HEAD + text, encoding="utf-8")
+    return path
+
+
+def test_an_interior_network_and_its_edge_become_one_release(tmp_path: Path) -> None:
+    values, left = convert(MANIFESTS / "mesh-with-edge.yaml", tmp_path)
+    assert values["interior"]["replicas"] == 2
+    assert values["edge"]["replicas"] == 2
+    assert values["interior"]["resources"] == {"requests": {"cpu": "100m", "memory": "128Mi"}}
+    assert values["topologySpread"]["whenUnsatisfiable"] == "DoNotSchedule"
+    assert values["network"] == {"tlsSecret": "mesh-network"}
+    assert values["clients"] == {
+        "usersSecret": "mesh-trouter-users",
+        "tlsSecret": "mesh-clients",
+        "saslMechanisms": "PLAIN",
+    }
+    assert values["console"] == {"enabled": True}
+    sections = values["interior"]["extraConfiguration"]
+    assert (
+        "connector {\n    name: broker\n    host: broker.example\n    port: 5671\n    verifyHostname: no\n" in sections
+    )
+    assert "    role: route-container\n    sslProfile: profile-broker\n" in sections
+    assert "    caCertFile: /etc/trouter/profiles/profile-broker-ca/ca.crt\n" in sections
+    assert "    externalAddress: queue.orders\n" in sections
+    assert "    delExternalPrefix: audit.\n" in sections
+    assert '    pattern: "news/#"\n' in values["edge"]["extraConfiguration"]
+    assert set(left) >= {
+        "mesh: spec.users",
+        "mesh: spec.deploymentPlan.image",
+        "mesh: spec.listeners[0]",
+        "mesh: spec.listeners[1].saslMechanisms",
+        "mesh: spec.listeners[1].expose",
+        "mesh: spec.listeners[2]",
+        "mesh: spec.autoLinks[1].externalPrefix",
+        "shops: spec.edgeConnectors[0]",
+        "policy",
+    }
+
+
+def test_edge_routers_alone_dial_where_they_dialled(tmp_path: Path) -> None:
+    values, left = convert(MANIFESTS / "edge-alone.json", tmp_path)
+    assert values["interior"] == {"replicas": 0}
+    assert values["edge"]["uplinks"] == [{"host": "hub.example", "port": 45671}]
+    assert values["clients"]["service"] == {"type": "NodePort"}
+    assert {"spec.deploymentPlan.placement", "spec.deploymentPlan.livenessPort"} <= set(left)
+
+
+def test_the_smallest_manifest_has_clients_at_the_interior_routers(tmp_path: Path) -> None:
+    values, _left = convert(MANIFESTS / "smallest.yaml", tmp_path)
+    assert values["interior"]["replicas"] == 2
+    assert values["edge"] == {"replicas": 0}
+    assert values["certManager"] == {"enabled": True, "issuerRef": {"name": "office"}}
+    assert "network" not in values or "tlsSecret" not in values["network"]
+
+
+def test_what_is_unknown_or_of_another_type_is_named(tmp_path: Path) -> None:
+    text = (
+        "metadata: {name: net}\nspec:\n  deploymentPlan: {size: many, colour: red}\n"
+        "  vhosts: [x]\n  addresses: {a: b}\n"
+        "  connectors: [{host: 'a\"b', port: 1}, {host: h, port: true}, 7]\n  linkRoutes: [{prefix: p, weight: 3}]\n"
+    )
+    values, left = convert(written(text, tmp_path), tmp_path)
+    assert "connector" not in values["interior"].get("extraConfiguration", "")
+    assert set(left) >= {
+        "spec.deploymentPlan.size",
+        "spec.deploymentPlan.colour",
+        "spec.vhosts",
+        "spec.addresses",
+        "spec.connectors[0].host",
+        "spec.connectors[1].port",
+        "spec.connectors[2]",
+        "spec.linkRoutes[0].weight",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kind: Deployment\n", "no document of kind Interconnect"),
+        ("{", "it is neither JSON nor YAML"),
+        ("a: [", "it is neither JSON nor YAML"),
+        ("a: &a [*a]\n" + HEAD, "larger or deeper than a manifest"),
+        (HEAD + "metadata: {name: 'A B'}\n", "no name of an object"),
+        (HEAD + "spec: {deploymentPlan: {role: broker}}\n", "neither interior nor edge"),
+        (HEAD + "metadata: {name: a}\n---\n" + HEAD + "metadata: {name: b}\n", "more than one Interconnect of a role"),
+        ("[" * 100_000, "nests too deep"),
+        ("\xff" * ((1 << 20) + 1), "larger than 1 MiB"),
+    ],
+    ids=["other-kind", "no-json", "no-yaml", "circle", "name", "role", "two", "deep", "large"],
+)
+def test_a_file_that_is_no_manifest_is_refused(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "manifest.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert main(["migrate", "--interconnect", str(path)]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert said in output.err
+
+
+def test_a_machine_without_yaml_is_told_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert main(["migrate", "--interconnect", str(MANIFESTS / "smallest.yaml"), "--check"]) == 1
+    assert "pip install 'trouter[kubernetes]'" in capsys.readouterr().err
+    assert main(["migrate", "--interconnect", str(MANIFESTS / "edge-alone.json"), "-o", str(tmp_path / "v.yaml")]) == 0
+
+
+def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["migrate", "--interconnect", str(MANIFESTS / "smallest.yaml"), "-o", str(tmp_path / "v.yaml")]
+    assert main(words) == 0
+    assert main(words) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert main([*words, "--force"]) == 0
+    assert main(["migrate", "--interconnect", str(MANIFESTS / "smallest.yaml"), "--check"]) == 1
+
+
+@pytest.mark.parametrize("more", [["old.conf"], ["--secure"], ["--check", "-o", "v"], ["--json"]], ids="_".join)
+def test_options_that_do_not_go_together_are_a_wrong_command_line(
+    more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["migrate", "--interconnect", str(MANIFESTS / "smallest.yaml"), *more])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err
