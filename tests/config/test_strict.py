@@ -62,6 +62,8 @@ OPEN = [
     vhost("$default: { remoteHosts: * }", "allowUnknownUser: yes"),
     vhost('g: { users: "*", remoteHosts: "*" }'),
     vhost('g: { users: "a, anonymous", remoteHosts: "*" }'),
+    vhost('g: { users: "*", remoteHosts: "*" }').replace("host: ::1", "host: ::1, policyVhost: a"),
+    vhost('g: { users: "*", remoteHosts: "*" }').replace("host: ::1", "host: ::1, policyVhost: not-there"),
 ]
 CLOSED = [
     vhost("$default: { remoteHosts: * }"),
@@ -71,6 +73,8 @@ CLOSED = [
     vhost('g: { users: "*", remoteHosts: "*" }').replace("host: ::1", "host: ::1, authenticatePeer: yes"),
     vhost('g: { users: "*", remoteHosts: "*" }').replace("host: ::1", "host: ::1, saslMechanisms: PLAIN"),
     vhost('g: { users: "*", remoteHosts: "*" }').replace("host: ::1", "host: ::1, http: yes, websockets: no"),
+    vhost('g: { users: "*", remoteHosts: "*" }').replace("host: ::1", "host: ::1, policyVhost: b")
+    + "\nvhost { hostname: b }",
 ]
 
 

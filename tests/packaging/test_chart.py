@@ -417,4 +417,4 @@ async def test_a_client_gets_neither_the_rights_of_edge_routers_nor_the_addresse
 def test_a_release_without_edge_pods_serves_clients_at_the_interior_ones() -> None:
     text = texts(render("edge.replicas=0"))[interior_file(0)]
     assert "role: edge" not in text
-    assert "policyVhost" not in text
+    assert "policyVhost: $default" not in text

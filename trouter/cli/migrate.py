@@ -40,10 +40,11 @@ examples:
   trouter migrate qdrouterd.conf --secure -o new.conf the same with secureDefaults: yes
   trouter migrate /etc/qpid-dispatch -o new           all files of a directory, policies in JSON too
   trouter migrate qdrouterd.conf >trouter.conf        the text alone; the report goes to standard error
-  trouter migrate --interconnect cr.yaml -o v.yaml    an Interconnect of the old operator, for `helm -f v.yaml`
+  trouter migrate --interconnect cr.yaml -o v.yaml    an Interconnect of the old operator as Helm values
 
 The exit status is 0 for files that are good, 1 for one that would not do what it says, that cannot be secure, or that
---check finds to be old or to leave something to do, 2 for a command line that makes no sense. The old file stays as it is.
+--check finds to be old or to leave something to do, 2 for a command line that makes no sense. The old file stays as it
+is.
 """
 
 

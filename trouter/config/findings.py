@@ -337,12 +337,16 @@ def _vhosts(configuration: Configuration) -> Iterator[Problem]:
     if configuration.policy.max_message_size and not enabled:
         yield finding_of("idle-message-size", configuration.policy)
     anonymous = [each for each in configuration.listeners if _admits_anonymous(each) and _speaks_amqp(each)]
+    known = {vhost.hostname for vhost in configuration.vhosts}
     for vhost in configuration.vhosts:
         if not enabled:
             yield finding_of("idle-vhost", vhost)
+        through = [
+            each for each in anonymous if each.policy_vhost in (None, vhost.hostname) or each.policy_vhost not in known
+        ]
         for name in _open_groups(vhost):
-            if anonymous:
-                yield finding_of("open-group", vhost, f"groups.{name}.remoteHosts", listener=anonymous[0].name)
+            if through:
+                yield finding_of("open-group", vhost, f"groups.{name}.remoteHosts", listener=through[0].name)
 
 
 def _takes_passwords(listener: ListenerEntity, router: RouterEntity, plugins: Plugins | None) -> bool:

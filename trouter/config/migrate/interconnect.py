@@ -347,7 +347,7 @@ class _Converter:
                     self._result.values["console"] = {"enabled": True}
                     self._leave(
                         where,
-                        f"port {port} was HTTP in clear; the chart has the console over TLS, health and metrics at 8080",
+                        f"port {port} was HTTP in clear; the chart has the console over TLS, health at 8080",
                         "point probes and Prometheus to 8080, browsers to port 443 of the service with -console",
                     )
             elif profile is None:
