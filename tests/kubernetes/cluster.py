@@ -44,6 +44,7 @@ class Cluster:
     def __init__(self, folder: Path, nursery: trio.Nursery, namespace: str = "ns") -> None:
         self.pods: dict[str, Pod] = {}
         self.namespace = namespace
+        folder.mkdir(exist_ok=True)
         self._folder = folder
         self._nursery = nursery
         self._objects: dict[tuple[str, str], dict[str, Any]] = {}

@@ -29,14 +29,19 @@ NAME: Final = "net-trouter"
 
 def render(*settings: str, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Return the objects of the release ``net`` in the namespace ``ns``."""
+    return render_release("ns", files, settings)
+
+
+def render_release(namespace: str, files: Sequence[Path], settings: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return the objects of the release ``net`` in a namespace."""
     words: list[str | Path] = [word for path in files for word in ("-f", path)]
     words += [word for value in settings for word in ("--set", value)]
-    text = run(tool("helm"), "template", "net", CHART, "--namespace", "ns", *words)
+    text = run(tool("helm"), "template", "net", CHART, "--namespace", namespace, *words)
     return [document for document in yaml.safe_load_all(text) if document]
 
 
 def secret(name: str, **files: bytes | Path) -> dict[str, Any]:
-    """Return a Secret; an underscore in the name of a file stands for a dot."""
+    """Return a Secret; an underscore in the name of a file stands for a dot, because Python's names have none."""
     data = {
         key.replace("_", "."): base64.b64encode(value if isinstance(value, bytes) else value.read_bytes()).decode()
         for key, value in files.items()
