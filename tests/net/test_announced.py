@@ -63,6 +63,71 @@ async def test_without_a_header_a_proxy_is_refused_in_time(autojump_clock: trio.
         listener.stop()
 
 
+async def test_a_header_that_comes_too_slowly_is_refused_in_time(autojump_clock: trio.testing.MockClock) -> None:
+    listener, port = listening()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.run)
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            for octet in b"PROXY":  # one in a second, and never the last
+                client.sendall(bytes((octet,)))
+                await trio.sleep(1)
+            assert await closed(client)
+        assert PROXY_HEADER_S <= trio.current_time() < PROXY_HEADER_S + 1
+        assert listener.reasons == ["no PROXY header within 5 s"]
+        listener.stop()
+
+
+HEADER = b"PROXY TCP4 192.0.2.7 192.0.2.1 4000 5672\r\n"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "octets", "reason"),
+    [
+        ("192.0.2.200", HEADER, "it is none of proxyProtocolHosts"),
+        ("192.0.2.0/24, ::1", HEADER, "it is none of proxyProtocolHosts"),
+        ("127.0.0.1", b"AMQP\x00\x01\x00\x00", "it does not begin with a PROXY header"),
+        ("127.0.0.1", b"PROXY TCP4 evil 192.0.2.1 1 2\r\n", "its PROXY line has an invalid address"),
+        ("127.0.0.1", b"PROXY " + b"x" * 200, "its PROXY line has more than 107 octets"),
+        (
+            "127.0.0.1",
+            b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\xff\xff",
+            "its PROXY header has 65535 octets behind the first 16, at most 4096 may be",
+        ),
+    ],
+    ids=["stranger", "stranger to a network", "no header", "no address", "too long a line", "too many TLVs"],
+)
+async def test_what_is_refused_is_not_admitted_under_any_address(hosts: str, octets: bytes, reason: str) -> None:
+    listener, port = listening()
+    listener.configure(replace(ENTITY, proxy_protocol_hosts=proxy_addresses(hosts)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.run)
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(octets)
+            assert await closed(client)
+        assert (listener.admitted, listener.reasons) == ([], [reason])
+        listener.stop()
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        b"PROXY TCP4 127.0.0.9 127.0.0.1 1 2\r\n",
+        b"PROXY TCP6 ::1 ::1 1 2\r\n",
+        b"PROXY TCP6 ::ffff:127.0.0.1 ::1 1 2\r\n",
+    ],
+)
+async def test_a_client_is_never_one_of_this_machine(lie: bytes) -> None:
+    listener, port = listening()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.run)
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            own = client.getsockname()
+            client.sendall(lie)
+            assert await closed(client)
+        assert listener.admitted == [own]
+        listener.stop()
+
+
 async def test_a_listener_that_stops_closes_what_waits_for_its_header() -> None:
     listener, port = listening()
     async with trio.open_nursery() as nursery:
@@ -89,6 +154,10 @@ async def test_few_connections_at_once_wait_for_their_headers(monkeypatch: pytes
         clients[0].sendall(b"PROXY TCP4 192.0.2.7 192.0.2.1 4000 5672\r\n")
         assert await closed(clients[0])
         assert listener.admitted == [("192.0.2.7", 4000)]
+        clients.append(socket.create_connection(("127.0.0.1", port)))  # there is room again
+        clients[3].sendall(b"PROXY TCP4 192.0.2.8 192.0.2.1 4000 5672\r\n")
+        assert await closed(clients[3])
+        assert listener.admitted[1:] == [("192.0.2.8", 4000)]
         listener.stop()
         for each in clients:
             each.close()

@@ -38,6 +38,13 @@ VALID = {
     "block of IPv4": (block("192.0.2.7", "192.0.2.1", 0x11), CLIENT),
     "block of IPv6": (block("2001:db8::7", "2001:db8::1", 0x21), ("2001:db8::7", 4000)),
     "block with TLVs": (block("192.0.2.7", "192.0.2.1", 0x11, more=b"\x02\x00\x01x" * 9), CLIENT),
+    "as many TLVs as may be": (block("192.0.2.7", "192.0.2.1", 0x11, more=bytes(MAX_BEHIND - 12)), CLIENT),
+    "TLV that claims more than there is": (block("192.0.2.7", "192.0.2.1", 0x11, more=b"\x02\xff\xffx"), CLIENT),
+    "longest line": (
+        b"PROXY TCP6 " + b" ".join([b":".join([b"ffff"] * 8)] * 2) + b" 65535 65535\r\n",
+        (":".join(["ffff"] * 8), 65535),
+    ),
+    "line with blanks to its end": (b"PROXY UNKNOWN" + b" " * (MAX_LINE - 15) + b"\r\n", None),
     "health check": (block("192.0.2.7", "192.0.2.1", 0x11, command=0x20), None),
     "empty health check": (SIGNATURE + b"\x20\x00\x00\x00", None),
     "no family": (SIGNATURE + b"\x21\x00\x00\x00", None),
@@ -62,7 +69,15 @@ INVALID = {
     "datagrams": SIGNATURE + b"\x21\x12\x00\x0c" + bytes(12),
     "other family of version 2": SIGNATURE + b"\x21\x41\x00\x0c" + bytes(12),
     "addresses cut off": SIGNATURE + b"\x21\x11\x00\x0b" + bytes(11),
-    "too long": SIGNATURE + b"\x21\x11" + struct.pack(">H", MAX_BEHIND + 1),
+    "line an octet too long": b"PROXY UNKNOWN" + b" " * (MAX_LINE - 14) + b"\r\n",
+    "destination of another family": b"PROXY TCP4 192.0.2.7 2001:db8::1 4000 5672\r\n",
+    "destination port too high": b"PROXY TCP4 192.0.2.7 192.0.2.1 4000 65536\r\n",
+    "port of six digits": b"PROXY TCP4 192.0.2.7 192.0.2.1 004000 5672\r\n",
+    "Unix addresses cut off": SIGNATURE + b"\x21\x31" + struct.pack(">H", 215) + bytes(215),
+    "IPv6 addresses cut off": SIGNATURE + b"\x21\x21\x00\x23" + bytes(35),
+    "source of another family": b"PROXY TCP4 2001:db8::7 192.0.2.1 4000 5672\r\n",
+    "port of a digit that is no number": b"PROXY TCP4 192.0.2.7 192.0.2.1 \xb2 5672\r\n",
+    "too long": block("192.0.2.7", "192.0.2.1", 0x11, more=bytes(MAX_BEHIND - 11)),
 }
 
 
@@ -107,20 +122,29 @@ def test_what_is_no_header_is_refused(name: str) -> None:
         _read_whole(INVALID[name])
 
 
+@pytest.mark.parametrize("octets", [b"POST /", b"PROXY\t", b"\r\n\r\n\r\n", b"\x00"])
+def test_what_begins_otherwise_is_refused_at_once(octets: bytes) -> None:
+    with pytest.raises(ProxyHeaderError, match="does not begin with a PROXY header"):
+        header_length(octets)
+
+
 def _read_whole(octets: bytes) -> None:
     length = header_length(octets)
     assert length, "it waits for more"
     client_of(octets[:length])
 
 
-async def test_a_connection_that_ends_within_its_header_is_an_error() -> None:
-    near, far = socket.socketpair()
-    with near:
-        near.setblocking(False)
-        far.sendall(b"PROXY TCP4 192")
-        far.close()
-        with pytest.raises(ProxyHeaderError, match="closed before"):
-            await read_proxy_header(near, trio.lowlevel)
+@pytest.mark.parametrize("name", ["line of IPv4", "block of IPv6", "health check"])
+async def test_a_connection_that_ends_anywhere_within_its_header_is_an_error(name: str) -> None:
+    header, _ = VALID[name]
+    for end in range(len(header)):
+        near, far = socket.socketpair()
+        with near:
+            near.setblocking(False)
+            far.sendall(header[:end])
+            far.close()
+            with pytest.raises(ProxyHeaderError, match="closed before"):
+                await read_proxy_header(near, trio.lowlevel)
 
 
 @given(

@@ -83,7 +83,7 @@ def remote_addresses(text: str) -> tuple[HostRange, ...]:
 
 
 def proxy_addresses(text: str) -> tuple[HostRange, ...]:
-    """Return the entries of a text with commas; BadValue, also for `*`: whoever is a proxy may claim any address."""
+    """Return the hosts in a list with commas; BadValue, also for `*`: the router believes what these hosts claim."""
     ranges = remote_addresses(text)
     if any(each.everybody for each in ranges):
         raise BadValue("every client could claim any address", "the addresses or networks of the proxies")
