@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+import trio
 
 from trouter.connections.lifetime import Lifetime
 from trouter.connections.states import PEER_NEXT, PeerState, PeerStep, advance
@@ -43,7 +44,7 @@ def test_only_a_connection_that_opens_can_be_admitted() -> None:
 def lifetime(*, outgoing: bool = False) -> Lifetime:
     listener = ListenerFacts(name="one", host="127.0.0.1", port="5672", role="normal")
     facts = PeerFacts(7, listener, "192.0.2.7", 1234, encrypted=False, loopback=False)
-    return Lifetime(facts, outgoing=outgoing)
+    return Lifetime(facts, trio.CancelScope(), outgoing=outgoing)
 
 
 async def test_the_peer_gets_the_last_reason_and_a_deleted_connection_stays_deleted() -> None:

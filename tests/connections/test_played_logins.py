@@ -137,7 +137,7 @@ async def test_a_peer_that_leaves_while_the_plugin_thinks_is_gone_at_once(
         await peer.play(LOGIN)
         assert kinds(await peer.play(end)) == [Closed]  # type: ignore[arg-type]  # one of the two ends
         assert "failed: peer closed the socket" in caplog.text
-        assert router.listener.peers == set()
+        assert router.listener.peers == {}
 
 
 async def test_a_client_that_skips_the_login_is_refused_where_one_is_required(mock_clock: MockClock) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz import engine
-from tests.engine.talks import NEAR_WRAP, OPEN, attach, begin, flow, receiving, transfer
+from tests.engine.talks import LIMITS, NEAR_WRAP, OPEN, attach, begin, flow, receiving, transfer
 from tests.script import encode
+from trouter.engine.connection import Connection
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
 from trouter.wire.performatives import (
     Accepted,
@@ -24,6 +26,7 @@ from trouter.wire.performatives import (
     SaslInit,
     Transfer,
 )
+from trouter.wire.transfers import FrequentFrames
 
 ID = 0xFFFFFFFE
 SMALL = st.integers(0, 9)
@@ -83,6 +86,19 @@ def test_any_frames_and_bytes_behind_any_beginning(
 def test_frames_in_an_open_session(how: int, pieces: list[bytes]) -> None:
     kind = "server" if how & 1 else "client"
     engine.check(bytes((how & ~2, 0)) + BEGINNINGS[kind] + b"".join(pieces))
+
+
+def test_a_peer_that_sends_and_falls_silent_has_none_of_its_octets_kept() -> None:
+    frequent, reads = FrequentFrames(), []
+    for _ in range(3):
+        connection = Connection(LIMITS, OPEN, [], None, server=True, frequent=frequent)
+        connection.receive_data(AMQP_HEADER + b"".join(map(encode, (OPEN, begin()))))
+        reads.append(encode(flow()) * 1000)
+        connection.receive_data(reads[-1])
+        assert not connection.failed
+    # the list and the loop hold each, and the shared readers the last
+    own = sys.getrefcount(bytes(1000)) + 2
+    assert [sys.getrefcount(read) for read in reads] == [own, own, own + 1]
 
 
 @pytest.mark.parametrize("piece", [1, 100, 511, 5000])

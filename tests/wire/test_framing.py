@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 from itertools import pairwise
 
@@ -146,6 +147,19 @@ def test_whole_frames_are_not_copied_and_a_cut_one_is_put_together_once() -> Non
     assert reader.next_frame()
     assert reader.data is not octets
     assert reader.data[reader.start : reader.end] == b"one"
+
+
+@pytest.mark.parametrize("cut", [0, 3, 20], ids=["whole", "within a header", "within a frame"])
+def test_a_read_is_not_kept_once_its_frames_were_returned(cut: int) -> None:
+    whole = frame(1, bytes(400))
+    data = whole * 100 + whole[:cut]
+    others = sys.getrefcount(data)
+    reader = FrameReader(512)
+    reader.add_bytes(data)
+    assert len(read(reader)) == 100
+    assert sys.getrefcount(data) == others
+    reader.add_bytes(whole[cut:] if cut else whole)
+    assert read(reader) == [(1, 0, bytes(400))]
 
 
 def test_a_claimed_size_alone_takes_no_memory() -> None:

@@ -11,6 +11,7 @@ import ipaddress
 import logging
 import random
 import socket
+from functools import partial
 from typing import Final
 
 import trio
@@ -22,7 +23,7 @@ from trouter.net.dialing import Endpoint, cause, connect
 from trouter.telemetry.clocks import now_us
 from trouter.telemetry.connection_records import describe_open
 from trouter.tls.problems import TlsFailed
-from trouter.tls.secure import PLAINTEXT, Met, Resumable, resumable
+from trouter.tls.secure import PLAINTEXT, Met, Resumable, SecurityLayer, resumable
 from trouter.wire.performatives import Error
 
 from .dialled import DialledLogin
@@ -175,28 +176,33 @@ class Connector:
             sock.close()
             return
         facts, security = met
-        lifetime = DialledLifetime(facts, awaits_router=self._settings.role in NO_ANSWER)
-        login = self._make_login(facts, lifetime, endpoint)
-        self._peer = peer = Peer(sock, facts, security, self._settings, self._services, lifetime, login)
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._follow_open, peer, lifetime)
-                await serve(peer)
-                nursery.cancel_scope.cancel()
+            await serve(partial(self._make_peer, sock, facts, security, endpoint))
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
-            self._peer = None
-            if lifetime.opened:
+            peer, self._peer = self._peer, None
+            if peer is not None and peer.lifetime.opened:
                 self._down_since_us = now_us()
             self._known = resumable(endpoint.host, security)
         if self._stopped:
             return
-        if lifetime.serving.is_set():
+        if peer is not None and peer.lifetime.was_in_use:
             self._waited = 0
+            self._failover.note_opened()
         else:
             self._failover.note_failed()
-        self._message = self._failure_of(peer)
+        self._message = "internal error" if peer is None else self._failure_of(peer)
+
+    def _make_peer(
+        self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, endpoint: Endpoint, nursery: trio.Nursery
+    ) -> Peer:
+        """Make a connection whose tasks run in ``nursery``, and follow it."""
+        lifetime = DialledLifetime(facts, nursery.cancel_scope, awaits_router=self._settings.role in NO_ANSWER)
+        login = self._make_login(facts, lifetime, endpoint)
+        self._peer = peer = Peer(sock, facts, security, self._settings, self._services, lifetime, login)
+        nursery.start_soon(self._follow_open, peer, lifetime)
+        return peer
 
     async def _secure_socket(self, sock: socket.socket, facts: PeerFacts, endpoint: Endpoint) -> Met | None:
         """Make the TLS handshake if configured; return None if it fails, which is logged, or the connector stops."""
@@ -233,8 +239,6 @@ class Connector:
             await lifetime.serving.wait()
         if patience.cancelled_caught:
             lifetime.end_unusable(NO_ANSWER[self._settings.role])
-            return
-        self._failover.note_opened()
 
     def _next_wait_s(self) -> float:
         longest_s = FIRST_WAIT_S if len(self._failover) > 1 else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**self._waited)

@@ -36,8 +36,13 @@ class Lifetime:
         "state",
     )
 
-    def __init__(self, facts: PeerFacts, *, outgoing: bool) -> None:
-        """Make a lifetime; if ``outgoing``, an error in the router's own close also counts as a failure."""
+    def __init__(self, facts: PeerFacts, scope: trio.CancelScope, *, outgoing: bool) -> None:
+        """Make a lifetime; if ``outgoing``, an error in the router's own close also counts as a failure.
+
+        ``scope`` is that of the connection's nursery.
+        """
+        #: The scope of all tasks; its deadline is that of the handshake, then that of the credentials.
+        self.scope = scope
         self._facts = facts
         self._outgoing = outgoing
         self.label = f"[C{facts.connection_id}]"
@@ -52,13 +57,16 @@ class Lifetime:
         self.failure = ""
         #: Why the peer may not open the connection, one of the reasons in ``telemetry/refusals.py``; empty for none.
         self.refusal = ""
-        #: The scope of serving; its deadline is that of the handshake, then that of the credentials.
-        self.scope = trio.CancelScope()
 
     @property
     def opened(self) -> bool:
         """True once the opens were exchanged."""
         return self.opened_at_s is not None
+
+    @property
+    def was_in_use(self) -> bool:
+        """True once the connection was good for what it is for."""
+        return self.opened
 
     @property
     def is_ending(self) -> bool:
@@ -134,14 +142,18 @@ class DialledLifetime(Lifetime):
 
     __slots__ = ("_awaits_router", "established", "serving")
 
-    def __init__(self, facts: PeerFacts, *, awaits_router: bool) -> None:
+    def __init__(self, facts: PeerFacts, scope: trio.CancelScope, *, awaits_router: bool) -> None:
         """``awaits_router``: the connection is in use only once the other router serves it, else from its open on."""
-        super().__init__(facts, outgoing=True)
+        super().__init__(facts, scope, outgoing=True)
         self._awaits_router = awaits_router
         #: Set once the opens are exchanged and the connection is admitted.
         self.established = trio.Event()
         #: Set once the connection is in use.
         self.serving = trio.Event()
+
+    @property
+    def was_in_use(self) -> bool:
+        return self.serving.is_set()
 
     def note_opened(self, until_s: float) -> None:
         super().note_opened(until_s)

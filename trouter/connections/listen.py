@@ -58,12 +58,15 @@ class Listener(AcceptingListener):
         services: Services,
         numbers: ConnectionNumbers,
     ) -> None:
-        self.peers: set[Peer] = set()
+        #: Its connections by their numbers: those that are peers, and those whose protocol is still being detected, or
+        #: TLS has begun.
+        self.peers: dict[int, Peer] = {}
+        self._newcomers: dict[int, Newcomer] = {}
         self._refused_before = 0
         self._router_id = router_id
         self._services = services
         self._numbers = numbers
-        #: Connections that are not peers yet: their protocol is being detected, or TLS has begun.
+        #: The scopes of those whose protocol is being detected.
         self._greeting: set[trio.CancelScope] = set()
         super().__init__(entity, sockets, log)
 
@@ -83,7 +86,7 @@ class Listener(AcceptingListener):
 
     def end_peers(self, error: Error) -> None:
         """Close every connection with ``error``, also those whose opens are not exchanged yet."""
-        for peer in list(self.peers):
+        for peer in list(self.peers.values()):
             peer.force_close(error)
 
     async def serve_socket(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
@@ -95,9 +98,8 @@ class Listener(AcceptingListener):
         if below is not None:  # the octets come in clear from the end of TLS
             facts = replace(facts, encrypted=True, tls=below[0].tls, channel_bindings=below[0].channel_bindings)
             security = replace(below[1], channel=None, early=b"", began_s=None)
-        await self._serve_peer(
-            sock, facts, self._services.guard.handshakes.begin_handshake(remote[0], self.entity.role), security
-        )
+        self._begin_handshake(facts)
+        await self._serve_peer(sock, facts, security)
 
     async def wait_readable(self, sock: socket.socket) -> None:
         """Wait until another connection comes, or for a moment after a refusal."""
@@ -115,8 +117,8 @@ class Listener(AcceptingListener):
         where = sock.getsockname()
         facts = self._facts_of(address)
         log.info("[C%d] Accepted connection to %s:%s from %s:%s", facts.connection_id, *where[:2], *address)
-        newcomer = handshakes.begin_handshake(address[0], self.entity.role)
-        nursery.start_soon(self._serve_peer, sock, facts, newcomer, None if self.entity.ssl_profile else PLAINTEXT)
+        self._begin_handshake(facts)
+        nursery.start_soon(self._serve_peer, sock, facts, None if self.entity.ssl_profile else PLAINTEXT)
         return True
 
     def refuse_socket(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:
@@ -155,29 +157,25 @@ class Listener(AcceptingListener):
             loopback=ipaddress.ip_address(remote[0].partition("%")[0]).is_loopback,
         )
 
-    async def _serve_peer(
-        self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer, security: SecurityLayer | None
-    ) -> None:
+    def _begin_handshake(self, facts: PeerFacts) -> None:
+        newcomer = self._services.guard.handshakes.begin_handshake(facts.remote_host, self.entity.role)
+        self._newcomers[facts.connection_id] = newcomer
+
+    async def _serve_peer(self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer | None) -> None:
         """Serve one peer until it ends; ``security`` None is detected first. A bug of ours ends only this peer."""
-        handshakes = self._services.guard.handshakes
-        peer: Peer | None = None
         try:
             met = await self._secure_socket(sock, facts) if security is None else (facts, security)
             if met is not None:
-                peer = self._make_peer(sock, *met, newcomer)
-                handshakes.watch_handshake(newcomer, peer)
-                del newcomer  # the peer forgets it at its open
-                self.peers.add(peer)
-                await serve(peer)
-                if peer.refusal:
-                    self._services.guard.refusals.count_refused(facts.listener.name, peer.refusal)
+                await serve(partial(self._make_peer, sock, *met))
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
-            if peer is None:
-                handshakes.end_handshake(newcomer)
-            else:
-                self.peers.discard(peer)
+            newcomer = self._newcomers.pop(facts.connection_id, None)
+            if newcomer is not None:
+                self._services.guard.handshakes.end_handshake(newcomer)
+            peer = self.peers.pop(facts.connection_id, None)
+            if peer is not None and peer.refusal:
+                self._services.guard.refusals.count_refused(facts.listener.name, peer.refusal)
             self._services.policy.release_socket()
 
     async def _secure_socket(self, sock: socket.socket, facts: PeerFacts) -> Met | None:
@@ -196,10 +194,12 @@ class Listener(AcceptingListener):
                 sock.close()
         return met
 
-    def _make_peer(self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, newcomer: Newcomer) -> Peer:
+    def _make_peer(self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, nursery: trio.Nursery) -> Peer:
+        """Make and register a connection whose tasks run in ``nursery``; its login forgets the newcomer at its open."""
+        newcomer = self._newcomers.pop(facts.connection_id)
         settings, services = self._settings, self._services
         plugins, asks_service = services.plugins, bool(facts.listener.auth_service)
-        lifetime = Lifetime(facts, outgoing=False)
+        lifetime = Lifetime(facts, nursery.cancel_scope, outgoing=False)
         sasl = SaslServer(
             None if asks_service else plugins.sasl_mechanisms_for(facts),
             settings.require_sasl,
@@ -213,9 +213,12 @@ class Listener(AcceptingListener):
             services.guard,
             sasl,
             settings.sasl_timeout_s,
-            lifetime.scope,
+            nursery.cancel_scope,
             service,
             newcomer,
             services.recorder,
         )
-        return Peer(sock, facts, security, settings, services, lifetime, login)
+        peer = Peer(sock, facts, security, settings, services, lifetime, login)
+        services.guard.handshakes.watch_handshake(newcomer, peer)
+        self.peers[peer.number] = peer
+        return peer

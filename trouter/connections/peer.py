@@ -86,6 +86,7 @@ class Peer:
             login.sasl,
             server=not login.outgoing,
             budget=services.budget,
+            frequent=services.hub.frequent_frames,
             owner=self,
         )
         self.record = ConnectionRecord(services.recorder, lifetime.label, self.engine.out)

@@ -1,10 +1,13 @@
 """The task of one connection: its nursery, its events, and its end.
 
 The poller reads and routes (``stream``). The task handles the rare events, and nothing more is read until it has. Its
-nursery holds the tasks of sessions that wait for answers. Whatever ends the connection ends all tasks.
+nursery also holds the tasks of sessions that wait for answers. Whatever ends the connection cancels the nursery, and
+with it all tasks; then the router says farewell.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import trio
 
@@ -24,39 +27,44 @@ from .peer import Peer
 from .peer_login import LoginFailed
 
 
-async def serve(peer: Peer) -> None:
-    """Serve a connection until it ends; then settle its links and deliveries."""
-    lifetime, stream, engine, hub = peer.lifetime, peer.stream, peer.engine, peer.services.hub
+async def serve(make_peer: Callable[[trio.Nursery], Peer]) -> None:
+    """Serve the connection that ``make_peer`` makes in its nursery, until it ends and all that it had is released."""
+    peer: Peer | None = None
     try:
         async with trio.open_nursery() as nursery:
-            hub.flush()  # the first octets of an outgoing connection
+            peer = make_peer(nursery)
+            del make_peer  # and what only the making needed
+            stream, engine = peer.stream, peer.engine
+            peer.services.hub.flush()  # the first octets of an outgoing connection
             began_s = trio.current_time() if peer.security.began_s is None else peer.security.began_s
-            timeout_s = peer.settings.handshake_timeout_s
-            with lifetime.scope as serving:
-                serving.deadline = began_s + timeout_s
-                await _receive_early(peer, nursery)
-                await _receive(peer, nursery)
-            if serving.cancelled_caught and lifetime.opened and trio.current_time() >= peer.login.expires_at_s:
-                _expire(peer)
-            ordered = lifetime.opened or stream.gone or lifetime.is_ending or engine.finished
-            if serving.cancelled_caught and not ordered:
-                lifetime.note_refusal(TIMEOUT)
-                lifetime.log_failure(f"timed out: no open within {timeout_s:g} s")
-            elif not stream.gone:
-                engine.close(lifetime.farewell)
-                hub.flush()
-            if peer.membership is not None:
-                await peer.membership.lose_links_in_turns(peer)
-            if not stream.gone:
-                await stream.close_after_reading()
+            peer.lifetime.scope.deadline = began_s + peer.settings.handshake_timeout_s
+            await _receive_early(peer, nursery)
+            while not (engine.finished or stream.gone):  # the poller reads; its events are handled in between
+                await stream.wait_for_events()
+                await _handle_events(peer, nursery)
+                await stream.wait_for_room()
             nursery.cancel_scope.cancel()
+        await _say_farewell(peer)
     finally:
-        peer.release_all()
+        if peer is not None:
+            peer.release_all()
 
 
-def _expire(peer: Peer) -> None:
-    if not peer.engine.finished:
-        peer.lifetime.end_expired()
+async def _say_farewell(peer: Peer) -> None:
+    """Close a connection whose tasks have ended, unless its peer has gone; settle its links and deliveries."""
+    lifetime, stream, engine = peer.lifetime, peer.stream, peer.engine
+    if lifetime.opened and not (stream.gone or engine.finished) and trio.current_time() >= peer.login.expires_at_s:
+        lifetime.end_expired()
+    if not (lifetime.opened or stream.gone or lifetime.is_ending or engine.finished):
+        lifetime.note_refusal(TIMEOUT)
+        lifetime.log_failure(f"timed out: no open within {peer.settings.handshake_timeout_s:g} s")
+    elif not stream.gone:
+        engine.close(lifetime.farewell)
+        peer.services.hub.flush()
+    if peer.membership is not None:
+        await peer.membership.lose_links_in_turns(peer)
+    if not stream.gone:
+        await stream.close_after_reading()
 
 
 async def _receive_early(peer: Peer, nursery: trio.Nursery) -> None:
@@ -64,14 +72,6 @@ async def _receive_early(peer: Peer, nursery: trio.Nursery) -> None:
     peer.services.hub.update_clock()
     if peer.stream.receive_early(peer.security.early):
         peer.services.hub.flush()
-        await _handle_events(peer, nursery)
-        await peer.stream.wait_for_room()
-
-
-async def _receive(peer: Peer, nursery: trio.Nursery) -> None:
-    """Let the poller read, and handle the events of a read before the next one."""
-    while not (peer.engine.finished or peer.stream.gone):
-        await peer.stream.wait_for_events()
         await _handle_events(peer, nursery)
         await peer.stream.wait_for_room()
 

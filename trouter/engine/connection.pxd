@@ -6,7 +6,7 @@ from trouter.engine.link_base cimport Link
 from trouter.engine.ports cimport ConnectionPort, LinkPort
 from trouter.engine.session cimport Session
 from trouter.wire.framing cimport FrameReader
-from trouter.wire.transfers cimport DispositionReader, FlowReader, TransferReader, read_descriptor
+from trouter.wire.transfers cimport DispositionReader, FlowReader, FrequentFrames, TransferReader, read_descriptor
 
 cdef int _ATTACH
 cdef int _TRANSFER
@@ -32,9 +32,8 @@ cdef class Connection(ConnectionPort):
     cdef list _sessions_due
     cdef bint _closed_reported
     cdef Py_ssize_t _max_events
-    cdef TransferReader _transfer
-    cdef DispositionReader _disposition
-    cdef FlowReader _flow
+    cdef FrequentFrames _frequent
+    cdef int _undecodable
 
     @cython.locals(session=Session, due=list)
     cpdef flush(self)

@@ -25,7 +25,7 @@ from trouter.wire.performatives import (
     decode_performative,
     encode_performative,
 )
-from trouter.wire.transfers import DispositionReader, FlowReader, TransferReader, read_descriptor
+from trouter.wire.transfers import FrequentFrames, read_descriptor
 
 from .attaches import charged_bytes
 from .channels import Channels
@@ -60,12 +60,11 @@ class Connection(ConnectionPort):
 
     __slots__ = (
         "_closed_reported",
-        "_disposition",
-        "_flow",
+        "_frequent",
         "_max_events",
         "_reader",
         "_sessions_due",
-        "_transfer",
+        "_undecodable",
         "channels",
         "events",
         "failed",
@@ -88,9 +87,13 @@ class Connection(ConnectionPort):
         sasl: SaslLayer | None,
         server: bool,
         budget: Budget | None = None,
+        frequent: FrequentFrames | None = None,
         owner: Any = None,
     ) -> None:
-        """``owner`` serves the connection; the router's hub and links find it by the engine's connection."""
+        """``owner`` serves the connection; the router's hub and links find it by the engine's connection.
+
+        ``budget`` and ``frequent`` are those that it shares with others; None for its own.
+        """
         super().__init__(outbox, budget or Budget(UNLIMITED))
         self.owner = owner
         self.limits = limits
@@ -115,10 +118,8 @@ class Connection(ConnectionPort):
         self._sessions_due: list[Session] = []
         self._closed_reported = False
         self._max_events = self.limits.max_events
-        self._transfer = TransferReader()
-        self._disposition = DispositionReader()
-        self._transfer.undecodable = self._disposition.undecodable = self.limits.undecodable_states
-        self._flow = FlowReader()
+        self._frequent = frequent or FrequentFrames()
+        self._undecodable = int(limits.undecodable_states)
         if sasl is not None:
             sasl.read_from(self, self._reader)
         if not server:
@@ -394,21 +395,24 @@ class Connection(ConnectionPort):
                 return  # our end was sent: what the peer sent before it read that is ignored (2.5.5)
             try:
                 if code == _TRANSFER:
-                    transfer = self._transfer
+                    transfer = self._frequent.transfer
+                    transfer.undecodable = self._undecodable
                     transfer.parse(data, reader.start, reader.end)
                     session.admit_transfer(transfer.handle).receive_transfer(transfer, data, reader.end)
                 elif code == _DISPOSITION:
-                    disposition = self._disposition
+                    disposition = self._frequent.disposition
+                    disposition.undecodable = self._undecodable
                     disposition.parse(data, reader.start, reader.end)
                     session.deliveries.receive_disposition(disposition)
                 else:
-                    flow = self._flow
+                    flow = self._frequent.flow
                     flow.parse(data, reader.start, reader.end)
                     session.receive_flow(flow)
             except PeerFault as fault:
                 if fault.scope is Scope.CONNECTION:
                     raise
-                link = session.links.by_remote_handle.get(self._transfer.handle) if fault.scope is Scope.LINK else None
+                handle = self._frequent.transfer.handle  # no other frame fails its link
+                link = session.links.by_remote_handle.get(handle) if fault.scope is Scope.LINK else None
                 self._fail_below(session, link, fault)
             return
         self._receive_control(reader.channel, code, data, reader.start, reader.end)

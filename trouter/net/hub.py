@@ -12,6 +12,7 @@ import trio
 
 from trouter.core.router import Router
 from trouter.engine.connection import Connection
+from trouter.wire.transfers import FrequentFrames
 
 
 class Hub:
@@ -21,6 +22,8 @@ class Hub:
         self.router = router
         #: Connections with output to write; engine and core append, ``flush`` empties it.
         self.outbox: list[Connection] = []
+        #: The readers of frames that all connections share.
+        self.frequent_frames = FrequentFrames()
 
     def update_clock(self) -> None:
         """Set the core's clock; once per round of reads."""

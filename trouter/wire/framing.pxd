@@ -24,5 +24,6 @@ cdef class FrameReader:
     cpdef int next_frame(self) except -1
     @cython.locals(missing=Py_ssize_t, taken=Py_ssize_t, size=Py_ssize_t)
     cdef int _finish_carried(self) except -1
+    cdef _drop_input(self)
     @cython.locals(size=Py_ssize_t, data_offset=Py_ssize_t)
     cdef Py_ssize_t _read_header(self, bytes data, Py_ssize_t offset) except -1

@@ -29,7 +29,7 @@ class FrameReader:
     """A reader of frames from pieces of a stream: ``add_bytes``, then call ``next_frame`` until it returns 0.
 
     After 1 the frame's body is ``data[start:end]``, with its ``channel`` and ``frame_type``. ``max_frame_bytes`` bounds
-    every frame and so the memory held here.
+    every frame and so the memory held here: what was read is kept only until it was returned in frames.
     """
 
     __slots__ = (
@@ -88,14 +88,14 @@ class FrameReader:
         if left < _HEADER_BYTES:
             if left:
                 self._carry += self._input[offset:]
-                self._offset = offset + left
                 self._wanted = _HEADER_BYTES
+            self._drop_input()
             return 0
         size = self._read_header(self._input, offset)
         if left < size:
             self._carry += self._input[offset:]
-            self._offset = offset + left
             self._wanted = size
+            self._drop_input()
             return 0
         self.data = self._input
         self.start += offset
@@ -112,6 +112,7 @@ class FrameReader:
                 self._carry += self._input[self._offset : self._offset + taken]
                 self._offset += taken
             if taken < missing:
+                self._drop_input()
                 return 0
             if self._wanted > _HEADER_BYTES:
                 break
@@ -125,6 +126,11 @@ class FrameReader:
         self.data = whole
         self.end = size
         return 1
+
+    def _drop_input(self) -> None:
+        """Keep nothing of a read whose octets were all taken: the next one may be long in coming."""
+        self.data = self._input = b""
+        self._offset = 0
 
     def _read_header(self, data: bytes, offset: int) -> int:
         """Return the frame's size; set type, channel and, in ``start``, the body's distance from ``offset``;

@@ -94,3 +94,9 @@ cdef class FlowReader(FieldReader):
     cdef public bint echo
 
     cpdef parse(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+
+
+cdef class FrequentFrames:
+    cdef public TransferReader transfer
+    cdef public DispositionReader disposition
+    cdef public FlowReader flow

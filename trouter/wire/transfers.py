@@ -485,3 +485,17 @@ class FlowReader(FieldReader):
         self.echo = self._read_flag() == 1
         self._pass_value()
         self._close_list()
+
+
+class FrequentFrames:
+    """The readers of the three frequent frames. The connections of a thread may share them: each reads frame by frame.
+
+    A reader refers to the bytes that it parsed last, so a set for each connection would keep one read of every peer.
+    """
+
+    __slots__ = ("disposition", "flow", "transfer")
+
+    def __init__(self) -> None:
+        self.transfer = TransferReader()
+        self.disposition = DispositionReader()
+        self.flow = FlowReader()
