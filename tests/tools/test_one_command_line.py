@@ -23,6 +23,8 @@ COMMANDS = {
     "send": "denied body",
     "receive": "denied",
     "request": "denied body",
+    "reply": "denied",
+    "top": "--once",
     "drain": "--status",
     "diagnose": "-o {folder}/archive.tar.gz",
     "bench pair": "--count 1 --address denied",
@@ -35,7 +37,7 @@ COMMANDS = {
 #: It saves the options, or needs tables of the pipeline before it connects.
 OTHERS = {"contexts add", "pipeline publish"}
 #: Their links are not to an address of the user, or they have none.
-WITHOUT_ADDRESS = {"stat", "manage", "drain", "diagnose", "bench handshakes"}
+WITHOUT_ADDRESS = {"top", "stat", "manage", "drain", "diagnose", "bench handshakes"}
 #: Options of bench from before it had those of the other commands, and an option of other commands of these names.
 NOT_TO_CONNECT = {"policy explain", "certs server", "certs router", "bench sink"}
 

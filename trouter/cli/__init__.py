@@ -37,6 +37,8 @@ COMMANDS: Final = (
     "send",
     "receive",
     "request",
+    "reply",
+    "top",
     "certs",
     "passwd",
     "policy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -68,7 +69,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     client.add_argument("name", metavar="NAME", help="the base name of the files, and the subject: the client's user")
     renew = _action(actions, "renew", _renew, "issue certificates again, for the same keys")
     renew.add_argument("names", metavar="NAME", nargs="*", help="default all but the authority's own")
-    _action(actions, "list", _list, "show every certificate, and when it expires")
+    listed = _action(actions, "list", _list, "show every certificate, and when it expires")
+    listed.add_argument("--json", action="store_true", help="one JSON object")
     for action in (ca, server, router, client):
         action.add_argument("--force", action="store_true", help="replace existing files")
     for action in (ca, server, router, client, renew):
@@ -123,6 +125,18 @@ def _renew(authority: Authority, arguments: argparse.Namespace) -> None:
 
 
 def _list(authority: Authority, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        rows = [
+            {
+                "name": issued.name,
+                "purpose": issued.purpose,
+                "hosts": list(issued.hosts),
+                "expires": issued.expires.isoformat(),
+            }
+            for issued in authority.issued()
+        ]
+        print(json.dumps({"certificates": rows}, indent=2))
+        return
     for issued in authority.issued():
         hosts = f" ({', '.join(issued.hosts)})" if issued.hosts else ""
         print(f"{issued.expires:%Y-%m-%d}  {issued.purpose:6}  {issued.name}{hosts}")

@@ -35,7 +35,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add = _action(actions, "add", _add, "save settings, in place of those of this name")
     add.add_argument("name", metavar="NAME", help="the name of the settings")
     add_server_options(add, contexts=False)
-    _action(actions, "list", _list, "list the names, the one in use with an asterisk")
+    listed = _action(actions, "list", _list, "list the names, the one in use with an asterisk")
+    listed.add_argument("--json", action="store_true", help="one JSON object")
     for name, act, text in (
         ("use", _use, "have the tools use these settings; without NAME none"),
         ("show", _show, "print settings as JSON; without NAME those in use"),
@@ -85,7 +86,11 @@ def _add(arguments: argparse.Namespace, contexts: Contexts) -> None:
     print(f"{escape_controls(arguments.name)}: {options.server}")
 
 
-def _list(_: argparse.Namespace, contexts: Contexts) -> None:
+def _list(arguments: argparse.Namespace, contexts: Contexts) -> None:
+    if arguments.json:
+        known = [{"name": name, **_options(kept)} for name, kept in sorted(contexts.known.items())]
+        print(json.dumps({"current": contexts.current or None, "contexts": known}, indent=2))
+        return
     rows = [
         [
             TableCell("*" if name == contexts.current else ""),
@@ -111,7 +116,12 @@ def _show(arguments: argparse.Namespace, contexts: Contexts) -> None:
     name = arguments.name or contexts.current
     if not name:
         raise ValueError("no context is in use: name one, or choose it with `trouter contexts use NAME`")
-    print(json.dumps({key.replace("_", "-"): value for key, value in contexts.get(name).items()}, indent=2))
+    print(json.dumps(_options(contexts.get(name)), indent=2))
+
+
+def _options(kept: dict[str, object]) -> dict[str, object]:
+    """Return settings by the names of the options."""
+    return {key.replace("_", "-"): value for key, value in kept.items()}
 
 
 def _remove(arguments: argparse.Namespace, contexts: Contexts) -> None:

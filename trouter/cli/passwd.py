@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -62,7 +63,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command("remove", "remove a user", _remove)
     command("disable", "disable a user, and keep the entry", _disable)
     command("enable", "enable a disabled user again", _enable)
-    command("list", "list the users and their state", _list, user=False)
+    listed = command("list", "list the users and their state", _list, user=False)
+    listed.add_argument("--json", action="store_true", help="one JSON object")
     imported = command("import-sasldb", "import the users of Cyrus SASL", _import, user=False)
     imported.add_argument("sasldb", metavar="SASLDB", type=Path, help="the database, e.g. /etc/sasldb2")
     imported.add_argument("--realm", help="only the users of this realm, by their bare names")
@@ -88,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         print(arguments.act(arguments))
     except (Unusable, SasldbError, UsersFileError, ValueError, OSError) as error:
-        print(f"trouter passwd: {arguments.file}: {error}", file=sys.stderr)
+        print(f"{arguments.command_parser.prog}: {arguments.file}: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -144,7 +146,20 @@ def _list(arguments: argparse.Namespace) -> str:
     from trouter_plugins.users_file import read_users  # noqa: PLC0415
 
     entries = read_users(arguments.file).entries
+    if arguments.json:
+        return json.dumps({"users": [_as_map(user, entries[user]) for user in sorted(entries)]}, indent=2)
     return "\n".join([*(_described(user, entries[user]) for user in sorted(entries)), f"{len(entries)} user(s)"])
+
+
+def _as_map(user: str, entry: Entry) -> dict[str, object]:
+    """Return a user without what the password is checked against."""
+    endless = entry.expires_at_s == float("inf")
+    return {
+        "user": user,
+        "mechanisms": [PLAIN, *(mechanism for mechanism in SCRAM if mechanism in entry.mechanisms)],
+        "disabled": entry.disabled,
+        "expires": None if endless else datetime.fromtimestamp(entry.expires_at_s, UTC).isoformat(),
+    }
 
 
 def _described(user: str, entry: Entry) -> str:

@@ -72,6 +72,7 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("file", metavar="FILE", type=existing_path, help="the expectations")
     _add_config(parser, required=False)
+    parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.set_defaults(run=run_test)
 
 
@@ -137,6 +138,10 @@ def run_test(arguments: argparse.Namespace) -> int:
         outcome = hold(expectations, policy_at(path, enforce=arguments.enforce or expectations.enforce))
     except ConfigurationError as error:
         return _unusable(error)
+    if arguments.json:
+        found = {"file": str(arguments.file), "held": outcome.held, "failures": outcome.failures}
+        print(json.dumps(found, indent=2))
+        return 0 if outcome.held and not outcome.failures else 1
     for failure in outcome.failures:
         print(failure)
     if outcome.failures:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 import time
@@ -43,6 +44,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "the exit status is then 1.",
     )
     check.add_argument("path", type=Path, metavar="DIR|FILE")
+    check.add_argument("--json", action="store_true", help="one JSON object")
     check.set_defaults(run=run_check)
     cat = actions.add_parser("cat", help="print records", description="Print records, the oldest first.")
     follow = actions.add_parser(
@@ -90,12 +92,16 @@ def run_check(arguments: argparse.Namespace) -> int:
             report = check_file(path)
     except OSError as error:
         return _cannot_read(error)
+    if arguments.json:
+        counts = {"segments": report.segments, "records": report.records}
+        print(json.dumps({**counts, "errors": report.errors, "notes": report.notes}, indent=2))
+        return 1 if report.errors else 0
     for fault in report.errors:
         print(fault, file=sys.stderr)
     for note in report.notes:
         print(f"note: {note}", file=sys.stderr)
-    counts = f"{report.records} records in {report.segments} segments"
-    print(f"{counts}, {len(report.errors)} errors" if report.errors else f"{counts}, all proved")
+    found = f"{report.records} records in {report.segments} segments"
+    print(f"{found}, {len(report.errors)} errors" if report.errors else f"{found}, all proved")
     return 1 if report.errors else 0
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trouter_pipeline.commands import submit
 from trouter_pipeline.commands.spark import add_spark, settings_of
+
+if TYPE_CHECKING:
+    from trouter_pipeline.needs import Need
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,6 +35,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="DIR",
         help="a folder that this machine and all workers must share, such as ROOT or a spool; may be given again",
     )
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     add_spark(parser)
     parser.set_defaults(run=run)
 
@@ -48,7 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     cluster = SUBMITTED in os.environ if arguments.master is None else not on_one_machine(arguments.master)
     found = [] if cluster else missing()  # there the session looks, and knows more of the workers' Python
-    for line in lines([*found, *scarce()]):
+    scarcities = scarce()
+    if arguments.json and (found or (arguments.master is None and not cluster)):
+        return _print_document(found, scarcities)
+    for line in lines([*found, *scarcities]):
         print(line, file=sys.stderr)
     if found:
         return 1
@@ -58,6 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
         print("Spark can run here.")
         return 0
     return _check_workers(arguments)
+
+
+def _print_document(found: Iterable[Need], others: Iterable[Need], **more: object) -> int:
+    """Print what is missing, and what is merely worth a look, each with its cure; return the exit status."""
+    missing = [need._asdict() for need in found]
+    print(json.dumps({**more, "missing": missing, "warnings": [need._asdict() for need in others]}, indent=2))
+    return 1 if missing else 0
 
 
 def _check_workers(arguments: argparse.Namespace) -> int:
@@ -71,6 +88,13 @@ def _check_workers(arguments: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     here, told = found_here(), workers.reports(spark)
+    if arguments.json:
+        found = workers.lacking(told) or [each for folder in arguments.path for each in workers.unshared(spark, folder)]
+        differing = [*workers.differing(here, told), *workers.wrong_clocks(spark)]
+        hosts = {host: sorted({str(each) for each in map(found_in, outputs) if each}) for host, outputs in told.items()}
+        status = _print_document(found, differing, here=str(here), workers=hosts, spark=spark.version)
+        spark.stop()
+        return status
     print(f"here: {here}")
     for host, outputs in told.items():
         for there in sorted({str(each) for each in map(found_in, outputs) if each}):

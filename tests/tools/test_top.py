@@ -1,0 +1,97 @@
+"""`trouter top` shows what is busiest, by the counters of a real router."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import trio
+
+from tests.routers import PLAIN_LISTENER, ROOT, RunningRouter, running
+from tests.tools.live import Ran, run
+from trouter.cli.top import KINDS
+from trouter.tools.busiest import KINDS as BUSY
+from trouter.tools.busiest import Busiest, Row
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    with running(PLAIN_LISTENER, tmp_path_factory.mktemp("top")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def load(router: RunningRouter) -> Iterator[None]:
+    """Send to and receive from the address `busy` until the end."""
+    command = [sys.executable, "-m", "trouter", "bench", "pair", "-b", f"127.0.0.1:{router.port}"]
+    command += ["--address", "busy", "--seconds", "3600", "--rate", "500"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        yield
+        process.terminate()
+
+
+async def top(router: RunningRouter, *words: str) -> Ran:
+    return await run("top", *words, "-b", f"127.0.0.1:{router.port}", "--interval", "0.3", "--once")
+
+
+async def busy(router: RunningRouter, kind: str) -> list[Row]:
+    """Return the rows of a look in which something moves."""
+    while True:
+        ran = await top(router, kind, "--json")
+        assert (ran.status, ran.err) == (0, "")
+        document = json.loads(ran.out)
+        assert document.keys() == {"time", "router", "intervalSeconds", kind}
+        rows: list[Row] = document[kind]
+        if sum(rows[0]["rates"].values()) > 50:
+            return rows
+
+
+async def test_the_busiest_links_come_first(router: RunningRouter, load: None) -> None:
+    first, second, *others = await busy(router, "links")
+    assert {first["owningAddr"], second["owningAddr"]} == {"M0busy"}
+    assert {first["linkDir"], second["linkDir"]} == {"in", "out"}
+    assert all(each["rates"]["deliveryCount"] <= second["rates"]["deliveryCount"] for each in others)
+
+
+async def test_the_busiest_addresses_come_first(router: RunningRouter, load: None) -> None:
+    first, *_ = await busy(router, "addresses")
+    assert first["name"] == "M0busy"
+    assert first["rates"].keys() == {"deliveriesIngress", "deliveriesEgress"}
+
+
+async def test_the_busiest_connections_come_first(router: RunningRouter, load: None) -> None:
+    first, second, *_ = await busy(router, "connections")
+    assert all(each["container"].startswith("trouter-bench-") for each in (first, second))
+    assert first["deliveriesIn"] + first["deliveriesOut"] > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_table_has_no_more_rows_than_are_wanted(router: RunningRouter, load: None, kind: str) -> None:
+    ran = await top(router, kind, "--limit", "1")
+    assert ran.status == 0
+    title, heads, _, row = ran.lines
+    assert "  R: the busiest of " in title
+    assert heads.split()[0].endswith("/s")
+    assert row
+    assert "\x1b" not in ran.out
+
+
+def test_a_counter_that_began_anew_and_a_new_row_have_no_rate() -> None:
+    looks = iter([[("a", 10), ("b", 100)], [("a", 30), ("b", 1), ("c", 1000)]])
+
+    class Node:
+        async def query(self, _: str, __: object) -> Node:
+            return self
+
+        def dicts(self) -> list[Row]:
+            return [{"identity": name, "deliveryCount": count} for name, count in next(looks)]
+
+    async def rows() -> list[Row]:
+        busiest, now = Busiest(BUSY["links"]), iter((0.0, 2.0))
+        assert await busiest.look(Node(), lambda: next(now)) == []  # type: ignore[arg-type]
+        return await busiest.look(Node(), lambda: next(now))  # type: ignore[arg-type]
+
+    assert [(row["identity"], row["rates"]["deliveryCount"]) for row in trio.run(rows)] == [("a", 10.0), ("b", None)]
