@@ -18,8 +18,9 @@ from trouter._compiling import Distribution, manual_pages, setup_arguments  # no
 
 
 def unit() -> list[tuple[str, list[str]]]:
-    """Return the unit for systemd and its user, by the folder that they are installed in."""
-    return [("share/trouter", ["packaging/trouter.service", "packaging/trouter.sysusers"])]
+    """Return the units for systemd and their user, by the folder that they are installed in."""
+    names = ("trouter.service", "trouter@.service", "trouter.sysusers")
+    return [("share/trouter", [f"packaging/{name}" for name in names])]
 
 
 setup(data_files=manual_pages(ROOT) + unit(), **setup_arguments(Distribution(ROOT, "trouter")))

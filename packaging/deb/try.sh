@@ -1,6 +1,7 @@
 #!/bin/sh
 # Install a .deb in a clean Debian and try it, as root: `packaging/deb/try.sh dist/trouter_VERSION_ARCH.deb [ROOT]`.
-# ROOT is a folder with a minimal Debian that may be changed; without it debootstrap makes one and it is removed afterwards.
+# ROOT is a folder with a minimal Debian that may be changed; without it debootstrap makes one, of the release SUITE or that of this
+# machine, and it is removed afterwards.
 set -eu
 package=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
@@ -8,7 +9,7 @@ root=${2:-}
 if [ -z "$root" ]; then
     root=$(mktemp -d)
     trap 'umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
-    debootstrap --variant=minbase --include=python3,systemd "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >/dev/null
+    debootstrap --variant=minbase --include=python3,systemd "${SUITE:-$(. /etc/os-release && echo "$VERSION_CODENAME")}" "$root" >/dev/null
 else
     trap 'umount "$root/proc" 2>/dev/null || true' EXIT
 fi
@@ -22,7 +23,13 @@ DEBIAN_FRONTEND=noninteractive apt-get -qq --yes --no-install-recommends install
 trouter --version | grep -w compiled
 for page in trouter qdrouterd qdrouterd.conf qdstat qdmanage; do man "$page" | head -4; done
 getent passwd trouter
-systemd-analyze --man=no verify /lib/systemd/system/trouter.service
+systemd-analyze --man=no verify /lib/systemd/system/trouter.service /lib/systemd/system/trouter@.service
+for program in trouter qdstat qdmanage qdrouterd; do
+    grep -q _ARGCOMPLETE "/usr/share/bash-completion/completions/$program"
+    grep -q _ARGCOMPLETE "/usr/share/fish/vendor_completions.d/$program.fish"
+done
+head -1 /usr/share/zsh/vendor-completions/_trouter | grep '#compdef trouter'
+bash -c '. /usr/share/bash-completion/completions/trouter; complete -p trouter'
 stat -c '%A %U:%G %n' /etc/trouter /etc/trouter/trouter.conf
 trouter check /etc/trouter/trouter.conf
 INSIDE

@@ -17,6 +17,8 @@ from tests.routers import DEADLINE_S, PLAIN_LISTENER, ROOT, running
 from trouter.app.supervision import Supervisor
 
 UNIT = ROOT / "packaging" / "trouter.service"
+#: That of one of several routers on a machine.
+INSTANCES = UNIT.with_name("trouter@.service")
 
 
 def test_the_service_manager_is_notified_of_ready_watchdog_and_stop(
@@ -53,12 +55,13 @@ def test_a_watchdog_for_another_process_is_ignored() -> None:
     supervisor.stopping()  # with no manager
 
 
-def test_systemd_verifies_the_unit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unit", [UNIT, INSTANCES], ids=lambda unit: unit.name)
+def test_systemd_verifies_the_unit(unit: Path) -> None:
     analyse = shutil.which("systemd-analyze")
     if analyse is None:
         pytest.skip("systemd is not here to read it")
     done = subprocess.run(
-        [analyse, "--man=no", "verify", UNIT], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+        [analyse, "--man=no", "verify", unit], capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -93,6 +96,18 @@ def test_the_unit_finds_the_command_where_the_manual_installs_it(tmp_path: Path)
     done = subprocess.run(words, env=here, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("trouter ")
+
+
+def test_the_unit_of_several_routers_differs_only_in_their_files() -> None:
+    one, several = (path.read_text(encoding="utf-8").splitlines() for path in (UNIT, INSTANCES))
+    changed = [line for line in several if line not in one and not line.startswith("#")]
+    assert changed == [
+        "Description=trouter %i, an AMQP 1.0 message router",
+        "ExecStart=/usr/bin/env trouter run -c /etc/trouter/%i.conf",
+        "StateDirectory=trouter/%i",
+        "LogsDirectory=trouter/%i",
+    ]
+    assert len([line for line in one if line not in several and not line.startswith("#")]) == len(changed)
 
 
 def test_the_unit_names_the_manual_of_the_router() -> None:

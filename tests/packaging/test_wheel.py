@@ -72,7 +72,7 @@ def test_the_wheel_contains_both_packages_their_types_the_console_and_every_comp
     manual = {name.partition("/share/man/")[2] for name in names if "/share/man/" in name}
     assert {"man1/trouter.1", "man1/qdstat.1", "man1/qdmanage.1", "man8/qdrouterd.8", "man5/qdrouterd.conf.5"} <= manual
     unit = {name.partition("/share/trouter/")[2] for name in names if "/share/trouter/" in name}
-    assert unit == {"trouter.service", "trouter.sysusers"}
+    assert unit == {"trouter.service", "trouter@.service", "trouter.sysusers"}
     assert f"\nVersion: {__version__}\n" in metadata
     assert {"Documentation", "Source", "Issues", "Changelog"} <= {
         line.removeprefix("Project-URL: ").partition(",")[0]
