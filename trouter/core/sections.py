@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .counters import Counters
     from .entry import AddressEntry
-    from .links import Endpoint
 
 #: The deliveries of addresses: from clients, to clients, and to other routers.
 WAYS: Final = ("ingress", "egress", "transit")
@@ -54,7 +53,7 @@ class SectionCounts:
             past.update(_of_link(direction, counters))
 
     def sums(
-        self, entries: Mapping[str, AddressEntry], links: Iterable[Endpoint]
+        self, entries: Mapping[str, AddressEntry], links: Iterable[Any]
     ) -> dict[str, tuple[Counter[Counted], Counter[str]]]:
         """Return, by the name of each section, the sums since the start, and what there is now.
 
@@ -72,7 +71,7 @@ class SectionCounts:
             name = self.names.get(getattr(link.entry, "key", ""), "")
             if name in totals:
                 totals[name].update(_of_link(IN if link.link.incoming else OUT, link.counters))
-                present[name]["undelivered"] += 0 if link.link.incoming else link.backlog  # type: ignore[union-attr]
+                present[name]["undelivered"] += 0 if link.link.incoming else link.backlog
         return {name: (totals[name], present[name]) for name in totals}
 
 
