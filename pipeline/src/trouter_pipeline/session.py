@@ -25,6 +25,8 @@ SETTINGS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.python.authenticate.socketTimeout": f"{PATIENCE_S}s",
+    # Rows for a Python: with Spark's 64 MB a task fills new memory with each batch, at twice the CPU for rows of 10 kB.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(8 << 20),
 }
 #: On one machine Spark listens for its own processes only.
 LOOPBACK: Final = "127.0.0.1"
