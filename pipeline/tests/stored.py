@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from trouter_pipeline.places import Place, Where
 from trouter_pipeline.report.stored import COLUMNS
 from trouter_pipeline.tables import Table
 
@@ -16,14 +17,14 @@ TODAY = date(2026, 3, 1)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def store(root: Path, name: str, rows: Sequence[Mapping[str, Any]], day: date = TODAY) -> Path:
+def store(root: Where, name: str, rows: Sequence[Mapping[str, Any]], day: date = TODAY) -> Place:
     """Commit a day of a table; return its one file, if there are rows."""
     columns = {column: kind for column, kind in COLUMNS[name].items() if column != "date"}
     found = pa.Table.from_pylist([dict(row) for row in rows], pa.schema(list(columns.items())))
     found = found.append_column("date", pa.array([day] * found.num_rows, pa.date32()))
     table = Table(root, name)
     table.commit(found, [day], inputs={}, job=name, version=1, parameters={})
-    return Path(table.folder).joinpath(*(file.path for file in table.files([day])))
+    return table.folder / "/".join(file.path for file in table.files([day]))
 
 
 def metered(vhost: str, hours: int = 24, msgs: int = 100, **changed: Any) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from pipeline.tests.stored import metered, store
+from pipeline.tests.stores import running
 from tests.routers import PLAIN_LISTENER, StartRouter
 from trouter.cli import main
 from trouter.client import AuthenticationFailed, Delivery, connect
@@ -30,6 +31,7 @@ from trouter_pipeline.decisions import (
     parse_quota,
     period_of,
 )
+from trouter_pipeline.places import Place
 from trouter_plugins.users_file import put_user
 
 NOW = datetime(2026, 3, 31, 12, 34, 56, tzinfo=UTC)
@@ -157,9 +159,9 @@ class Publisher:
         self.root, self.url, self._capsys = root, f"amqp://127.0.0.1:{port}", capsys
 
     async def __call__(
-        self, *words: str, answer: Callable[[Delivery], Awaitable[None]] = Delivery.accept
+        self, *words: str, answer: Callable[[Delivery], Awaitable[None]] = Delivery.accept, root: Place | None = None
     ) -> tuple[int, str, list[dict[str, Any]]]:
-        """Publish; return the exit status, the output, and the bodies that arrived."""
+        """Publish by the tables of this or another root; return the exit status, the output, the bodies that came."""
         came: list[dict[str, Any]] = []
 
         async def take(task_status: trio.TaskStatus[None]) -> None:
@@ -174,7 +176,7 @@ class Publisher:
 
         async with trio.open_nursery() as nursery:
             await nursery.start(take)
-            command = ["pipeline", "publish", str(self.root), "--url", self.url, *words]
+            command = ["pipeline", "publish", str(root or self.root), "--url", self.url, *words]
             status = await trio.to_thread.run_sync(main, command)
             nursery.cancel_scope.cancel()
         printed = self._capsys.readouterr()
@@ -214,6 +216,30 @@ async def test_a_quota_slows_and_a_larger_one_restores(publish: Publisher) -> No
     assert [(body["action"], body["subject"], body["rate"]) for body in came] == [("slow-tenant", "acme", 7)]
     assert "1000 messages this day, of 999 agreed" in printed
     assert [body["action"] for body in (await publish("--quota", "acme=1000/day:7"))[2]] == ["restore-tenant"]
+
+
+async def test_decisions_of_tables_in_an_object_store_are_remembered_on_this_machine(
+    publish: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    today = datetime.now(UTC).date()
+    with running() as objects:
+        for name, value in objects.environment.items():
+            monkeypatch.setenv(name, value)
+        root = objects.root("decided")
+        store(root, "audit_alerts", [now_alert()], today)
+        words = ("--on", "brute-force=lock-user", "--book", str(tmp_path))
+        status, _, came = await publish(*words, root=root)
+        assert (status, [(body["action"], body["subject"]) for body in came]) == (0, [("lock-user", "mallory")])
+        assert (await publish(*words, root=root))[1:] == ("There is no new decision to send.\n", [])
+        store(root, "audit_alerts", [now_alert(alert_id="a2", rule="spray")], today)
+        assert [body["action"] for body in (await publish(*words, root=root))[2]] == ["unlock-user"]
+        before = (tmp_path / "decisions.json").read_bytes()
+        objects.fails(method="*", holding="audit_alerts", times=1000)
+        status, printed, came = await publish(*words, "--storage-option", "max_retries=1", root=root)
+        assert (status, came) == (1, [])
+        assert "the store does not answer as it should" in printed
+        assert (tmp_path / "decisions.json").read_bytes() == before
+        assert not [key for key in objects.keys("decided") if key.endswith(".json") and "_delta_log" not in key]
 
 
 async def test_a_busy_router_gets_a_decision_again_and_a_refusal_is_reported(

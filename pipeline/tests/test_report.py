@@ -178,9 +178,8 @@ def test_a_table_that_cannot_be_read_is_named_and_the_others_are_shown(
     how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store(tmp_path, "meter", metered("acme"))
-    file = store(
-        tmp_path, "latency", [{"hour": NOON, "vhost": "v", "addr": "a", "cnt": 1, "max_us": 3, "bi": [3], "bc": [1]}]
-    )
+    rows = [{"hour": NOON, "vhost": "v", "addr": "a", "cnt": 1, "max_us": 3, "bi": [3], "bc": [1]}]
+    file = Path(store(tmp_path, "latency", rows))
     log = tmp_path / "tables" / "latency" / "_delta_log"
     names = file
     if how == "rubbish":
