@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Union, get_args, get_o
 import msgspec
 
 from trouter.records import KINDS, Record
-from trouter_pipeline.delta import Folder
+from trouter_pipeline.delta import Folder, columns_in
 from trouter_pipeline.parquet import File
 from trouter_pipeline.places import Place, Where
 
@@ -67,20 +67,6 @@ _TYPES: Final[dict[Any, str]] = {
     list[int]: "array<bigint>",
     dict[str, str]: "map<string,string>",
     dict[str, int]: "map<string,bigint>",
-}
-
-
-#: Types in Spark's spelling, as Delta has them.
-_DELTA: Final[dict[str, Any]] = {
-    "int": "integer",
-    "bigint": "long",
-    "string": "string",
-    "boolean": "boolean",
-    "timestamp": "timestamp",
-    "array<string>": {"type": "array", "elementType": "string", "containsNull": True},
-    "array<bigint>": {"type": "array", "elementType": "long", "containsNull": True},
-    "map<string,string>": {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True},
-    "map<string,bigint>": {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True},
 }
 
 
@@ -149,37 +135,31 @@ def schema_of(kind: str) -> StructType:
     return schema.add(StructField("date", DateType()))
 
 
-def arrow_types() -> dict[str, pa.DataType]:
-    """Return Arrow's type for each type in Spark's spelling."""
+def arrow_schema_of(kind: str) -> pa.Schema:
+    """Return the Arrow schema of a kind without ``date``, which is in the names of folders."""
     import pyarrow as pa  # noqa: PLC0415  # not where only the columns are asked for
 
-    return {
+    spelt = {
         "int": pa.int32(),
         "bigint": pa.int64(),
-        "double": pa.float64(),
         "string": pa.string(),
         "boolean": pa.bool_(),
-        "date": pa.date32(),
         "timestamp": pa.timestamp("us", "UTC"),
         "array<string>": pa.list_(pa.string()),
         "array<bigint>": pa.list_(pa.int64()),
         "map<string,string>": pa.map_(pa.string(), pa.string()),
         "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
     }
-
-
-def arrow_schema_of(kind: str) -> pa.Schema:
-    """Return the Arrow schema of a kind without ``date``, which is in the names of folders."""
-    import pyarrow as pa  # noqa: PLC0415  # not where only the columns are asked for
-
-    spelt = arrow_types()
     return pa.schema([(column.name, spelt[column.type]) for column in columns_of(kind)])
 
 
 def table_columns() -> dict[str, Any]:
     """Return the columns of the table as Delta has them: those of every kind, and of the partition."""
-    every = {column.name: column.type for kind in (*KINDS, UNKNOWN) for column in columns_of(kind)}
-    return {name: _DELTA[kind] for name, kind in every.items()} | {"record": "string", "date": "date"}
+    import pyarrow as pa  # noqa: PLC0415  # not where only the columns are asked for
+
+    every = {field.name: field for kind in (*KINDS, UNKNOWN) for field in arrow_schema_of(kind)}
+    partition = [pa.field("record", pa.string()), pa.field("date", pa.date32())]
+    return columns_in(pa.schema([*every.values(), *partition]).empty_table())
 
 
 def records_folder(root: Where) -> Place:

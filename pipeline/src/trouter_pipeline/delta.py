@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
@@ -135,35 +135,20 @@ class Version:
 
     def frame(self, spark: SparkSession, files: Sequence[File], schema: StructType | None = None) -> DataFrame:
         """Return the rows of these files in Spark, read by their list, with all columns or those of ``schema``."""
-        from pyspark.sql import functions as F  # noqa: PLC0415, N812  # where Spark is in use
+        from pyspark.sql import DataFrame  # noqa: PLC0415  # where Spark is in use
         from pyspark.sql.types import StructType  # noqa: PLC0415
 
         if schema is None:
             schema = StructType.fromJson(json.loads(self.schema_text))
-        if files and not self.folder.is_local:
-            return frame_of(spark, self.folder, files, self.partition, schema)
-        reader = spark.read.schema(schema).option("basePath", str(self.folder))
-        plain = [str(self.path(file)) for file in files if is_in_its_folder(self.partition, file)]
-        frames = [reader.parquet(*plain).select(*schema.names)] if plain else []
-        other: dict[tuple[str | None, ...], list[str]] = {}
-        for file in files:
-            if not is_in_its_folder(self.partition, file):  # another program wrote it, and names folders otherwise
-                other.setdefault(file.partition, []).append(str(self.path(file)))
-        for values, paths in other.items():
-            stored = StructType([each for each in schema if each.name not in self.partition])
-            named = dict(zip(self.partition, values, strict=True))
-            columns = [
-                F.lit(named[each.name]).cast(each.dataType).alias(each.name) if each.name in named else each.name
-                for each in schema
-            ]
-            read = spark.read.schema(stored).option("recursiveFileLookup", "true").parquet(*paths)
-            frames.append(read.select(*columns))
-        if not frames:
-            return spark.createDataFrame([], schema)
-        whole = frames[0]
-        for each in frames[1:]:
-            whole = whole.unionByName(each)
-        return whole
+        # Spark reads a file of this machine itself, unless another program wrote it and names folders otherwise.
+        is_own = {file: self.folder.is_local and is_in_its_folder(self.partition, file) for file in files}
+        frames = []
+        if own := [file for file, mine in is_own.items() if mine]:
+            reader = spark.read.schema(schema).option("basePath", str(self.folder))
+            frames.append(reader.parquet(*(str(self.path(file)) for file in own)).select(*schema.names))
+        if other := [file for file, mine in is_own.items() if not mine]:
+            frames.append(frame_of(spark, self.folder, other, self.partition, schema))
+        return reduce(DataFrame.unionByName, frames) if frames else spark.createDataFrame([], schema)
 
     def rows(self, file: File, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of a file, without the columns of its partition; BadTable if it is damaged or gone."""

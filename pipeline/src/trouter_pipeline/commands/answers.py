@@ -99,15 +99,19 @@ def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
 
 def at_folder(arguments: argparse.Namespace, run: Callable[[], int]) -> int:
     """Run an action on the folder of a pipeline; return its exit status, 1 with a message if the folder is unusable."""
+    return reported(run) if is_there(arguments.root) else 1
+
+
+def reported(run: Callable[[], int], *others: type[Exception]) -> int:
+    """Run an action; return its exit status, 1 with a message if tables, files, or ``others`` stop it."""
     from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415  # only when it runs
     from trouter_pipeline.delta import BadTable  # noqa: PLC0415
     from trouter_pipeline.files import TableBusy  # noqa: PLC0415
 
-    if not is_there(arguments.root):
-        return 1
+    expected: tuple[type[Exception], ...] = (NoRecords, BadTable, TableBusy, *others)
     try:
         return run()
-    except (NoRecords, BadTable, TableBusy) as error:
+    except expected as error:
         print(error, file=sys.stderr)
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)

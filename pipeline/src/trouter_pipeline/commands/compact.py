@@ -9,6 +9,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from trouter_pipeline.commands.answers import reported
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark, started
 
@@ -60,27 +61,20 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.segments = [folder.absolute() for folder in arguments.segments]
         arguments.root = arguments.root.absolute()
         with started(arguments, "compact") as (spark, progress):
-            return _run(arguments, in_tasks(spark), spark.sparkContext.defaultParallelism, progress)
+            cores = spark.sparkContext.defaultParallelism
+            return reported(lambda: _compact(arguments, in_tasks(spark), cores, progress))
     jobs = arguments.jobs or os.cpu_count() or 1
-    return _run(arguments, in_processes(jobs), jobs, Progress("trouter pipeline compact", quiet=arguments.quiet))
+    progress = Progress("trouter pipeline compact", quiet=arguments.quiet)
+    return reported(lambda: _compact(arguments, in_processes(jobs), jobs, progress))
 
 
-def _run(arguments: argparse.Namespace, runner: Runner, cores: int, progress: Progress) -> int:
+def _compact(arguments: argparse.Namespace, runner: Runner, cores: int, progress: Progress) -> int:
     from trouter_pipeline.compact import compact  # noqa: PLC0415
-    from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415
-    from trouter_pipeline.delta import BadTable  # noqa: PLC0415
-    from trouter_pipeline.files import TableBusy  # noqa: PLC0415
 
     try:
         summary = compact(
             arguments.segments, arguments.root, run=runner, cores=cores, mark=arguments.mark, progress=progress.detail
         )
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
-    except (NoRecords, BadTable, TableBusy) as error:
-        print(error, file=sys.stderr)
-        return 1
     finally:
         progress.close()
     if arguments.json:

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from trouter_pipeline.commands.answers import day
+from trouter_pipeline.commands.answers import day, reported
 from trouter_pipeline.commands.roots import add_root
 
 if TYPE_CHECKING:
@@ -49,11 +49,14 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run(arguments: argparse.Namespace) -> int:
     """Delete rows, or print which would be deleted; return 1 if that is refused or fails, else 0."""
-    from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415  # Arrow, only when it runs
-    from trouter_pipeline.delta import BadTable  # noqa: PLC0415
-    from trouter_pipeline.files import TableBusy  # noqa: PLC0415
+    from trouter_pipeline.prune import Refused  # noqa: PLC0415  # Arrow, only when it runs
+
+    return reported(lambda: _prune(arguments), Refused)
+
+
+def _prune(arguments: argparse.Namespace) -> int:
     from trouter_pipeline.progress import Progress  # noqa: PLC0415
-    from trouter_pipeline.prune import Refused, prune  # noqa: PLC0415
+    from trouter_pipeline.prune import prune  # noqa: PLC0415
 
     progress = Progress("trouter pipeline prune", quiet=arguments.quiet)
     try:
@@ -64,12 +67,6 @@ def run(arguments: argparse.Namespace) -> int:
             at_once=arguments.at_once,
             progress=progress.detail,
         )
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
-    except (Refused, NoRecords, BadTable, TableBusy) as error:
-        print(error, file=sys.stderr)
-        return 1
     finally:
         progress.close()
     if arguments.json:
