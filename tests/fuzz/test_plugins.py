@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,8 +68,24 @@ def test_the_example_finds_a_signature_that_is_not_checked(monkeypatch: pytest.M
     assert "let in without a secret" in str(found.error)
 
 
-def test_the_manual_shows_the_example() -> None:
-    assert f"```python\n{TARGET.read_text()}```" in PAGE
+@pytest.mark.parametrize(
+    ("language", "path"),
+    [("python", "fuzz/tickets.py"), ("python", "tests/test_fuzz.py"), ("yaml", ".github/workflows/fuzz.yml")],
+)
+def test_the_manual_shows_the_example(language: str, path: str) -> None:
+    assert f"```{language}\n{(TEMPLATE / path).read_text()}```" in PAGE
+
+
+def test_the_example_runs_under_atheris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("atheris")
+    copy = shutil.copytree(TEMPLATE, tmp_path / "plugin")
+    monkeypatch.setenv("PYTHONPATH", str(copy / "src"))
+    command = [sys.executable, "-m", "trouter.testing.fuzz", "fuzz/tickets.py", "--guided", "--executions", "300"]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Instrumenting trouter_tickets" in done.stderr
+    assert "Done 300 runs" in done.stderr
+    assert not list(copy.glob("fuzz/seeds/tickets/crash-*"))
 
 
 def test_the_command_prints_its_counts_and_fails_on_a_crash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -194,4 +194,22 @@ BUGS: Final = (
         "                    profile.seen = loaded.stamp\n",
         ("tests/tls/test_profiles.py",),
     ),
+    Bug(
+        "a secret that is shown",
+        "confidential fields of a sampled body stand in a list, and their values are recorded",
+        "trouter/telemetry/sampling.py",
+        "        return [_hidden(each, sampling) for each in value]\n",
+        "        return value\n",
+        ("tests/telemetry/test_sampling.py",),
+        ("samples",),
+    ),
+    Bug(
+        "a message lost without a word",
+        "a body with a number that Arrow's type does not hold becomes nulls without a dead letter",
+        "pipeline/src/trouter_pipeline/bodies.py",
+        '            dead[row] = {"reason": str(error)[:MAX_REASON], "body": bodies[row]}\n',
+        "            del error\n",
+        ("pipeline/tests/test_bodies.py",),
+        ("bodies",),
+    ),
 )

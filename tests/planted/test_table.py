@@ -9,7 +9,7 @@ import pytest
 from tests.planted.bugs import BUGS, Bug
 from tests.planted.run import COPIED, ROOT
 
-KINDS = 12
+KINDS = 14
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=[f"{bug.kind}: {bug.what}" for bug in BUGS])
