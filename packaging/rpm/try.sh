@@ -5,18 +5,20 @@
 set -eu
 package=$(realpath "$1")
 here=$(cd "$(dirname "$0")" && pwd)
-root=${2:-}
+root=${2:+$(realpath "$2")}
 rpm --query --package --requires "$package" | grep 'python(abi)'
 if [ -z "$root" ]; then
     root=$(mktemp -d)
     trap 'umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
-    debootstrap --variant=minbase --include=python3,systemd "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >/dev/null
+    debootstrap --variant=minbase --include=procps,python3,systemd "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >/dev/null
 else
     trap 'umount "$root/proc" 2>/dev/null || true' EXIT
 fi
 mount -t proc proc "$root/proc"
-rpm --root "$root" --nodeps --install "$package"
-rpm --root "$root" --verify --nodeps trouter
+# Debian's rpm installs only if told so.
+rpm_here() { rpm --root "$root" $(if [ -e /etc/debian_version ]; then echo --force-debian; fi) --nodeps "$@"; }
+rpm_here --install "$package"
+rpm_here --verify trouter
 cp "$here/../smoke.py" "$root/tmp/smoke.py"
 unshare --net sh -c 'ip link set lo up && exec chroot "$0" sh -eu' "$root" <<'INSIDE'
 trouter --version | grep -w compiled
@@ -32,6 +34,6 @@ qdstat -g
 kill -TERM "$router"
 wait "$router"
 INSIDE
-rpm --root "$root" --nodeps --erase trouter
+rpm_here --erase trouter
 if [ -e "$root/usr/bin/trouter" ] || [ -e "$root/usr/lib/trouter/bin" ]; then exit 1; fi
 echo "The RPM installs, serves, drains and goes."
