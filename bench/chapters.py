@@ -16,13 +16,13 @@ from typing import Final
 from trouter.load.led import Led
 from trouter.load.plan import Load
 
+from . import balanced, policies, strangers, syncing
 from . import failing as failures
 from . import greeting as greetings
 from . import guessing as guesses
 from . import joining as joined
 from . import managing as managed
 from . import paths as ways
-from . import policies, strangers, syncing
 from . import sessions as flood
 from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_across, pair_through, ratios
 from .plan import Extent
@@ -504,6 +504,34 @@ def greeting(bench: Bench) -> None:
     bench.figure("beside TLS handshakes: messages/s to those beside another router's", speed, "x")
 
 
+def balanced_clients(bench: Bench) -> None:
+    """Compare handshakes with a PROXY header, and those with a certificate by name, with those without."""
+    folder = bench.new_folder("balanced")
+    folder.mkdir(parents=True)
+    proxied, secured, named = (free_port() for _ in range(3))
+    more = balanced.listeners(folder, proxied, secured, named)
+    with Router(bench.new_folder("router"), own=balanced.EXEMPT, more=more) as router:
+        measured, tls = partial(balanced.handshakes, router), balanced.wrapper(folder)
+        samples = bench.interleave(
+            "handshakes behind a balancer",
+            {
+                "plain": partial(measured, router.port),
+                "PROXY 1": partial(measured, proxied, balanced.LINE),
+                "PROXY 2": partial(measured, proxied, balanced.BLOCK),
+                "TLS": partial(measured, secured, b"", tls),
+                "TLS, by name": partial(measured, named, b"", tls),
+            },
+        )
+    lowest = {name: min(each.cpu_us for each in found) for name, found in samples.items()}
+    for version in ("1", "2"):
+        more_us = lowest[f"PROXY {version}"] - lowest["plain"]
+        name = f"PROXY header, version {version}"
+        bench.figure(f"{name}: CPU to a plain handshake's", Spread.of([1 + more_us / lowest["plain"]]), "x")
+        bench.figure(f"{name}: CPU to a TLS handshake's", Spread.of([1 + more_us / lowest["TLS"]]), "x", 1.02)
+    by_name = lowest["TLS, by name"] / lowest["TLS"]
+    bench.figure("a certificate by name: CPU to a TLS handshake's", Spread.of([by_name]), "x", 1.02)
+
+
 def sessions(bench: Bench) -> None:
     """Measure a client that begins 32,767 sessions and leaves, beside one that sends a thousand requests a second."""
     port = free_port()
@@ -579,6 +607,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "guessing": guessing,
     "hostile": hostile,
     "greeting": greeting,
+    "balanced": balanced_clients,
     "sessions": sessions,
     "paths": paths,
     "recording": recording,

@@ -23,6 +23,12 @@ PAGES = {
 }
 
 
+#: The ports of the page on load balancers, that of commands without `-b` first.
+PORTS = ("5672", "5673", "5670", "5671", "5674", "5675", "5680", "8081", "8082", "8083", "55672")
+#: Debian has it in the package libnginx-mod-stream.
+STREAM = Path("/usr/lib/nginx/modules/ngx_stream_module.so")
+
+
 def text_of(page: str) -> str:
     return (ROOT / "docs" / page).read_text(encoding="utf-8")
 
@@ -37,15 +43,17 @@ def test_a_page_works_as_printed(page: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def balanced(tmp_path: Path) -> Iterator[Path]:
-    """Yield a folder, and end the load balancer that a failed walk leaves there."""
+    """Yield a folder, and end the load balancers that a failed walk leaves there."""
     yield tmp_path
-    with suppress(OSError, ValueError):
-        os.kill(int((tmp_path / "haproxy.pid").read_text()), signal.SIGKILL)
+    for name in ("haproxy.pid", "nginx.pid"):
+        with suppress(OSError, ValueError):
+            os.kill(int((tmp_path / name).read_text()), signal.SIGKILL)
 
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="HAProxy is not installed")
+@pytest.mark.skipif(shutil.which("nginx") is None or not STREAM.exists(), reason="nginx with its stream module is not")
 def test_the_load_balancer_works_as_printed(balanced: Path) -> None:
     page = text_of("load-balancer.md")
     steps = steps_in(page)
-    assert len(steps) >= 18
-    Terminal(balanced, ("5672", "5673", "5670", "5680", "8081", "8082", "55672"), page).walk(steps)
+    assert len(steps) >= 28
+    Terminal(balanced, PORTS, page).walk(steps)

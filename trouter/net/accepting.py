@@ -15,7 +15,7 @@ from trouter._buckets import Bucket
 from trouter.config import ListenerEntity
 from trouter.config.hosts import is_loopback, peer_address
 
-from .proxy_protocol import ProxyHeaderError, read_proxy_header
+from .proxy_protocol import HeaderReader, ProxyHeaderError, finish_header
 from .sockets import close_all
 
 #: Connections accepted from one socket before other tasks get their turn.
@@ -131,7 +131,7 @@ class AcceptingListener(ABC):
                 return
             served = True
             if self.entity.proxy_protocol_hosts:
-                accepting.start_soon(self._admit_announced, accepted, address[:2], nursery)
+                self._begin_announced(accepted, address[:2], nursery, accepting)
             else:
                 served = self.admit_socket(accepted, address[:2], nursery)
             if served and self._turns is not None:
@@ -141,22 +141,38 @@ class AcceptingListener(ABC):
                 in_a_row = 0
                 await trio.lowlevel.checkpoint()
 
-    async def _admit_announced(self, sock: socket.socket, proxy: tuple[str, int], nursery: trio.Nursery) -> None:
-        """Read the PROXY header of a connection, and admit it as one of the client that the header names."""
+    def _begin_announced(
+        self, sock: socket.socket, proxy: tuple[str, int], nursery: trio.Nursery, accepting: trio.Nursery
+    ) -> None:
+        """Admit a connection by its PROXY header: at once if that has come, else in a task that waits for it."""
         address = peer_address(proxy[0])
         if not any(each.holds(address) for each in self.entity.proxy_protocol_hosts):
             self.refuse_socket(sock, proxy, "it is none of proxyProtocolHosts")
             return
+        sock.setblocking(False)
+        reader = HeaderReader(sock)
+        try:
+            if reader.read_available():
+                self._admit_client(sock, proxy, reader.client(), nursery)
+                return
+        except (ProxyHeaderError, OSError) as error:
+            self.refuse_socket(sock, proxy, str(error))
+            return
         if self._unannounced >= MAX_UNANNOUNCED:
             self.refuse_socket(sock, proxy, f"{MAX_UNANNOUNCED} PROXY headers are awaited")
             return
+        self._unannounced += 1
+        accepting.start_soon(self._wait_for_header, sock, proxy, reader, nursery)
+
+    async def _wait_for_header(
+        self, sock: socket.socket, proxy: tuple[str, int], reader: HeaderReader, nursery: trio.Nursery
+    ) -> None:
+        """Read the rest of the PROXY header of a connection, and admit it as one of the client that it names."""
         why = f"no PROXY header within {PROXY_HEADER_S:g} s"
         client: tuple[str, int] | None = None
-        self._unannounced += 1
         try:
-            sock.setblocking(False)
             with trio.move_on_after(PROXY_HEADER_S):
-                client, why = await read_proxy_header(sock, trio.lowlevel), ""
+                client, why = await finish_header(reader, sock, trio.lowlevel), ""
         except (ProxyHeaderError, OSError) as error:
             why = str(error)
         except BaseException:  # the listener stops
@@ -166,7 +182,13 @@ class AcceptingListener(ABC):
             self._unannounced -= 1
         if why:
             self.refuse_socket(sock, proxy, why)
-            return
+        else:
+            self._admit_client(sock, proxy, client, nursery)
+
+    def _admit_client(
+        self, sock: socket.socket, proxy: tuple[str, int], client: tuple[str, int] | None, nursery: trio.Nursery
+    ) -> None:
+        """Admit a connection as one of its client; as the proxy's own if that names none, or one of its own machine."""
         self.admit_socket(sock, proxy if client is None or is_loopback(client[0]) else client, nursery)
 
     @property

@@ -28,26 +28,48 @@ class ProxyHeaderError(Exception):
     """The connection does not begin with a valid PROXY header; the text says why."""
 
 
+class HeaderReader:
+    """The reading of the header of one connection, and of nothing behind it."""
+
+    __slots__ = ("_head", "_sock")
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._head = b""
+
+    def read_available(self) -> bool:
+        """Read as much of the header as has come; return whether it is complete. ProxyHeaderError, OSError."""
+        try:
+            ahead = self._sock.recv(_FIXED + MAX_BEHIND, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        if not ahead:
+            raise ProxyHeaderError("it was closed before its PROXY header")
+        head = self._head
+        length = header_length(head + ahead)
+        wanted = length - len(head) if length else len(ahead)
+        self._head = head + self._sock.recv(min(wanted, len(ahead)))
+        return len(self._head) == length
+
+    def client(self) -> tuple[str, int] | None:
+        """Return the client that the complete header names, None if it names none; ProxyHeaderError."""
+        return client_of(self._head)
+
+
 async def read_proxy_header(sock: socket.socket, waits: SocketWaits) -> tuple[str, int] | None:
     """Read the header from ``sock`` and nothing behind it; return the client's host and port.
 
     None if the proxy speaks for itself, as in its health checks, or for a client without an IP address.
     ProxyHeaderError, OSError.
     """
-    head = b""
-    while True:
-        try:
-            ahead = sock.recv(_FIXED + MAX_BEHIND, socket.MSG_PEEK)
-        except BlockingIOError:
-            await waits.wait_readable(sock)
-            continue
-        if not ahead:
-            raise ProxyHeaderError("it was closed before its PROXY header")
-        length = header_length(head + ahead)
-        wanted = length - len(head) if length else len(ahead)
-        head += sock.recv(min(wanted, len(ahead)))
-        if len(head) == length:
-            return client_of(head)
+    return await finish_header(HeaderReader(sock), sock, waits)
+
+
+async def finish_header(reader: HeaderReader, sock: socket.socket, waits: SocketWaits) -> tuple[str, int] | None:
+    """Do as ``read_proxy_header`` with a reader that may have begun."""
+    while not reader.read_available():
+        await waits.wait_readable(sock)
+    return reader.client()
 
 
 def header_length(start: bytes) -> int:
