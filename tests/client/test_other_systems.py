@@ -24,7 +24,7 @@ NAMES = {
     "socket": ("AF_UNIX", "SO_REUSEPORT", "socketpair"),
     "time": ("CLOCK_MONOTONIC_RAW", "clock_gettime"),
 }  # fmt: skip
-#: Commands for people elsewhere; each has to show its help, which imports its module.
+#: Commands for people elsewhere; its module is imported.
 COMMANDS = ("stat", "manage", "send", "receive", "request", "reply", "top", "drain", "health", "contexts", "completion")
 #: What other systems have in another form is imported before: trio and the parts of the standard library that it takes.
 BLOCKED = f"""
@@ -64,15 +64,21 @@ def test_the_client_can_be_imported() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_tools_of_the_client_can_be_imported_and_print_their_help(command: str) -> None:
-    code = f"from trouter.cli import main; import trouter.cli.{command}; main()"
-    done = without_linux(code, command, "--help")
+def test_the_tools_of_the_client_can_be_imported_and_print_their_help() -> None:
+    code = f"""
+import importlib
+from trouter.cli import parser
+for name in {COMMANDS}:
+    importlib.import_module(f"trouter.cli.{{name}}")
+    (commands,) = (action for action in parser(name)._actions if action.choices)
+    print(commands.choices[name].format_usage())
+"""
+    done = without_linux(code)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert done.stdout.startswith("usage: ")
+    assert [line.split()[2] for line in done.stdout.splitlines() if line.startswith("usage: ")] == [*COMMANDS]
 
 
-@pytest.mark.parametrize("words", [("stat",), ("manage", "query"), ("send", "a", "b"), ("receive", "a"), ("top",)])
+@pytest.mark.parametrize("words", [("stat",), ("send", "a", "b")])
 def test_a_tool_without_a_router_says_so(words: tuple[str, ...]) -> None:
     # trio has a part for each system; what it needs of this one has to stay.
     code = "from trouter.cli import main; raise SystemExit(main())"

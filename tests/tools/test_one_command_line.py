@@ -29,8 +29,6 @@ COMMANDS = {
     "diagnose": "-o {folder}/archive.tar.gz",
     "bench pair": "--count 1 --address denied",
     "bench send": "--count 1 --address denied",
-    "bench receive": "--count 1 --address denied",
-    "bench hold": "--seconds 1 --address denied",
     "bench handshakes": "--count 1",
     "pipeline spool": "--address denied --dir {folder}/spool --attempts 1",
 }
