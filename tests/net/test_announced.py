@@ -155,6 +155,7 @@ async def test_few_connections_at_once_wait_for_their_headers(monkeypatch: pytes
         assert await closed(clients[0])
         assert listener.admitted == [("192.0.2.7", 4000)]
         clients.append(socket.create_connection(("127.0.0.1", port)))  # there is room again
+        await trio.testing.wait_all_tasks_blocked()
         clients[3].sendall(b"PROXY TCP4 192.0.2.8 192.0.2.1 4000 5672\r\n")
         assert await closed(clients[3])
         assert listener.admitted[1:] == [("192.0.2.8", 4000)]

@@ -125,7 +125,7 @@ async def _ask(arguments: argparse.Namespace, where: SplitResult | None, found: 
         except (ConnectionException, MalformedAnswer, SSLException, StatusError, Timeout) as why_not:
             failure = why_not
         except (OSError, HTTPException) as why_not:
-            failure = ConnectionException(str(why_not))
+            failure = ConnectionException(getattr(why_not, "strerror", None) or str(why_not))
     why_not_asked = f"no answer within {options.timeout_s:g} s" if failure is None else as_text(failure)
     found.append(Health(False, asked, reasons=(why_not_asked,), answered=False))
 
