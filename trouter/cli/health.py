@@ -31,6 +31,11 @@ MAX_REASONS: Final = 50
 NOT_WELL: Final = 1
 NOT_ASKED: Final = 2
 
+#: What may keep a router from being asked.
+FAILURES: Final = (
+    ConnectionException, MalformedAnswer, SSLException, StatusError, Timeout, OSError, HTTPException
+)  # fmt: skip
+
 _EPILOG: Final = """examples:
   trouter health                                    does the router at $TROUTER_BUS, or on this machine, let us in?
   trouter health --ready                            and is everything served that is configured? over AMQP
@@ -122,10 +127,8 @@ async def _ask(arguments: argparse.Namespace, where: SplitResult | None, found: 
                 good = status == HTTPStatus.OK
                 found.append(Health(good, asked, status, () if good else reasons[:MAX_REASONS]))
             return
-        except (ConnectionException, MalformedAnswer, SSLException, StatusError, Timeout) as why_not:
+        except FAILURES as why_not:
             failure = why_not
-        except (OSError, HTTPException) as why_not:
-            failure = ConnectionException(getattr(why_not, "strerror", None) or str(why_not))
     why_not_asked = f"no answer within {options.timeout_s:g} s" if failure is None else as_text(failure)
     found.append(Health(False, asked, reasons=(why_not_asked,), answered=False))
 
