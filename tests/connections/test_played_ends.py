@@ -138,18 +138,26 @@ async def test_a_draining_router_refuses_links_and_then_closes_everything(mock_c
 
 
 async def test_a_bug_in_reading_ends_this_connection_only(
-    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    mock_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
+    class BrokenLog:
+        """A log of frames with a bug in it."""
+
+        on = False
+
+        def received(self, data: bytes) -> None:
+            raise LookupError("a bug")
+
+        def show_output(self) -> None:
+            """Show nothing."""
+
+        def dropped(self, count: int) -> None:
+            """Count nothing."""
+
     async with play(ROUTER + LISTENER) as router:
         peer, other = await opened(router), await opened(router)
         (broken, _) = router.process.services.connections.values()
-
-        def fail() -> None:
-            raise LookupError("a bug")
-
-        stream = type(broken.stream)  # type: ignore[attr-defined]  # a Peer
-        read = stream.on_readable
-        monkeypatch.setattr(stream, "on_readable", lambda self: fail() if self is broken.stream else read(self))  # type: ignore[attr-defined]
+        broken.record.frames = BrokenLog()  # type: ignore[attr-defined]  # a Peer
         assert condition_of(await peer.play(receiver())) == "amqp:internal-error"
         assert "internal error, connection dropped" in caplog.text
         assert kinds(await other.play(receiver())) == [Attach]

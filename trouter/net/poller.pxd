@@ -1,0 +1,16 @@
+
+cimport cython
+
+from trouter.net.hub cimport Hub
+
+
+
+
+cdef class Poller:
+    cdef Hub _hub
+    cdef object _epoll
+    cdef dict _readers
+
+    cpdef watch(self, object sock, object reader, int events)
+    @cython.locals(events=int)
+    cpdef _serve(self, list ready)
