@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -254,3 +255,18 @@ def test_only_days_that_may_have_changed_are_computed_again(tmp_path: Path) -> N
     # Closed days stay as they are, and segments that only concern them are named.
     closed = work({"2": two}, {"1": one, "2": two, "3": three}, closed_before=days[2])
     assert (closed.too_late, set(closed.fresh), closed.open_days(days)) == (["1"], {"3"}, set(days[2:]))
+
+
+def test_rows_are_shown_in_order_without_all_of_them_in_python() -> None:
+    count = 50_000
+    at = pa.array([datetime(2026, 3, 1, tzinfo=UTC)] * count, pa.timestamp("us", "UTC"))
+    table = pa.table({"n": range(count, 0, -1), "name": ["x" * 100] * count, "hour": at})
+    tracemalloc.start()
+    try:
+        rows = enumerate(meter.ordered(table, ("n",)), 1)
+        shown = sum(1 for n, row in rows if row["n"] == n and row["hour"].tzinfo is None)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert shown == count
+    assert most < count * 200  # a row of three values is some 400 bytes
