@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from .counters import Counters
@@ -21,6 +21,30 @@ OUTCOMES: Final = ("accepted", "rejected", "released", "modified", "presettled")
 IN, OUT = "in", "out"
 #: What a sum counts: one of ``WAYS``, or a direction and an outcome.
 Counted = tuple[str, str]
+
+
+class DirectedLink(Protocol):
+    """What is needed of a link of the engine."""
+
+    @property
+    def incoming(self) -> bool:
+        """Return whether the peer sends on it."""
+
+
+class CountedLink(Protocol):
+    """What is needed of the end of a link; one to a receiver has a ``backlog``, too."""
+
+    @property
+    def link(self) -> DirectedLink:
+        """Return its link of the engine."""
+
+    @property
+    def entry(self) -> object:
+        """Return its address; None for none."""
+
+    @property
+    def counters(self) -> Counters:
+        """Return the counts of its deliveries."""
 
 
 class SectionCounts:
@@ -53,7 +77,7 @@ class SectionCounts:
             past.update(_of_link(direction, counters))
 
     def sums(
-        self, entries: Mapping[str, AddressEntry], links: Iterable[Any]
+        self, entries: Mapping[str, AddressEntry], links: Iterable[CountedLink]
     ) -> dict[str, tuple[Counter[Counted], Counter[str]]]:
         """Return, by the name of each section, the sums since the start, and what there is now.
 
@@ -71,7 +95,7 @@ class SectionCounts:
             name = self.names.get(getattr(link.entry, "key", ""), "")
             if name in totals:
                 totals[name].update(_of_link(IN if link.link.incoming else OUT, link.counters))
-                present[name]["undelivered"] += 0 if link.link.incoming else link.backlog
+                present[name]["undelivered"] += 0 if link.link.incoming else int(getattr(link, "backlog", 0))
         return {name: (totals[name], present[name]) for name in totals}
 
 
