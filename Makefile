@@ -209,7 +209,7 @@ build/without-cyrus/ready: requirements-dev.lock $(VENV)/locked
 	@touch $@
 
 # Everything with a broker of others: RabbitMQ of Debian 12 and of Debian 13, with the ledgers of minutes.
-BROKERS := $(addprefix tests/network/test_,rabbitmq.py rabbitmq4.py rabbitmq_for_long.py)
+BROKERS := $(addprefix tests/network/test_,rabbitmq.py rabbitmq4.py broker_pages.py transactions.py bridge_for_long.py rabbitmq_for_long.py)
 test-brokers: venv build interop-system rabbitmq4
 	$(PY) -m pytest $(or $(ARGS),$(BROKERS))
 

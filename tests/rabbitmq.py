@@ -134,9 +134,9 @@ class _Process:
 
 
 class RabbitMQ:
-    """One node; a test may ``start`` and ``kill`` it repeatedly. It has the given durable queues from the start."""
+    """One node; a test may ``start`` and ``kill`` it repeatedly. It starts with the objects of ``definitions``."""
 
-    def __init__(self, folder: Path, epmd_port: int, version: Version, queues: Sequence[str]) -> None:
+    def __init__(self, folder: Path, epmd_port: int, version: Version, definitions: str) -> None:
         self.version = version
         self.name = f"trouter-{secrets.token_hex(4)}@localhost"
         self.port = free_port()
@@ -148,7 +148,7 @@ class RabbitMQ:
         configuration = _CONFIGURATION.format(port=self.port, folder=seen) + version.settings
         (folder / "rabbitmq.conf").write_text(configuration)
         (folder / "enabled_plugins").write_text(f"[{version.plugins}].\n")
-        (folder / "definitions.json").write_text(json.dumps(_definitions(queues)))
+        (folder / "definitions.json").write_text(definitions)
         (folder / "env.conf").write_text("")
         cookie = folder / ".erlang.cookie"
         cookie.write_text(secrets.token_hex(16))
@@ -215,18 +215,21 @@ def connector(name: str, node: RabbitMQ) -> str:
 
 
 @contextmanager
-def nodes(folder: Path, *versions: Version, queues: Sequence[str] = ()) -> Iterator[list[RabbitMQ]]:
+def nodes(
+    folder: Path, *versions: Version, queues: Sequence[str] = (), definitions: str = ""
+) -> Iterator[list[RabbitMQ]]:
     """Run a node of each of the versions, each a broker of its own, with one port mapper; kill all at the end.
 
-    Without versions it is one node of 3.10.
+    Without versions it is one node of 3.10. Each has these durable queues, or the objects of ``definitions``.
     """
+    definitions = definitions or json.dumps(_definitions(queues))
     port = free_port()
     with ExitStack() as stack:
         mapper = _Process(["epmd", "-address", "127.0.0.1", "-port", str(port), "-d", "-d"], {})
         stack.callback(mapper.kill)
         mapper.wait_for_line("entering the main select")
         made = [
-            RabbitMQ(folder / f"rabbitmq{number}", port, version, queues)
+            RabbitMQ(folder / f"rabbitmq{number}", port, version, definitions)
             for number, version in enumerate(versions or (V3,))
         ]
         for node in made:

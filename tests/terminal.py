@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -28,8 +28,10 @@ class Terminal(Shell):
     The first of ``ports`` is that of the router which a command without `-b` asks.
     """
 
-    def __init__(self, folder: Path, ports: Collection[str], page: str) -> None:
-        super().__init__(folder, ports, brings=())
+    def __init__(
+        self, folder: Path, ports: Collection[str], page: str, brokers: Mapping[str, int] | None = None
+    ) -> None:
+        super().__init__(folder, ports, brings=(), brokers=brokers)
         self._jobs: list[RunningRouter | subprocess.Popen[bytes]] = []
         self._first = self.ports[next(iter(ports))]
         self._environment["TROUTER_BUS"] = f"127.0.0.1:{self._first}"
@@ -93,8 +95,8 @@ class Terminal(Shell):
         return self.folder / f"job-{number}"
 
     def _wait_for_neighbour(self, router: RunningRouter) -> None:
-        """Wait until the second router is joined to the first: by paths, an uplink, or the links to a broker."""
-        if len(self.running) < 2:
+        """Wait until a router is joined to the first one or to brokers: by paths, an uplink, or its links to them."""
+        if len(self.running) + len(self.brokers) < 2:
             return
         text = (self.folder / router.configuration).read_text()
         if "role: inter-router" in text:

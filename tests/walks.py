@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -41,7 +41,8 @@ class Shell:
     """A shell in a folder of its own, with `trouter` and `python` on the path.
 
     ``brings`` are folders of the project that are copied there; ``ports`` are those in the page and its configurations,
-    which are replaced by free ones. A command that takes longer than ``deadline_s`` fails.
+    which are replaced by free ones; ``brokers`` are those of brokers that run already, by their port on the page. A
+    command that takes longer than ``deadline_s`` fails.
     """
 
     def __init__(
@@ -50,9 +51,11 @@ class Shell:
         ports: Collection[str],
         brings: Iterable[str] = ("examples",),
         deadline_s: float = DEADLINE_S,
+        brokers: Mapping[str, int] | None = None,
     ) -> None:
         self.folder = folder
-        self.ports = ports_for(ports)
+        self.brokers = brokers or {}
+        self.ports = ports_for(ports) | {port: str(real) for port, real in self.brokers.items()}
         self.running: list[RunningRouter] = []
         self._ends = ExitStack()
         self._deadline_s = deadline_s

@@ -652,6 +652,43 @@ def test_deliveries_when_the_receivers_end_is_lost() -> None:
     assert part.outcome == Released()
 
 
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize(
+    ("state", "kept"), [(TransactionalState(b"txn", Accepted()), True), (TransactionalState(b"txn"), False)]
+)
+def test_what_a_receiver_did_in_a_transaction_stays_when_it_detaches(
+    state: TransactionalState, kept: bool, closed: bool
+) -> None:
+    """The commit, or the rollback, comes on the link to the coordinator."""
+    router, broker, client = routed()
+    receiver = client.receiver("broker.q", credit=1)
+    (end,) = broker.attached
+    assert isinstance(end, MemorySender)
+    sent = end.send(compose(b"x"))
+    router.pump()
+    receiver.received[0].settle(state, settled=False)
+    router.pump()
+    receiver.detach(closed=closed)
+    router.pump()
+    last = state if kept else Modified(delivery_failed=True)
+    assert sent.history == [(state, False), (last, True)]
+
+
+def test_what_a_lost_receiver_did_in_a_transaction_is_returned() -> None:
+    """The transaction is lost with the connection, since its coordinator's link is."""
+    router, broker, client = routed()
+    receiver = client.receiver("broker.q", credit=1)
+    (end,) = broker.attached
+    assert isinstance(end, MemorySender)
+    sent = end.send(compose(b"x"))
+    router.pump()
+    receiver.received[0].settle(TransactionalState(b"txn", Accepted()), settled=False)
+    router.pump()
+    client.drop()
+    router.pump()
+    assert sent.outcome == Modified(delivery_failed=True)
+
+
 def test_a_peer_that_detaches_before_the_container_answers() -> None:
     router, broker, client = routed()
     broker.answers = False

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from proton import Delivery, Message
@@ -16,7 +13,7 @@ from tests.e2e.by_proton import Client, Ear
 from tests.management.node import node_of
 from tests.networks import client_port, network, until_routed
 from tests.rabbitmq import RabbitMQ, connector, needs_rabbitmq, nodes
-from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
+from tests.routers import DEADLINE_S, RunningRouter, running
 from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop, needs_rabbitmq]
@@ -161,34 +158,3 @@ def test_a_queue_as_waypoint_under_the_brokers_own_name_with_the_counters_of_the
         receiver.close()
         assert addresses(router, "queue.first") == {0: (1, 3, 3), 1: (0, 3, 3)}
         client.close()
-
-
-PAGE = (ROOT / "docs" / "rabbitmq.md").read_text(encoding="utf-8")
-
-
-def test_the_configuration_on_the_page_on_rabbitmq_works(rabbit: RabbitMQ, tmp_path: Path) -> None:
-    blocks = re.findall(r"^```\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    (text,) = (block for block in blocks if block.startswith("router {"))
-    text = text.replace("port: 5672", "port: 0").replace("port: 5673", f"port: {rabbit.port}")
-    with running(text, tmp_path) as router:
-        until(lambda: set(auto_links(router).values()) == {("active", "")}, "auto links")
-        until_routed(router, "Cqueue")
-        client = Client(Ear(), router.port)
-        for address in ("orders.new", "/queue/own"):
-            sent = client.create_sender(address).send(Message(body=address, durable=True))
-            assert sent.remote_state == Delivery.ACCEPTED
-            receiver = client.create_receiver(address, credit=1)
-            assert receiver.receive(timeout=DEADLINE_S).body == address
-            receiver.accept()
-            receiver.close()
-        client.close()
-        for line in re.findall(r"^\$ trouter stat (.*)", PAGE, re.MULTILINE):
-            shown = subprocess.run(
-                [sys.executable, "-m", "trouter", "stat", "-b", f"127.0.0.1:{router.port}", *line.split()],
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                timeout=DEADLINE_S,
-                check=True,
-            )
-            assert "orders.new" in shown.stdout or "queue" in shown.stdout

@@ -17,7 +17,16 @@ from . import deliveries
 from .counters import AddressCounters, Counters, Origins, address_class_of
 from .message import IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
 from .messagelog import SentLog
-from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
+from .outcomes import (
+    ACCEPTED,
+    ACCEPTED_STATE,
+    FAILED_STATE,
+    MODIFIED,
+    RELEASED,
+    RELEASED_STATE,
+    TRANSACTIONAL,
+    has_outcome_in_transaction,
+)
 from .pace import Pace
 from .ports import AddressPort, DeliverySource, SharedState, TrunkPort, notify_sender
 
@@ -562,8 +571,10 @@ class OutgoingEndpoint(LinkSink):
     def lose_link(self, own: list[Delivery] | None = None) -> None:
         """Fail what the lost link had sent in full, and release the rest (routing.md 2.7).
 
-        ``own`` is the link's unsettled deliveries, if the caller knows them.
+        ``own`` is the link's unsettled deliveries, if its session is lost with it. Else an outcome in a transaction
+        stays: the transaction may still be committed, on the link to its coordinator.
         """
+        detached = own is None
         waiting = self.waiting.clear()
         session = self.link.session
         if own is None and (self.unsettled > 0 or waiting):
@@ -576,7 +587,10 @@ class OutgoingEndpoint(LinkSink):
             if out.complete:
                 code = out.remote_code
                 state = out.remote_state
-                if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
+                if state is None or not (
+                    _FIRST_OUTCOME <= code <= _LAST_OUTCOME
+                    or (detached and code == TRANSACTIONAL and has_outcome_in_transaction(state))
+                ):
                     code = MODIFIED
                     state = FAILED_STATE
                 self.counters.count_outcome(code, self.shared.now_s - out.arrived_at_s)
