@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from tests.kubernetes.waiting import until
-from trouter.client import Accepted, ClientError, Connection, Message, connect
+from trouter.client import Accepted, ClientError, Connection, Message, Modified, connect
 
 #: Seconds before a client connects again, as clients commonly wait.
 _AGAIN_S: Final = 0.1
@@ -47,7 +47,7 @@ class Ledger:
     received: Counter[int] = field(default_factory=Counter)
     #: The message whose outcome is awaited.
     attempted: int | None = None
-    #: Messages of which an attempt ended without an outcome: these may arrive twice.
+    #: Messages of which an attempt failed on its way, or ended without an outcome: these may arrive twice.
     unknown: set[int] = field(default_factory=set)
     refused: int = 0
     connections: int = 0
@@ -77,6 +77,8 @@ class Ledger:
                             number += 1
                         else:
                             self.refused += 1
+                            if isinstance(outcome, Modified) and outcome.delivery_failed:
+                                self.unknown.add(number)
                         await trio.sleep(_PACE_S)
             if self.attempted is not None:
                 self.unknown.add(self.attempted)
