@@ -9,6 +9,8 @@ pip3 install 'setuptools>=77' 'Cython>=3.1'
 pip3 install --no-build-isolation -e '.[tools,oauth]'
 pip3 install --no-build-isolation -e './pipeline[records]'
 export PYTHONPATH="$PWD:$PWD/plugins:$PWD/pipeline/src"
+# Modules compiled for libFuzzer can be imported only where it is loaded: here, in contrast to the fuzzers, the interpreted ones are.
+export TROUTER_PURE=1
 
 rm -rf "$WORK/harness"
 python3 fuzz/run.py "$@" --harness "$WORK/harness"
