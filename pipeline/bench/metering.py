@@ -25,7 +25,8 @@ from .recorded import Faults, Records, faults_of
 #: Seconds between two readings of memory.
 _LOOK_S = 0.2
 #: The ways in which the job runs.
-_WAYS = {"in DuckDB": ("--engine", "duckdb"), "on Spark": ("--conf", "spark.driver.memory=1g")}
+_SMALL = ("--conf", "spark.driver.memory=768m", "--conf", "spark.driver.extraJavaOptions=-XX:+UseSerialGC")
+_WAYS = {"in DuckDB": ("--engine", "duckdb"), "on Spark": _SMALL}
 #: What a hundred million records may take on two cores.
 _MOST_S = 200.0
 _MOST_GB = 2.5
