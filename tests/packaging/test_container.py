@@ -45,7 +45,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def script(checkout: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PATH": f"{checkout}:{os.environ['PATH']}", **settings}
-    command = [checkout / "packaging" / "container" / "build.sh", *words]
+    command = [str(checkout / "packaging" / "container" / "build.sh"), *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
