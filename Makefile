@@ -450,6 +450,7 @@ endif
 bench-system:
 	$(call needs,haproxy,haproxy)
 	$(call needs,rabbitmqctl,rabbitmq-server)
+	@$(MAKE) --no-print-directory rabbitmq4 || echo "make: RabbitMQ 4 is not measured, for the reason above" >&2
 
 define freeze
 { sed -n '/^#/p' $(1); build/lock/bin/python -m pip freeze --all --exclude trouter --exclude trouter-pipeline --exclude pip; } > build/lock.txt && mv build/lock.txt $(1)

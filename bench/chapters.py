@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from . import sessions as flood
 from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_across, pair_through, ratios
 from .plan import Extent
 from .results import Figure, Results
-from .servers import Epmd, HAProxy, Rabbit, Router, Server, free_port
+from .servers import RABBIT_3, RABBIT_4, Epmd, HAProxy, Rabbit, Router, Server, free_port
 
 KILO: Final = 1024
 HAPROXY_SINK: Final = "HAProxy to a sink"
@@ -147,15 +146,16 @@ def against_haproxy(bench: Bench) -> None:
 
 
 def against_rabbitmq(bench: Bench) -> None:
-    """Compare the router with RabbitMQ's AMQP 1.0 plugin, which stores the messages that the router forwards."""
-    if not Rabbit.SCRIPT.exists() or shutil.which("epmd") is None:
-        bench.remark("RabbitMQ is not installed (Debian: rabbitmq-server): not measured")
-        return
-    with Epmd(bench.new_folder("epmd")) as epmd, Rabbit(bench.new_folder("rabbitmq"), epmd) as rabbit:
-        for row in ROWS:
-            if row.rabbit and (row.quick or bench.extent.everything):
-                load = replace(row.load, seconds=bench.extent.seconds, address="/queue/bench")
-                bench.interleave(row.name, {"RabbitMQ": partial(pair, rabbit, load)})
+    """Compare the router with RabbitMQ 3.10 and 4.0, which store the messages that the router forwards."""
+    for version, cure in ((RABBIT_3, "Debian: rabbitmq-server"), (RABBIT_4, "`make rabbitmq4`")):
+        if version.missing:
+            bench.remark(f"{version.name} is not installed ({cure}): not measured")
+            continue
+        with Epmd(bench.new_folder("epmd")) as epmd, Rabbit(bench.new_folder("rabbitmq"), epmd, version) as rabbit:
+            for row in ROWS:
+                if row.rabbit and (row.quick or bench.extent.everything):
+                    load = replace(row.load, seconds=bench.extent.seconds, address=version.address)
+                    bench.interleave(row.name, {version.name: partial(pair, rabbit, load)})
 
 
 def twins(bench: Bench) -> None:

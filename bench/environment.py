@@ -12,6 +12,8 @@ from typing import Any
 import trouter
 from trouter import _twin
 
+from .servers import RABBIT_3, RABBIT_4
+
 
 def describe() -> dict[str, Any]:
     """Return the machine, the versions, and the machine's load before the bench."""
@@ -24,9 +26,15 @@ def describe() -> dict[str, Any]:
         "trouter": f"{trouter.__version__} ({_twin.running()})",
         "commit": _first_line(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]),
         "haproxy": _first_line(["haproxy", "-v"]),
-        "rabbitmq": _first_line(["dpkg-query", "-W", "-f", "${Version}", "rabbitmq-server"]),
+        "rabbitmq": " and ".join(_rabbits()) or "not here",
         "load_before": round(os.getloadavg()[0], 2),
     }
+
+
+def _rabbits() -> list[str]:
+    """Return the numbers of the versions of RabbitMQ that are installed."""
+    folders = [version.root / "usr/lib/rabbitmq/lib" for version in (RABBIT_3, RABBIT_4)]
+    return [path.name.partition("-")[2] for folder in folders for path in sorted(folder.glob("rabbitmq_server-*"))]
 
 
 def _processor() -> str:

@@ -12,7 +12,8 @@ _COLOURS: Final = {
     "HAProxy to a sink": "#bbbbbb",
     "HAProxy to the router": "#777777",
     "router": "#0072b2",
-    "RabbitMQ": "#d55e00",
+    "RabbitMQ 3.10": "#d55e00",
+    "RabbitMQ 4.0": "#e69f00",
 }
 _GOOD: Final = "#009e73"
 _BAD: Final = "#cc3311"

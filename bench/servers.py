@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+ROOT: Final = Path(__file__).resolve().parent.parent
+RABBIT_SCRIPT: Final = "usr/lib/rabbitmq/bin/rabbitmq-server"
+#: Runs a program with a folder as the root of its file system, in which /home is another folder.
+_WITH_ROOT: Final = 'mount --rbind /proc "$1/proc" && mount --bind "$2" "$1/home" && exec chroot "$1" "/$3"'
 START_S: Final = 60.0
 STOP_S: Final = 10.0
 _LISTEN: Final = "0A"
@@ -62,7 +68,16 @@ RABBIT_CONF: Final = """
 listeners.tcp.1 = 127.0.0.1:{port}
 log.file.level = warning
 log.console = false
-amqp1_0.default_user = guest
+load_definitions = {folder}/definitions.json
+{more}
+"""
+#: The queue that both versions of RabbitMQ have, as the sender and the receiver of a bench would declare it.
+RABBIT_DEFINITIONS: Final = """{
+    "users": [{"name": "guest", "password": "guest", "tags": ""}],
+    "vhosts": [{"name": "/"}],
+    "permissions": [{"user": "guest", "vhost": "/", "configure": "", "write": ".*", "read": ".*"}],
+    "queues": [{"name": "bench", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {}}]
+}
 """
 
 
@@ -229,31 +244,65 @@ class Epmd(Server):
         super().__init__(["epmd", "-address", "127.0.0.1", "-port", str(port)], folder, {}, port)
 
 
+@dataclass(frozen=True)
+class RabbitVersion:
+    """A version of RabbitMQ: where it is installed, and what differs between versions."""
+
+    name: str
+    #: The folder that is the root of its file system.
+    root: Path
+    plugins: str
+    settings: str
+    #: The address of the queue ``bench``.
+    address: str
+
+    @property
+    def missing(self) -> bool:
+        """Whether it is not installed here."""
+        return shutil.which("epmd") is None or not (self.root / RABBIT_SCRIPT).exists()
+
+
+#: Debian 12's, which speaks AMQP 1.0 by a plugin.
+RABBIT_3: Final = RabbitVersion(
+    "RabbitMQ 3.10", Path("/"), "rabbitmq_amqp1_0", "amqp1_0.default_user = guest", "/amq/queue/bench"
+)
+#: Debian 13's, which `make rabbitmq4` unpacks.
+RABBIT_4: Final = RabbitVersion("RabbitMQ 4.0", ROOT / "build" / "rabbitmq4", "", "", "/queues/bench")
+
+
 class Rabbit(Server):
-    """RabbitMQ with its AMQP 1.0 plugin, with its own node name, ports and data."""
+    """A node of RabbitMQ with its own name, ports and data, and one durable queue."""
 
     name = "rabbitmq"
-    SCRIPT: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 
-    def __init__(self, folder: Path, epmd: Epmd) -> None:
+    def __init__(self, folder: Path, epmd: Epmd, version: RabbitVersion) -> None:
         port = free_port()
         folder.mkdir(parents=True)
-        (folder / "rabbitmq.conf").write_text(RABBIT_CONF.format(port=port))
-        (folder / "enabled_plugins").write_text("[rabbitmq_amqp1_0].\n")
+        own = version.root == Path("/")
+        seen = folder.resolve() if own else Path("/home")  # as the node sees its folder
+        configuration = RABBIT_CONF.format(port=port, folder=seen, more=version.settings)
+        (folder / "rabbitmq.conf").write_text(configuration)
+        (folder / "definitions.json").write_text(RABBIT_DEFINITIONS)
+        (folder / "enabled_plugins").write_text(f"[{version.plugins}].\n")
         (folder / "env.conf").write_text("")
         environment = {
-            "HOME": str(folder),
+            "HOME": str(seen),
             "ERL_EPMD_PORT": str(epmd.port),
-            "RABBITMQ_NODENAME": f"bench{os.getpid()}@localhost",
+            "RABBITMQ_NODENAME": f"bench{os.getpid()}-{port}@localhost",
             "RABBITMQ_DIST_PORT": str(free_port()),
-            "RABBITMQ_CONF_ENV_FILE": str(folder / "env.conf"),
-            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
-            "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
-            "RABBITMQ_LOG_BASE": str(folder / "log"),
-            "RABBITMQ_PID_FILE": str(folder / "pid"),
+            "RABBITMQ_CONF_ENV_FILE": str(seen / "env.conf"),
+            "RABBITMQ_CONFIG_FILE": str(seen / "rabbitmq.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(seen / "enabled_plugins"),
+            "RABBITMQ_MNESIA_BASE": str(seen / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(seen / "log"),
+            "RABBITMQ_PID_FILE": str(seen / "pid"),
         }
-        super().__init__([str(self.SCRIPT)], folder, environment, port)
+        command = [f"/{RABBIT_SCRIPT}"]
+        if not own:
+            users = [] if os.geteuid() == 0 else ["--map-root-user"]
+            paths = (str(version.root), str(folder.resolve()), RABBIT_SCRIPT)
+            command = ["unshare", "--mount", *users, "sh", "-c", _WITH_ROOT, "sh", *paths]
+        super().__init__(command, folder, environment, port)
 
 
 def sockets_of(pid: int) -> list[str]:
