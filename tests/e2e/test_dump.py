@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e.peer import Peer
 from tests.routers import RunningRouter, StartRouter
+from trouter import _twin
 
 
 def dump(router: RunningRouter, number: int = 1) -> Path:
@@ -45,7 +46,9 @@ def test_the_dump_shows_deliveries_under_way_and_no_message_body(start_router: S
         assert re.search(r"^\[C\d+\]\[L\d+\] out up address=M0jobs .*credit=2 .*unsettled=1", text, re.MULTILINE)
         assert re.search(r"^M0jobs balanced consumers=1 inside=0 senders=1 .*in=1 out=1", text, re.MULTILINE)
         room = r"trouter\.connections\."
-        waiting = rf"nursery 0: .*\n.*{room}listen\.Listener\._serve_peer at {room}stream:\d+"
+        # a compiled coroutine has no frame to show: then it is the line that awaits it
+        place = "serving" if _twin.running() == "compiled" else "stream"
+        waiting = rf"nursery 0: .*\n.*{room}listen\.Listener\._serve_peer at {room}{place}:\d+"
         assert re.search(waiting, text)
 
 

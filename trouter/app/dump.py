@@ -156,7 +156,10 @@ def tasks(task: trio.lowlevel.Task, depth: int = 0) -> Iterator[str]:
 
 
 def waits_at(task: trio.lowlevel.Task) -> str:
-    """Return the innermost frame of a task outside trio, as module, line and function; empty if there is none."""
+    """Return the innermost frame of a task outside trio, as module, line and function; empty if there is none.
+
+    A compiled coroutine has no frame: the place is then the line that awaits it.
+    """
     place = ""
     for frame, line in task.iter_await_frames():
         module = str(frame.f_globals.get("__name__", ""))
