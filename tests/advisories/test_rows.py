@@ -76,7 +76,7 @@ FOUND: dict[str, tuple[str, ...]] = {
 REPORTED: dict[str, tuple[str, ...]] = {
     "CVE-2017-15699 / DISPATCH-924": ("engine.any_bytes.any_frames_and_bytes_behind_any_beginning",
                                       "engine.any_bytes.frames_in_an_open_session",
-                                      "fuzz.replay.some_mutations_of_the_seeds_pass"),
+                                      "fuzz.hypothesis.a_target_holds_for_any_input"),
     "DISPATCH-1011, 1025": ("policy.addresses.the_name_of_a_user_is_text",
                             "policy.addresses.an_address_is_allowed_if_and_only_if_an_entry_matches_the_address"),
     "DISPATCH-1732": ("advisories.authorization.dispatch_1732_an_open_without_a_hostname",),

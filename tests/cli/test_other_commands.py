@@ -52,7 +52,9 @@ def test_a_command_that_does_not_load_leaves_the_others(bring: Bring, capsys: py
     assert "start a router in the foreground" in shown
     status, shown, said = ended(capsys, "greet")
     assert (status, shown) == (2, "")
-    assert said.endswith("trouter: the command 'greet' does not load: No module named 'nothing_of_this_name'\n")
+    assert said.endswith(
+        "trouter: the command 'greet' does not load: No module named 'nothing_of_this_name' (see `trouter --help`)\n"
+    )
 
 
 @pytest.mark.parametrize("words", [["pipeline"], ["pipeline", "meter", "root"], ["pipeline", "--help"]], ids=" ".join)
@@ -64,7 +66,7 @@ def test_a_command_that_is_not_installed_is_named_with_its_cure(
     assert f"`trouter pipeline` is not here: {cure}.\n" in ended(capsys, "--help")[1]
     status, shown, said = ended(capsys, *words)
     assert (status, shown) == (2, "")
-    assert said.endswith(f"trouter: there is no command 'pipeline' here: {cure}\n")
+    assert said.endswith(f"trouter: there is no command 'pipeline' here: {cure} (see `trouter --help`)\n")
 
 
 def test_the_help_says_nothing_of_what_is_missing_where_nothing_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -122,7 +122,7 @@ def test_a_password_in_the_arguments_is_not_taken_nor_repeated(users: Path) -> N
 @pytest.mark.parametrize("command", ["remove", "disable", "enable"])
 def test_no_user_of_that_name(users: Path, command: str) -> None:
     before = users.read_text()
-    assert refused(command, users, "bob") == f"trouter passwd: {users}: there is no user 'bob'"
+    assert refused(command, users, "bob") == f"trouter passwd {command}: {users}: there is no user 'bob'"
     assert users.read_text() == before
 
 

@@ -47,7 +47,7 @@ class Router:
 
     def cut(self) -> None:
         """Shut down the socket of every connection, without a close."""
-        peers: list[Any] = list(self.process.listeners[0].peers)
+        peers: list[Any] = list(self.process.listeners[0].peers.values())
         for peer in peers:
             peer.stream._sock.shutdown(socket.SHUT_RDWR)
 

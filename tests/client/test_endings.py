@@ -623,5 +623,5 @@ async def test_urls_are_checked_first() -> None:
 async def test_errors_read_well() -> None:
     assert str(ConnectionClosed(None, "the server closed the socket")) == "the server closed the socket"
     assert str(LinkDetached("amqp:not-found")) == "amqp:not-found"
-    assert str(AuthenticationFailed(None)) == "AuthenticationFailed"
+    assert str(AuthenticationFailed(None)) == "the peer gave no reason"
     assert issubclass(ssl.SSLError, OSError)

@@ -5,7 +5,7 @@ from trouter.engine.connection cimport Connection
 
 
 cdef class Stream:
-    cdef object _sock
+    cdef readonly object _sock
     cdef object _channel
     cdef Connection _engine
     cdef Py_ssize_t _max_bytes

@@ -76,8 +76,13 @@ def test_the_manual_has_every_metric_and_every_option() -> None:
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())
     actions = parser._subparsers._group_actions[0].choices["spool"]._actions  # type: ignore[union-attr, index]
-    options = {each for action in actions for each in action.option_strings} - {"-h", "--help"}
-    assert {each for each in options if f"`{each}`" not in MANUAL} == set()
+
+    def is_told(option: str) -> bool:
+        family = re.sub(r"^(--sasl|--ssl)-.*", r"\1-*", option)  # those of all commands stand there as `--ssl-*`
+        return f"`{option}`" in MANUAL or f"`{family}`" in MANUAL
+
+    untold = [action.option_strings for action in actions if not any(map(is_told, action.option_strings))]
+    assert untold == [["-h", "--help"]]
 
 
 def test_the_reader_of_the_manual_reads(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
