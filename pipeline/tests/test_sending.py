@@ -329,7 +329,7 @@ async def test_an_address_that_is_refused_is_reported_at_once(guard: trio.Nurser
     server.refusal = Error("amqp:unauthorized-access", "not for you")
     async with serving(server):
         tally = await send(terms(server.url), letters(3))
-    assert tally.failure == f"{server.url}: {ADDRESS}: amqp:unauthorized-access: not for you"
+    assert tally.failure == f"{server.url}: {ADDRESS}: the link ended: amqp:unauthorized-access: not for you"
     assert (tally.accepted, tally.reconnects) == (0, 0)
 
 

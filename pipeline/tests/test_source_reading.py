@@ -424,7 +424,9 @@ def test_the_failure_of_the_receiver_is_the_error_of_the_query(tmp_path: Path) -
         reader = AmqpReader(
             Options.parse({**given, "url": "amqp://127.0.0.1:1", "connectTimeoutS": "0.3"}, Side.READ), SCHEMA
         )
-        with pytest.raises(ReceiverFailed, match=r"no link to a: amqp://127.0.0.1:1: .*refused"):
+        with pytest.raises(
+            ReceiverFailed, match=r"no link to a: cannot connect to amqp://127.0.0.1:1: Connection refused"
+        ):
             reader.partitions()
 
 

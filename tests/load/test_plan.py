@@ -37,7 +37,7 @@ def parse(*words: str) -> argparse.Namespace:
 def test_options_become_a_load() -> None:
     words = ["--port", "1", "--count", "5", "--addresses", "3", "--window", "7", "--presettled", "--frame", "512"]
     load = bench.load_of(parse("pair", *words))
-    assert load == Load(port=1, count=5, addresses=3, window=7, presettled=True, frame_bytes=512)
+    assert load == Load(port=1, count=5, addresses=3, window=7, presettled=True, frame_bytes=512, timeout_s=5.0)
 
 
 def test_a_sink_has_the_window_of_a_router() -> None:

@@ -137,7 +137,10 @@ def test_the_router_is_installed_without_one_package_of_the_pipeline(built: Buil
     cure = "pip install 'trouter[spark]' brings it"
     assert cure in machine.run(trouter, "--help")
     status, said = machine.refused(trouter, "pipeline", "meter", "root")
-    assert (status, said.splitlines()[-1]) == (2, f"trouter: there is no command 'pipeline' here: {cure}")
+    assert (status, said.splitlines()[-1]) == (
+        2,
+        f"trouter: there is no command 'pipeline' here: {cure} (see `trouter --help`)",
+    )
 
 
 def test_the_pipeline_beside_the_router_is_its_command_and_names_the_extra_that_is_missing(

@@ -143,7 +143,7 @@ def test_a_connection_cannot_be_deleted(manage: Manage) -> None:
     for identity in identities:
         assert identity.isdecimal()
         refused = manage("delete", "--type", "connection", "--id", identity, fails=True)
-        assert refused.startswith("trouter manage: forbidden: ")
+        assert refused == "trouter manage: forbidden"
 
 
 def test_both_connection_and_container_are_too_much(manage: Manage) -> None:
