@@ -47,8 +47,8 @@ class Router:
 
     def cut(self) -> None:
         """Shut down the socket of every connection, without a close."""
-        peers: list[Any] = list(self.process.listeners[0].peers.values())
-        for peer in peers:
+        listener: Any = self.process.listeners[0]
+        for peer in list(listener.peers.values()):
             peer.stream._sock.shutdown(socket.SHUT_RDWR)
 
 

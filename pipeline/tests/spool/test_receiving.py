@@ -49,8 +49,8 @@ async def send(router: Router, count: int, first: int = 0, size: int = 100) -> l
 
 def cut(router: Router) -> None:
     """Shut down the socket of every connection, without a close."""
-    peers: list[Any] = list(router.process.listeners[0].peers.values())
-    for peer in peers:
+    listener: Any = router.process.listeners[0]
+    for peer in list(listener.peers.values()):
         with suppress(OSError):  # some are closed already
             peer.stream._sock.shutdown(socket.SHUT_RDWR)
 
