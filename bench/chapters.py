@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from tests.rabbitmq import V3, V4
 from trouter.load.led import Led
 from trouter.load.plan import Load
 
@@ -26,7 +27,7 @@ from . import sessions as flood
 from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_across, pair_through, ratios
 from .plan import Extent
 from .results import Figure, Results
-from .servers import RABBIT_3, RABBIT_4, Epmd, HAProxy, Rabbit, Router, Server, free_port
+from .servers import Epmd, HAProxy, Rabbit, Router, Server, free_port
 
 KILO: Final = 1024
 HAPROXY_SINK: Final = "HAProxy to a sink"
@@ -147,15 +148,15 @@ def against_haproxy(bench: Bench) -> None:
 
 def against_rabbitmq(bench: Bench) -> None:
     """Compare the router with RabbitMQ 3.10 and 4.0, which store the messages that the router forwards."""
-    for version, cure in ((RABBIT_3, "Debian: rabbitmq-server"), (RABBIT_4, "`make rabbitmq4`")):
+    for version, cure in ((V3, "Debian: rabbitmq-server"), (V4, "`make rabbitmq4`")):
         if version.missing:
-            bench.remark(f"{version.name} is not installed ({cure}): not measured")
+            bench.remark(f"RabbitMQ {version.name} is not installed ({cure}): not measured")
             continue
         with Epmd(bench.new_folder("epmd")) as epmd, Rabbit(bench.new_folder("rabbitmq"), epmd, version) as rabbit:
             for row in ROWS:
                 if row.rabbit and (row.quick or bench.extent.everything):
-                    load = replace(row.load, seconds=bench.extent.seconds, address=version.address)
-                    bench.interleave(row.name, {version.name: partial(pair, rabbit, load)})
+                    load = replace(row.load, seconds=bench.extent.seconds, address=f"{version.queue}bench")
+                    bench.interleave(row.name, {f"RabbitMQ {version.name}": partial(pair, rabbit, load)})
 
 
 def twins(bench: Bench) -> None:

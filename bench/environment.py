@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import trouter
+from tests.rabbitmq import V3, V4
 from trouter import _twin
-
-from .servers import RABBIT_3, RABBIT_4
 
 
 def describe() -> dict[str, Any]:
@@ -33,7 +32,7 @@ def describe() -> dict[str, Any]:
 
 def _rabbits() -> list[str]:
     """Return the numbers of the versions of RabbitMQ that are installed."""
-    folders = [version.root / "usr/lib/rabbitmq/lib" for version in (RABBIT_3, RABBIT_4)]
+    folders = [version.root / "usr/lib/rabbitmq/lib" for version in (V3, V4)]
     return [path.name.partition("-")[2] for folder in folders for path in sorted(folder.glob("rabbitmq_server-*"))]
 
 

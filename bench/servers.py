@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-RABBIT_SCRIPT: Final = "usr/lib/rabbitmq/bin/rabbitmq-server"
-#: Runs a program with a folder as the root of its file system, in which /home is another folder.
-_WITH_ROOT: Final = 'mount --rbind /proc "$1/proc" && mount --bind "$2" "$1/home" && exec chroot "$1" "/$3"'
+from tests.rabbitmq import SERVER, WITH_ROOT, Version
+
 START_S: Final = 60.0
 STOP_S: Final = 10.0
 _LISTEN: Final = "0A"
@@ -244,38 +240,12 @@ class Epmd(Server):
         super().__init__(["epmd", "-address", "127.0.0.1", "-port", str(port)], folder, {}, port)
 
 
-@dataclass(frozen=True)
-class RabbitVersion:
-    """A version of RabbitMQ: where it is installed, and what differs between versions."""
-
-    name: str
-    #: The folder that is the root of its file system.
-    root: Path
-    plugins: str
-    settings: str
-    #: The address of the queue ``bench``.
-    address: str
-
-    @property
-    def missing(self) -> bool:
-        """Whether it is not installed here."""
-        return shutil.which("epmd") is None or not (self.root / RABBIT_SCRIPT).exists()
-
-
-#: Debian 12's, which speaks AMQP 1.0 by a plugin.
-RABBIT_3: Final = RabbitVersion(
-    "RabbitMQ 3.10", Path("/"), "rabbitmq_amqp1_0", "amqp1_0.default_user = guest", "/amq/queue/bench"
-)
-#: Debian 13's, which `make rabbitmq4` unpacks.
-RABBIT_4: Final = RabbitVersion("RabbitMQ 4.0", ROOT / "build" / "rabbitmq4", "", "", "/queues/bench")
-
-
 class Rabbit(Server):
     """A node of RabbitMQ with its own name, ports and data, and one durable queue."""
 
     name = "rabbitmq"
 
-    def __init__(self, folder: Path, epmd: Epmd, version: RabbitVersion) -> None:
+    def __init__(self, folder: Path, epmd: Epmd, version: Version) -> None:
         port = free_port()
         folder.mkdir(parents=True)
         own = version.root == Path("/")
@@ -297,11 +267,11 @@ class Rabbit(Server):
             "RABBITMQ_LOG_BASE": str(seen / "log"),
             "RABBITMQ_PID_FILE": str(seen / "pid"),
         }
-        command = [f"/{RABBIT_SCRIPT}"]
+        command = [f"/{SERVER}"]
         if not own:
             users = [] if os.geteuid() == 0 else ["--map-root-user"]
-            paths = (str(version.root), str(folder.resolve()), RABBIT_SCRIPT)
-            command = ["unshare", "--mount", *users, "sh", "-c", _WITH_ROOT, "sh", *paths]
+            paths = (str(version.root), str(folder.resolve()), SERVER)
+            command = ["unshare", "--mount", *users, "sh", "-c", WITH_ROOT, "sh", *paths]
         super().__init__(command, folder, environment, port)
 
 

@@ -28,9 +28,9 @@ from tests.routers import DEADLINE_S, ROOT
 
 #: Erlang and RabbitMQ start slowly on a busy machine; only a hang takes this long.
 START_S: Final = 4 * DEADLINE_S
-_SERVER: Final = "usr/lib/rabbitmq/bin/rabbitmq-server"
+SERVER: Final = "usr/lib/rabbitmq/bin/rabbitmq-server"
 #: Runs a node with a folder as the root of its file system, in which /home is the node's own folder.
-_WITH_ROOT: Final = 'mount --rbind /proc "$1/proc" && mount --bind "$2" "$1/home" && exec chroot "$1" "/$3"'
+WITH_ROOT: Final = 'mount --rbind /proc "$1/proc" && mount --bind "$2" "$1/home" && exec chroot "$1" "/$3"'
 _READY: Final = r"completed with \d+ plugins"
 #: Small settings, because a node runs beside the routers of a test: no spinning threads, one scheduler.
 _ERLANG: Final = "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none"
@@ -60,7 +60,7 @@ class Version:
     @property
     def missing(self) -> bool:
         """Return whether it is not installed here."""
-        return shutil.which("epmd") is None or not (self.root / _SERVER).exists()
+        return shutil.which("epmd") is None or not (self.root / SERVER).exists()
 
 
 V3 = Version("3.10", Path("/"), "/amq/queue/", "rabbitmq_amqp1_0", "amqp1_0.default_user = guest\n")
@@ -153,11 +153,11 @@ class RabbitMQ:
         cookie = folder / ".erlang.cookie"
         cookie.write_text(secrets.token_hex(16))
         cookie.chmod(0o400)
-        self._command = [f"/{_SERVER}"]
+        self._command = [f"/{SERVER}"]
         if not own:
             users = [] if os.geteuid() == 0 else ["--map-root-user"]
-            self._command = ["unshare", "--mount", *users, "sh", "-c", _WITH_ROOT, "sh", str(version.root), str(folder)]
-            self._command.append(_SERVER)
+            self._command = ["unshare", "--mount", *users, "sh", "-c", WITH_ROOT, "sh", str(version.root), str(folder)]
+            self._command.append(SERVER)
         self._environment = {
             "HOME": str(seen),
             "ERL_EPMD_ADDRESS": "127.0.0.1",

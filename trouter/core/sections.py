@@ -79,7 +79,7 @@ class SectionCounts:
     def sums(
         self, entries: Mapping[str, AddressEntry], links: Iterable[CountedLink]
     ) -> dict[str, tuple[Counter[Counted], Counter[str]]]:
-        """Return, by the name of each section, the sums since the start, and what there is now.
+        """Return, by the name of each section, the sums since the router started, and its present numbers.
 
         That is ``addresses``, ``consumers``, ``producers``, and ``undelivered`` deliveries.
         """

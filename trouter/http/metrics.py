@@ -167,7 +167,7 @@ def _of_addresses(
 
 
 def _now(what: str) -> Callable[[Figures], Iterable[tuple[Sequence[str], int]]]:
-    """Return what there is of the addresses of each section."""
+    """Return the samples of the present numbers of each section: its addresses, consumers and producers."""
     return _of_addresses(lambda section: [((), section.present.get(what, 0))])
 
 
