@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,13 +11,7 @@ from fuzz import run
 from trouter.testing.fuzz import FuzzTarget, values
 from trouter.testing.fuzz.strategies import inputs
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Silence the log, which has only faults of the inputs here."""
-    logging.disable()
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.fuzz

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import logging
 import random
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,12 +22,7 @@ SEEDS_IN_ALL = 2000
 CUTS_BY_TARGET = 250
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Silence the log, which has only faults of the inputs here."""
-    logging.disable()
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.fuzz
