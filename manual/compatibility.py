@@ -68,7 +68,7 @@ What `/metrics` of a listener with `http: yes` shows under the names of Qpid Dis
 BESIDE: Final = """\
 ## What is not here
 
-| of files of Qpid Dispatch's 1.19 or of skupper-router | instead |
+| of files of earlier 1.x releases of Qpid Dispatch, or of skupper-router | instead |
 |---|---|
 """
 #: Modules that Qpid Dispatch does not have.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from tests.kubernetes.waiting import until
-from trouter.client import Accepted, ClientError, Connection, Message, Modified, connect
+from trouter.client import Accepted, ClientError, Connection, Message, Modified, Outcome, Sender, connect
 
 #: Seconds before a client connects again, as clients commonly wait.
 _AGAIN_S: Final = 0.1
@@ -37,19 +37,21 @@ class Clients:
             yield connection
 
 
+#: How many times an attempt with this outcome may have arrived; with every other it may not: no receiver had it.
+_MAY_ARRIVE: Final = {"accepted": (1,), "modified, delivery-failed": (0, 1), "unknown": (0, 1)}
+
+
 @dataclass
 class Ledger:
-    """Numbered messages from one client to another through the service."""
+    """Numbered messages from one client to another through the service, each sent until an attempt is accepted."""
 
     clients: Clients
     address: str
+    #: By message the outcome of each attempt, in order.
+    outcomes: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     accepted: set[int] = field(default_factory=set)
-    received: Counter[int] = field(default_factory=Counter)
-    #: The message whose outcome is awaited.
-    attempted: int | None = None
-    #: Messages of which an attempt failed on its way, or ended without an outcome: these may arrive twice.
-    unknown: set[int] = field(default_factory=set)
-    refused: int = 0
+    #: What arrived: the numbers of a message and of its attempt.
+    received: Counter[tuple[int, int]] = field(default_factory=Counter)
     connections: int = 0
     stopped: bool = False
     #: Messages that entered the network at one router and left it at another.
@@ -62,28 +64,28 @@ class Ledger:
         """Send one message after the other, each until it is accepted, until stopped."""
         number = 0
         while not self.stopped:
-            self.attempted = None
             with suppress(ClientError, OSError, trio.TooSlowError):
                 async with self.clients.connection() as connection, connection.open_sender(self.address) as sender:
                     self.connections += 1
                     self.sender_at = connection.remote.container_id
                     while not self.stopped:
-                        self.attempted = number
-                        outcome = await sender.send(Message(number))
-                        self.attempted = None
-                        if outcome == Accepted():
-                            self.accepted.add(number)
-                            self.crossed += self.sender_at != self.receiver_at
+                        if await self._attempt(sender, number):
                             number += 1
-                        else:
-                            self.refused += 1
-                            if isinstance(outcome, Modified) and outcome.delivery_failed:
-                                self.unknown.add(number)
                         await trio.sleep(_PACE_S)
-            if self.attempted is not None:
-                self.unknown.add(self.attempted)
             if not self.stopped:
                 await trio.sleep(_AGAIN_S)
+
+    async def _attempt(self, sender: Sender, number: int) -> bool:
+        """Send a message once; return whether it was accepted."""
+        attempts = self.outcomes[number]
+        attempts.append("unknown")
+        outcome = await sender.send(Message([number, len(attempts) - 1]))
+        attempts[-1] = _word(outcome)
+        if outcome != Accepted():
+            return False
+        self.accepted.add(number)
+        self.crossed += self.sender_at != self.receiver_at
+        return True
 
     async def receive(self) -> None:
         """Accept every message, until cancelled."""
@@ -93,7 +95,8 @@ class Ledger:
                     self.connections += 1
                     self.receiver_at = connection.remote.container_id
                     async for delivery in receiver:
-                        self.received[delivery.message.body] += 1
+                        number, attempt = delivery.message.body
+                        self.received[number, attempt] += 1
                         await delivery.accept()
             await trio.sleep(_AGAIN_S)
 
@@ -110,9 +113,29 @@ class Ledger:
     @property
     def lost(self) -> set[int]:
         """The messages that were accepted and did not arrive."""
-        return self.accepted - self.received.keys()
+        return self.accepted - {number for number, _ in self.received}
 
     @property
-    def doubled(self) -> set[int]:
-        """The messages that arrived more than once although their sender knew of the outcome."""
-        return {number for number, count in self.received.items() if count > 1} - self.unknown
+    def twice(self) -> dict[int, list[str]]:
+        """The messages that arrived more than once, with the outcome of each attempt that did."""
+        arrived = defaultdict(list)
+        for number, attempt in sorted(self.received.elements()):
+            arrived[number].append(self.outcomes[number][attempt])
+        return {number: outcomes for number, outcomes in arrived.items() if len(outcomes) > 1}
+
+    @property
+    def contradicted(self) -> list[str]:
+        """The attempts that arrived otherwise than their outcome told the sender."""
+        return [
+            f"message {number}, attempt {attempt}: {outcome}, and arrived {self.received[number, attempt]} times"
+            for number, outcomes in self.outcomes.items()
+            for attempt, outcome in enumerate(outcomes)
+            if self.received[number, attempt] not in _MAY_ARRIVE.get(outcome, (0,))
+        ]
+
+
+def _word(outcome: Outcome | None) -> str:
+    """Return the name of an outcome; a delivery that was settled without one may have arrived."""
+    if isinstance(outcome, Modified) and outcome.delivery_failed:
+        return "modified, delivery-failed"
+    return "unknown" if outcome is None else type(outcome).__name__.lower()

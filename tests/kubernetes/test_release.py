@@ -156,3 +156,4 @@ async def test_the_values_from_an_old_manifest_make_a_release_that_carries_messa
             await ledger.close()
             nursery.cancel_scope.cancel()
     assert ledger.crossed
+    assert not ledger.contradicted
