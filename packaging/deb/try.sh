@@ -38,7 +38,7 @@ INSIDE
 unshare --net sh -c 'ip link set lo up && exec chroot "$0" sh -eu' "$root" <<'INSIDE'
 setpriv --reuid trouter --regid trouter --init-groups trouter run -c /etc/trouter/trouter.conf 2>/tmp/trouter.log &
 router=$!
-until grep -q Operational /tmp/trouter.log; do kill -0 "$router"; sleep 0.2; done
+until grep -q Operational /tmp/trouter.log; do kill -0 "$router" || { cat /tmp/trouter.log; exit 1; }; sleep 0.2; done
 /usr/lib/trouter/bin/python /tmp/smoke.py 5672
 qdstat -g
 if trouter manage update log/DEFAULT enable=debug+; then exit 1; fi
@@ -47,7 +47,7 @@ wait "$router"
 # The same under Qpid Dispatch's name, as old unit files start it, and another message.
 setpriv --reuid trouter --regid trouter --init-groups qdrouterd -c /etc/trouter/trouter.conf 2>/tmp/qdrouterd.log &
 router=$!
-until grep -q Operational /tmp/qdrouterd.log; do kill -0 "$router"; sleep 0.2; done
+until grep -q Operational /tmp/qdrouterd.log; do kill -0 "$router" || { cat /tmp/qdrouterd.log; exit 1; }; sleep 0.2; done
 /usr/lib/trouter/bin/python /tmp/smoke.py 5672
 kill -TERM "$router"
 wait "$router"

@@ -28,7 +28,7 @@ trouter check /etc/trouter/trouter.conf
 bash -c '. /usr/share/bash-completion/completions/trouter; complete -p trouter'
 setpriv --reuid trouter --regid trouter --init-groups trouter run -c /etc/trouter/trouter.conf 2>/tmp/trouter.log &
 router=$!
-until grep -q Operational /tmp/trouter.log; do kill -0 "$router"; sleep 0.2; done
+until grep -q Operational /tmp/trouter.log; do kill -0 "$router" || { cat /tmp/trouter.log; exit 1; }; sleep 0.2; done
 /usr/lib/trouter/bin/python /tmp/smoke.py 5672
 qdstat -g
 kill -TERM "$router"
