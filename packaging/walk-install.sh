@@ -37,7 +37,7 @@ boot() {
 }
 inside() {
     nsenter --target "$leader" --all env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-        PIP_NO_INDEX=1 PIP_FIND_LINKS=/root/wheels PIP_DISABLE_PIP_VERSION_CHECK=1 "$@"
+        PIP_NO_INDEX=1 PIP_FIND_LINKS=/srv/wheels PIP_DISABLE_PIP_VERSION_CHECK=1 "$@"
 }
 # block CHAPTER NUMBER: print a block of commands of the page.
 block() {
@@ -51,19 +51,19 @@ walk() {
     local text
     text=$(block "$1" "$2")
     [ -n "$text" ] || { echo "walk-install: docs/install.md has no block $2 under $1" >&2; exit 1; }
-    inside bash -euxc "cd /root"$'\n'"$text" </dev/null
+    inside bash -euxc "cd /srv"$'\n'"$text" </dev/null
 }
-smoke() { inside "$1" /root/smoke.py "$2"; }
+smoke() { inside "$1" /srv/smoke.py "$2"; }
 
 boot
-mkdir "$work/root/root/wheels"
-"${PYTHON:-python3}" -m pip download --quiet --disable-pip-version-check --only-binary :all: --dest "$work/root/root/wheels" "$checkout"/dist/trouter-*.whl
-cp "$checkout"/packaging/smoke.py "$work/root/root/"
+mkdir "$work/root/srv/wheels"
+"${PYTHON:-python3}" -m pip download --quiet --disable-pip-version-check --only-binary :all: --dest "$work/root/srv/wheels" "$checkout"/dist/trouter-*.whl
+cp "$checkout"/packaging/smoke.py "$work/root/srv/"
 walk "With pip" 1
 inside /opt/trouter/bin/trouter --version | grep -w compiled
 walk "As a service" 1
 inside systemctl is-active trouter
-inside sh -c 'umask 077; echo a-password >/root/password; /opt/trouter/bin/trouter passwd add /etc/trouter/users ann --password-file /root/password'
+inside sh -c 'umask 077; echo a-password >/srv/password; /opt/trouter/bin/trouter passwd add /etc/trouter/users ann --password-file /srv/password'
 # The page leaves the configurations of the instances to its reader.
 for each in east:5673 west:5674; do
     inside tee "/etc/trouter/${each%:*}.conf" >/dev/null <<END
@@ -78,8 +78,8 @@ stop
 
 package=$(ls "$checkout"/dist/"$suite"/trouter_*.deb 2>/dev/null) || { echo "walk-install: no package in dist/$suite: \"On Debian\" is not walked" >&2; exit 0; }
 boot
-cp "$package" "$work/root/root/"
-cp "$checkout"/packaging/smoke.py "$work/root/root/"
+cp "$package" "$work/root/srv/"
+cp "$checkout"/packaging/smoke.py "$work/root/srv/"
 walk "On Debian" 1
 smoke /usr/lib/trouter/bin/python 5672
 inside systemctl is-active trouter
