@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
@@ -28,6 +28,7 @@ from trouter.hooks import (
     Consumer,
     ConsumerTerms,
     Decision,
+    EndedSpan,
     IncomingMessage,
     ListenerFacts,
     PeerFacts,
@@ -1070,3 +1071,66 @@ def test_a_consumer_that_fails_rejects_the_message(answer: object) -> None:
 def test_terms_out_of_bounds_cannot_be_made(address: str, senders: Any, bounds: Any) -> None:
     with pytest.raises(ValueError, match="a consumer"):
         ConsumerTerms(address, frozenset(senders), **bounds)
+
+
+# message_tracer
+
+
+class SpanTaker:
+    """A tracer with the given choice, whose ``export`` raises ``fault`` if there is one."""
+
+    def __init__(
+        self, ratio: float = 1, one_in: int = 0, propagates: bool = False, fault: Exception | None = None
+    ) -> None:
+        self.ratio = ratio
+        self.one_in = one_in
+        self.propagates = propagates
+        self.fault = fault
+        self.got: list[tuple[list[EndedSpan], int]] = []
+
+    def export(self, spans: Sequence[EndedSpan], dropped: int) -> None:
+        if self.fault is not None:
+            raise self.fault
+        self.got.append((list(spans), dropped))
+
+
+SPAN: EndedSpan = (1, 2, b"a" * 32, b"", b"", b"", "orders", ("client", 1), "accepted")
+
+
+def test_message_tracer() -> None:
+    tracer = SpanTaker()
+    plugins = Plugins([plugin("a", message_tracer=gives(None)), plugin("b", message_tracer=gives(tracer))])
+    assert plugins.message_tracer(ROUTER) is tracer
+    plugins.export_spans(tracer, [SPAN], 3)
+    assert tracer.got == [([SPAN], 3)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        7,
+        object(),
+        SpanTaker(ratio=2),
+        SpanTaker(one_in=-1),
+        SpanTaker(one_in=cast("Any", 0.5)),
+        SpanTaker(propagates=cast("Any", 1)),
+    ],
+)
+def test_rubbish_for_message_tracer_is_no_tracer(answer: object) -> None:
+    good = SpanTaker()
+    plugins = Plugins([plugin("bad", message_tracer=gives(answer)), plugin("good", message_tracer=gives(good))])
+    assert plugins.message_tracer(ROUTER) is good
+    assert plugins.faults["message_tracer"] == 1
+
+
+def test_a_raise_is_no_tracer() -> None:
+    plugins = Plugins([plugin("bad", message_tracer=raises)])
+    assert plugins.message_tracer(ROUTER) is None
+    assert plugins.faults["message_tracer"] == 1
+
+
+def test_a_tracer_that_fails_loses_the_spans() -> None:
+    tracer = SpanTaker(fault=RuntimeError("broken"))
+    plugins = Plugins([plugin("a", message_tracer=gives(tracer))])
+    plugins.export_spans(tracer, [SPAN], 0)
+    assert plugins.faults["message_tracer"] == 1

@@ -50,6 +50,7 @@ from trouter.net.parts import Change
 from trouter.net.sockets import ListenError
 from trouter.telemetry.change_records import ChangeRecords
 from trouter.telemetry.clocks import now_us
+from trouter.telemetry.tracing import MessageSpans
 from trouter.wire.performatives import Error
 
 from .certificate_findings import certificate_findings
@@ -82,6 +83,7 @@ class Control:
         consumers: Consumers,
         running: Running,
         drain: Drain,
+        spans: MessageSpans,
         uplinks: Uplinks | None = None,
     ) -> None:
         """``read`` returns the configuration for a reload, from the source of the present one; None if it has none.
@@ -98,6 +100,7 @@ class Control:
         self._make_listener = make_listener
         self._change_records = records
         self._consumers = consumers
+        self._spans = spans
         self._uplinks = uplinks
         self._one_at_a_time = trio.Lock()
         #: Cache of the findings about the configuration; None until they are first evaluated for it.
@@ -181,10 +184,12 @@ class Control:
         self._consume()
 
     def _consume(self) -> None:
-        """Subscribe the consumers that the plugins want with the present configuration."""
+        """Subscribe the consumers, and trace by the tracer, that the plugins want with the present configuration."""
         configuration = self._configuration
         settings = configuration.router.plugin_settings
-        self._consumers.replace_consumers(self._parts.plugins.consumers(router_facts(configuration), settings))
+        plugins, facts = self._parts.plugins, router_facts(configuration)
+        self._consumers.replace_consumers(plugins.consumers(facts, settings))
+        self._spans.trace_by(plugins.message_tracer(facts, settings))
 
     def record_start(self) -> None:
         """Record that the first configuration is in force."""
@@ -274,6 +279,7 @@ class Control:
         for connection in list(self._parts.connections.values()):
             if not connection.closing:
                 connection.force_close(error)
+        self._spans.trace_by(None)
 
     async def wait_done(self) -> None:
         """Wait until every listener and connector has ended its last connection."""

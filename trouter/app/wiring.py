@@ -37,6 +37,7 @@ from trouter.telemetry.change_records import ChangeRecords
 from trouter.telemetry.periodic import Telemetry
 from trouter.telemetry.record_logs import RecordLogs
 from trouter.telemetry.recorder import Recorder
+from trouter.telemetry.tracing import MessageSpans
 from trouter.tls.secure import Secure
 
 from .addresses import ConfiguredAddresses
@@ -147,6 +148,7 @@ def assemble(
         consumers,
         Running(parts, decisions, recorder.denials, topology),
         drain,
+        MessageSpans(router.shared, plugins, timers),
         services.uplinks,
     )
     return Assembly(

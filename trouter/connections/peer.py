@@ -239,6 +239,11 @@ class Peer:
         return None if self.membership is None else self.membership.tenant
 
     @property
+    def container_id(self) -> str:
+        remote = self.engine.remote_open
+        return "" if remote is None else remote.container_id
+
+    @property
     def refusal(self) -> str:
         """Why the peer could not open the connection, one of ``REASONS``; empty if it did, or left by itself."""
         if self.lifetime.opened:

@@ -9,6 +9,7 @@ from trouter.core.incoming_parts cimport CreditAccount, Frames, Settlement, is_g
 from trouter.core.message cimport AnnotationRewriter, Arrival, CachedAnnotations, IncomingDelivery, Message
 from trouter.core.network cimport Network
 from trouter.core.ports cimport DeliverySource
+from trouter.core.tracing cimport Span, Tracing
 from trouter.engine.link cimport IncomingLink
 from trouter.engine.ports cimport Delivery, LinkPort
 from trouter.wire cimport octets
@@ -36,14 +37,17 @@ cdef class IncomingEndpoint(DeliverySource):
     cdef public Py_ssize_t identity
     cdef public double attached_at_s
     cdef public object pace
+    cdef public tuple source
 
     cpdef comes_from(self, trunk)
     cpdef comes_from_edge(self)
     cpdef destination_appeared(self)
     cpdef bint is_gathering(self) except -1
     cpdef Delivery make_delivery(self, LinkPort link)
-    @cython.locals(delivery=IncomingDelivery, message=Message, account=CreditAccount, was_settled=bint, ready=bint, whole=bytes)
+    @cython.locals(delivery=IncomingDelivery, message=Message, account=CreditAccount, was_settled=bint, ready=bint, whole=bytes, traced=bytes)
     cpdef on_transfer(self, LinkPort link, Delivery arrived, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(tracing=Tracing, place=Py_ssize_t, span=Span)
+    cdef bytes _begin_span(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     cdef _note_received(self, Message message, bytes whole)
     @cython.locals(delivery=IncomingDelivery)
     cpdef on_aborted(self, LinkPort link, Delivery arrived)

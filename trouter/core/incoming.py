@@ -24,6 +24,7 @@ from .pace import Pace
 from .ports import MAX_INSIDE_BYTES, DeliverySource, MessageTap, SharedState
 from .table import AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
+from .tracing import Source, Tracing
 
 _MAX_HEAD_BYTES = MAX_HEAD_BYTES
 _THROUGH_ANNOTATIONS = 3
@@ -58,6 +59,7 @@ class IncomingEndpoint(DeliverySource):
         "pace",
         "rewriter",
         "settlement",
+        "source",
         "table",
         "tap",
         "totals",
@@ -90,6 +92,8 @@ class IncomingEndpoint(DeliverySource):
         self.settlement = Settlement(self.account)
         #: The tap of messages; None for none.
         self.tap: MessageTap | None = None
+        #: Where its messages come from, for spans; None before the first one.
+        self.source: Source | None = None
         #: The check of messages; None for none.
         self.check: MessageCheck | None = None
         #: The cache of addresses without an annotation of the phase, or (-1) without any annotation.
@@ -164,6 +168,12 @@ class IncomingEndpoint(DeliverySource):
             if delivery.complete:
                 if self.tap is not None:
                     self.tap.note_received(self.link, data[start:end])
+                if self.shared.tracing is not None:
+                    traced = self._begin_span(delivery, data, start, end)
+                    if traced is not data:
+                        data = traced
+                        start = 0
+                        end = len(traced)
                 self._route_message(delivery, data, start, end, None)
                 if delivery.settled or account.link.credit <= 0 or account.between_routers:
                     account.top_up_credit()
@@ -179,11 +189,35 @@ class IncomingEndpoint(DeliverySource):
             whole = message.join_pieces()
             if self.tap is not None and self.trunk is None:
                 self._note_received(message, whole)
+            if self.shared.tracing is not None and delivery.span is None:
+                traced = self._begin_span(delivery, whole, 0, len(whole))
+                if traced is not whole:
+                    message.replace_kept(traced)
+                    whole = traced
             self._route_message(delivery, whole, 0, len(whole), message)
         if self.settlement.end_frame(delivery, was_settled):
             account.top_up_credit()
         elif message.copies:
             self.frames.release_blocked_copies(message)
+
+    def _begin_span(self, delivery: IncomingDelivery, data: bytes, start: int, end: int) -> bytes:
+        """Begin the span of the message in ``data[start:end]`` if it has one; return ``data``, or the message with it.
+
+        Of a message of several frames the beginning suffices.
+        """
+        tracing: Tracing = self.shared.tracing  # type: ignore[assignment]  # the caller has checked
+        place = tracing.find_context(data, start, end)
+        if place < -1:
+            return data
+        if self.source is None:
+            self.source = tracing.describe_source(self.link)
+        span = tracing.begin_span(data, place, self.source)
+        if span is None:
+            return data
+        delivery.span = span
+        if self.entry is not None:
+            span.address = self.entry.text
+        return tracing.write_context(span, data, start, end) if tracing.propagates else data
 
     def _note_received(self, message: Message, whole: bytes) -> None:
         """Pass a message that came to the tap, once."""
@@ -256,6 +290,8 @@ class IncomingEndpoint(DeliverySource):
             entry = self._find_entry(delivery, message, data, arrival.annotations)
             if entry is None:
                 return
+            if delivery.span is not None:
+                delivery.span.address = entry.text
         if (
             message is not None
             and not message.complete
@@ -286,7 +322,7 @@ class IncomingEndpoint(DeliverySource):
         if message is not None:
             message.now_routed()
         if presettled:
-            self.settlement.count_presettled()
+            self.settlement.count_presettled(delivery)
 
     def _read_message(
         self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None

@@ -64,8 +64,8 @@ cdef class Settlement:
     cpdef count_refused(self, IncomingDelivery delivery)
     @cython.locals(shared=SharedState, account=CreditAccount, age_s=double, times=TimesByAddress)
     cdef _count_end(self, IncomingDelivery delivery, int code)
-    cdef count_presettled(self)
-    cdef _count_dropped(self)
+    cdef count_presettled(self, IncomingDelivery delivery)
+    cdef _count_dropped(self, IncomingDelivery delivery)
 
 
 cdef class Frames:

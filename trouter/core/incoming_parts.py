@@ -32,7 +32,17 @@ _STREAM_AT = 131072
 #: The most bytes of header, annotations and (anonymous) properties to wait for.
 MAX_HEAD_BYTES = 1048576
 
+#: The code that ends the span of a message whose sender aborted it, or left.
+LOST = -1
+
 INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
+
+
+def end_span(delivery: IncomingDelivery, code: int) -> None:
+    """End the span of a delivery, if it has one, by the code of its outcome: 0 for none, negative if it is lost."""
+    span, delivery.span = delivery.span, None
+    if span is not None:
+        span.end(code)
 
 
 class CreditAccount:
@@ -198,7 +208,7 @@ class Settlement:
             message.now_routed()
         account.link.drain()
         if delivery.remote_settled:
-            self._count_dropped()
+            self._count_dropped(delivery)
         else:
             self._give_outcome(delivery, RELEASED, RELEASED_STATE)
 
@@ -210,7 +220,7 @@ class Settlement:
         if code == RELEASED:
             self.account.counters.undeliverable += 1
         if delivery.remote_settled:
-            self._count_dropped()
+            self._count_dropped(delivery)
         else:
             self._give_outcome(delivery, code, state)
 
@@ -313,6 +323,7 @@ class Settlement:
         if delivery.message is None:
             return False
         abort_copies(delivery)
+        end_span(delivery, LOST)
         self.account.unsettled -= 1
         return True
 
@@ -332,6 +343,7 @@ class Settlement:
             for each in own:
                 delivery: IncomingDelivery = each  # type: ignore[assignment]  # made by ``new_incoming``
                 session.deliveries.forget_incoming(delivery)
+                end_span(delivery, LOST)
                 if delivery.fanout is not None:
                     self._relay_state(delivery, MODIFIED, FAILED_STATE, True)
                 elif delivery.partner is not None:
@@ -346,7 +358,7 @@ class Settlement:
         delivery.arrived_at_s = self.shared.now_s
         self.account.counters.deliveries += 1
         if delivery.remote_settled:
-            self._count_dropped()
+            self._count_dropped(delivery)
         else:
             self._count_end(delivery, REJECTED)
 
@@ -359,15 +371,19 @@ class Settlement:
         if shared.times is not None and account.entry is not None:
             times = shared.times
             times.count_delivery(account.entry, age_s)
+        if delivery.span is not None:
+            end_span(delivery, code)
 
-    def count_presettled(self) -> None:
+    def count_presettled(self, delivery: IncomingDelivery) -> None:
         """Count a pre-settled delivery that went to its receivers."""
+        if delivery.span is not None:
+            end_span(delivery, 0)
         self.account.counters.presettled += 1
         if not self.of_router:
             self.shared.outcomes.presettled[self.address_class] += 1
 
-    def _count_dropped(self) -> None:
-        self.count_presettled()
+    def _count_dropped(self, delivery: IncomingDelivery) -> None:
+        self.count_presettled(delivery)
         self.account.counters.dropped_presettled += 1
         self.shared.outcomes.dropped[self.address_class] += 1
 

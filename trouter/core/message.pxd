@@ -66,6 +66,7 @@ cdef class IncomingDelivery(Delivery):
     cdef public OutgoingDelivery partner
     cdef public Fanout fanout
     cdef public bytes outcome
+    cdef public object span
 
 
 cdef class OutgoingDelivery(Delivery):

@@ -217,13 +217,22 @@ class Outstanding:
         self.count = 0
 
 
+class TraceSpan(Protocol):
+    """The span of one message at this router."""
+
+    address: str
+
+    def end(self, code: int) -> None:
+        """End the span by the code of the message's outcome: 0 for none, negative for a lost message."""
+
+
 class IncomingDelivery(Delivery):
     """A delivery that came on an incoming link, and its copies: what the core needs of it.
 
     Every field but the link begins as zero or None: ``deliveries.new_incoming`` relies on it.
     """
 
-    __slots__ = ("arrived_at_s", "fanout", "message", "outcome", "partner")
+    __slots__ = ("arrived_at_s", "fanout", "message", "outcome", "partner", "span")
 
     def __init__(self, link: LinkPort) -> None:
         super().__init__(link)
@@ -236,6 +245,8 @@ class IncomingDelivery(Delivery):
         self.fanout: Fanout | None = None
         #: The outcome that it has, encoded (empty for none but the settlement); later ones do not replace it.
         self.outcome: bytes | None = None
+        #: Its span; None for most.
+        self.span: TraceSpan | None = None
 
 
 def presettled(link: LinkPort, complete: bool) -> IncomingDelivery:

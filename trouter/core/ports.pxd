@@ -2,6 +2,7 @@ cimport cython
 
 from trouter.core.counters cimport Counters, Latency, Outcomes
 from trouter.core.message cimport Arrival, Fanout, IncomingDelivery, Message, OutgoingDelivery
+from trouter.core.tracing cimport Tracing
 from trouter.engine.ports cimport LinkSink
 from trouter.wire.sections cimport MessageScan
 
@@ -13,6 +14,7 @@ cdef class SharedState:
     cdef public object network
     cdef public object uplink
     cdef public object times
+    cdef public Tracing tracing
     cdef public MessageScan scan
     cdef public MessageScan anonymous_scan
     cdef public double now_s

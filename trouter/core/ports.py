@@ -17,6 +17,7 @@ from .listeners import EventListeners
 from .message import Arrival, IncomingDelivery, Message, OutgoingDelivery
 from .outcomes import ACCEPTED, BARE
 from .times import Times, TimesByAddress
+from .tracing import Tracing
 
 if TYPE_CHECKING:
     from .tenants import Tenant
@@ -139,6 +140,7 @@ class SharedState:
         "overdrawn",
         "owing",
         "times",
+        "tracing",
         "anonymous_scan",
         "scan",
         "uplink",
@@ -164,6 +166,8 @@ class SharedState:
         self.overdrawing: list[IncomingLink] = []
         #: Latencies by address, while records include them.
         self.times: TimesByAddress | None = None
+        #: The spans of messages; None unless a plugin wants them.
+        self.tracing: Tracing | None = None
         self.outcomes = Outcomes()
         #: The part of ``outcomes`` that the data path writes to.
         self.latency = self.outcomes.latency

@@ -212,7 +212,7 @@ class RoutedIncomingEndpoint(DeliverySource):
         if message is not None:
             message.now_routed()
         if delivery.remote_settled:
-            self.settlement.count_presettled()
+            self.settlement.count_presettled(delivery)
 
     def _count_message(self, outgoing: RoutedOutgoingEndpoint) -> None:
         """Count a message that enters the network here, and leaves it or goes to another router."""

@@ -39,6 +39,7 @@ from trouter.hooks.sasl import (
     SaslExchange,
 )
 from trouter.hooks.specs import hookimpl
+from trouter.hooks.tracing import EndedSpan, MessageTracer
 from trouter.mechanisms import Mechanism
 
 __all__ = [
@@ -64,10 +65,12 @@ __all__ = [
     "ConsumerTerms",
     "Culprit",
     "Decision",
+    "EndedSpan",
     "IncomingMessage",
     "InstalledPlugin",
     "ListenerFacts",
     "Mechanism",
+    "MessageTracer",
     "PeerFacts",
     "Permissions",
     "PluginDescription",

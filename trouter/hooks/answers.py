@@ -10,6 +10,7 @@ from trouter.hooks.consumers import Consumer, ConsumerTerms
 from trouter.hooks.facts import AuthServiceFacts
 from trouter.hooks.policy import AnnotationFilter, Permissions, VhostPolicy
 from trouter.hooks.sasl import Authenticated, AuthService, Challenge, Refused, SaslExchange
+from trouter.hooks.tracing import MessageTracer
 
 #: As many as Qpid Dispatch advertises; a longer answer counts as one of the wrong type (security.md 1.2).
 MAX_MECHANISMS: Final = 32
@@ -66,6 +67,16 @@ def is_vhost_policy(answer: object) -> TypeGuard[VhostPolicy]:
     match answer:
         case VhostPolicy(str(), Permissions() | None, str()):
             return True
+    return False
+
+
+def is_tracer(answer: object) -> TypeGuard[MessageTracer]:
+    if not isinstance(answer, MessageTracer):
+        return False
+    given: tuple[object, object, object] = (answer.ratio, answer.one_in, answer.propagates)
+    match given:
+        case (int() | float() as ratio, int() as one_in, bool()):
+            return 0 <= ratio <= 1 and one_in >= 0
     return False
 
 

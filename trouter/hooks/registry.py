@@ -22,6 +22,7 @@ from trouter.hooks.answers import (
     is_exchange,
     is_mechanism_list,
     is_sasl_answer,
+    is_tracer,
     is_vhost_policy,
 )
 from trouter.hooks.consumers import Consumer, Decision, IncomingMessage, Rejected
@@ -47,6 +48,7 @@ from trouter.hooks.sasl import (
     SaslClientExchange,
     SaslExchange,
 )
+from trouter.hooks.tracing import EndedSpan, MessageTracer
 from trouter.mechanisms import Mechanism, mechanism_of
 
 ENTRY_POINT_GROUP: Final = "trouter.plugins"
@@ -172,6 +174,30 @@ class Plugins:
                 return answer
         self._faults.rubbish("consumers", answer, self._registered.owner_of(consumer))
         return Rejected("the plugin that takes messages here gave no valid answer", "amqp:internal-error")
+
+    def message_tracer(
+        self, router: RouterFacts, settings: Mapping[str, Mapping[str, object]] = NO_SETTINGS
+    ) -> MessageTracer | None:
+        """Return the first tracer that a plugin gives; None if none does."""
+        for name in self._registered.origins:
+            facts = replace(router, settings=settings.get(name, router.settings))
+            try:
+                answers = self._registered.only(name, "message_tracer")(router=facts)
+            except Exception as error:  # noqa: BLE001 - messages pass without spans
+                self._faults.raised("message_tracer", error, name)
+                continue
+            for answer in answers:
+                if is_tracer(answer):
+                    return answer
+                self._faults.rubbish("message_tracer", answer, name)
+        return None
+
+    def export_spans(self, tracer: MessageTracer, spans: Sequence[EndedSpan], dropped: int) -> None:
+        """Pass spans to a tracer; a fault loses them."""
+        try:
+            tracer.export(spans, dropped)
+        except Exception as error:  # noqa: BLE001 - the messages have passed
+            self._faults.failed("message_tracer", tracer, "a tracer", error)
 
     def refresh(self) -> bool:
         """Call ``refresh`` of every plugin; return whether any took over a change. Blocks, as plugins read files."""

@@ -18,6 +18,7 @@ from trouter.hooks.consumers import Consumer
 from trouter.hooks.facts import CertificateFacts, ConnectorFacts, ListenerFacts, PeerFacts, RouterFacts, SslProfileFacts
 from trouter.hooks.policy import AnnotationFilter, AttachRequest, ConnectionRequest, VhostPolicy, Vote
 from trouter.hooks.sasl import AuthService, Refused, SaslClientExchange, SaslExchange
+from trouter.hooks.tracing import MessageTracer
 
 PROJECT = "trouter"
 
@@ -134,6 +135,16 @@ def consumers(router: RouterFacts) -> Sequence[Consumer]:
     lists the permitted senders; the router enforces that list, size and rate, and carries out the decisions. A raise,
     or anything but a list or tuple of consumers, leaves the plugin without consumers. So does silence. A consumer that
     raises, or answers rubbish, rejects the message.
+    """
+
+
+@hookspec
+def message_tracer(router: RouterFacts) -> MessageTracer | None:
+    """Return the object that chooses which messages get a span, and takes the spans; None for none.
+
+    Called for every plugin after each ``configure``, with the same facts; the first tracer counts. No I/O in the
+    tracer, which is called on the event loop. A raise or rubbish is no tracer, and a tracer that raises loses the spans
+    that it was passed. Silence means no spans, and messages then pass as if the hook did not exist.
     """
 
 

@@ -142,6 +142,10 @@ class ConnectionView(Protocol):
 
     # --- links of the router's own
 
+    @property
+    def container_id(self) -> str:
+        """Return the container id of the peer, empty before its open."""
+
     def as_container(self) -> Container:
         """Return it as a container, on which the router attaches links of its own."""
 

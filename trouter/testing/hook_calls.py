@@ -106,6 +106,7 @@ CALLS: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
     "judge_attach": _call_judge_attach,
     "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
     "consumers": lambda plugins, _: plugins.consumers(RouterFacts("R")),
+    "message_tracer": lambda plugins, _: plugins.message_tracer(RouterFacts("R")),
     "observe": lambda plugins, _: plugins.observe(ALARM),
 }
 DENIED: Final[dict[str, object]] = {
@@ -120,6 +121,7 @@ DENIED: Final[dict[str, object]] = {
     "judge_attach": False,
     "annotation_filter": AnnotationFilter(strip_in=True, strip_out=True),
     "consumers": (),
+    "message_tracer": None,
     "observe": None,
 }
 

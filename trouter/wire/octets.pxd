@@ -67,3 +67,30 @@ cdef inline bytes replaced(bytes data, Py_ssize_t start, Py_ssize_t gap, bytes p
     memcpy(there + ahead, PyBytes_AS_STRING(part), size)
     memcpy(there + ahead + size, PyBytes_AS_STRING(data) + behind, end - behind)
     return whole
+
+
+cdef extern from *:
+    """
+    #ifndef _GNU_SOURCE
+    #define _GNU_SOURCE
+    #endif
+    #include <string.h>
+    #ifndef __APPLE__
+    extern void *memmem(const void *, size_t, const void *, size_t);
+    #endif
+    """
+    void* memmem(const void* data, size_t size, const void* part, size_t part_size) noexcept
+
+
+cdef inline Py_ssize_t find_part(bytes part, bytes data, Py_ssize_t start, Py_ssize_t end) noexcept:
+    cdef char* there = PyBytes_AS_STRING(data)
+    cdef char* found = <char*>memmem(there + start, end - start, PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part))
+    return -1 if found == NULL else found - there
+
+
+cdef inline int octet_at(bytes data, Py_ssize_t place) noexcept:
+    return (<unsigned char*>PyBytes_AS_STRING(data))[place]
+
+
+cdef inline bint is_less_at(bytes data, Py_ssize_t place, bytes part) noexcept:
+    return memcmp(PyBytes_AS_STRING(data) + place, PyBytes_AS_STRING(part), PyBytes_GET_SIZE(part)) < 0

@@ -53,3 +53,18 @@ def stands_at(part: bytes, data: bytes, start: int, end: int) -> bool:
 def replaced(data: bytes, start: int, gap: int, part: bytes, behind: int, end: int) -> bytes:
     """Return ``data[start:end]`` with ``part`` in place of ``data[gap:behind]``."""
     return b"".join((data[start:gap], part, data[behind:end]))
+
+
+def find_part(part: bytes, data: bytes, start: int, end: int) -> int:
+    """Return where ``part`` begins in ``data[start:end]``, -1 if it is not there."""
+    return data.find(part, start, end)
+
+
+def octet_at(data: bytes, place: int) -> int:
+    """Return one octet; the caller ensures 0 <= place < len(data)."""
+    return data[place]
+
+
+def is_less_at(data: bytes, place: int, part: bytes) -> bool:
+    """Return whether the octets at ``place``, as many as ``part`` has, are less than it; the caller ensures them."""
+    return data[place : place + len(part)] < part
