@@ -92,5 +92,5 @@ def _table(spark: Any, root: Path) -> None:
 def _stream(spark: Any, bench: Bench, folder: Path) -> None:
     pace = Pace(late_s=_LATE_S)
     root = bench.new_folder("streamed")
-    query = audit.follow(audit.followed(spark, [folder]), root, root / "checkpoint", audit.Parameters(pace=pace))
-    watch(query, pace)
+    followed = audit.followed(spark, [folder])
+    watch(lambda: audit.follow(followed, root, root / "checkpoint", audit.Parameters(pace=pace)), pace)

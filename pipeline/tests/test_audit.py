@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,8 +128,9 @@ def test_a_stream_of_segments_gives_the_same_alerts_across_a_stop(
             for folder, router in zip(live, ("QDR.A", "QDR.B"), strict=True):
                 written(folder, router, [denial(site.as_of + 3 * DAY, "x", "y")], 1, compress=False)
         stream = audit.followed(spark, live)
-        query = audit.follow(stream, tmp_path / "root", tmp_path / "checkpoint", parameters, spoken.extend)
-        done = watch(query, parameters.pace)
+        checkpoint = tmp_path / "checkpoint"
+        start = partial(audit.follow, stream, tmp_path / "root", checkpoint, parameters, spoken.extend)
+        done = watch(start, parameters.pace)
         assert done.late == 0
     assert stored(spark, tmp_path / "root") == in_table(site.records, Limits(), site.as_of + 2 * DAY)
     assert {row["alert_id"] for row in spoken} == {
@@ -146,10 +148,10 @@ def test_late_rows_are_counted_and_end_a_run_with_late_set_to_fail(spark: SparkS
         at = START + (DAY if wave == 0 else wave)
         written(live, f"QDR.{wave}", [login(at, "alice", "h")], 1, compress=False)
         parameters = audit.Parameters(pace=pace)
-        query = audit.follow(audit.followed(spark, [live]), root, tmp_path / "checkpoint", parameters)
+        start = partial(audit.follow, audit.followed(spark, [live]), root, tmp_path / "checkpoint", parameters)
         if pace.late == "fail":
             with pytest.raises(LateRows, match="2 rows came more than 60 s after others"):
-                watch(query, pace)
+                watch(start, pace)
         else:
-            late.append(watch(query, pace).late)
+            late.append(watch(start, pace).late)
     assert late == [0, 2]  # each failure counts for its host and for its user

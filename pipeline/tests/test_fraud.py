@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,6 +209,6 @@ def test_a_stream_finds_them_whichever_came_first(spark: SparkSession, tmp_path:
     stream = spark.readStream.schema("body string").option("maxFilesPerTrigger", 1).json(str(folder))
     events = fraud.read_bodies(stream, "body", COLUMNS).withColumn("t", F.timestamp_micros("t_us"))
     pace = Pace(late_s=86_400)
-    query = fraud.follow(events, tmp_path / "root", tmp_path / "checkpoint", PLAIN, pace)
-    assert watch(query, pace).late == 0
+    start = partial(fraud.follow, events, tmp_path / "root", tmp_path / "checkpoint", PLAIN, pace)
+    assert watch(start, pace).late == 0
     assert stored(Table(tmp_path / "root", fraud.TABLE).read(spark)) == sorted(cases)

@@ -14,9 +14,10 @@ from pipeline.tests.landed import read_with_duckdb
 from trouter.client import Message, Properties
 from trouter_pipeline.delta import BadTable
 from trouter_pipeline.jobs import fraud
-from trouter_pipeline.jobs.land import Parameters, Summary, run, run_to_end
+from trouter_pipeline.jobs.land import Parameters, Summary, run
 from trouter_pipeline.landing import Landing, NotLanded, landed
 from trouter_pipeline.spool import Spool
+from trouter_pipeline.streams import StreamFailed, run_to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,18 +126,6 @@ def test_a_message_sent_twice_lands_once_with_the_option(spark: SparkSession, tm
     assert Counter(found) == Counter([("a", "m1"), ("a", "m2"), ("a", "m3"), *[("a", None)] * 3, ("b", "m1")])
 
 
-class FailingQuery:
-    """A query that ends at once, with a failure if there is a text for it."""
-
-    def __init__(self, failure: str) -> None:
-        self._failure = failure
-
-    def awaitTermination(self, timeout: int) -> bool:  # noqa: N802 - Spark's name
-        if self._failure:
-            raise StreamingQueryException(self._failure)
-        return True
-
-
 @pytest.mark.parametrize(
     ("failures", "reason"),
     [
@@ -147,13 +136,18 @@ class FailingQuery:
     ids=["late twice", "late again and again", "another failure"],
 )
 def test_a_query_whose_python_starts_late_is_started_again(failures: list[str], reason: str | None) -> None:
-    queries: list[Any] = [FailingQuery(failure) for failure in failures]
-    start = iter(queries).__next__
+    queries: Any = iter(failures)
+
+    def wait(failure: Any) -> None:
+        if failure:
+            raise StreamingQueryException(failure)
+
     if reason is None:
-        assert run_to_end(start, bool) is queries[-1]
+        ended: Any = run_to_end(queries.__next__, wait)
+        assert [ended, *queries] == [failures[-1]]
     else:
-        with pytest.raises(NotLanded, match=reason):
-            run_to_end(start, bool)
+        with pytest.raises(StreamFailed, match=reason):
+            run_to_end(queries.__next__, wait)
 
 
 def test_a_spool_that_was_replaced_is_reported(spark: SparkSession, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from trouter_pipeline.delta import BadTable
 from trouter_pipeline.jobs import meter
 from trouter_pipeline.metering.engines import InProcess
 from trouter_pipeline.migrate import columns_of, migrate, type_of
-from trouter_pipeline.pruned import frozen_days
+from trouter_pipeline.pruned import frozen_by
 from trouter_pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_everything_is_there_and_goes_on(old: Path, capsys: pytest.CaptureFixtur
     again = compact([old / "in"], root)
     assert (again.segments, again.errors) == (0, [])
     assert meter.run(InProcess(), root).nothing == "nothing is new"
-    assert frozen_days(root, "meter") == {PRUNED}
+    assert frozen_by(Records(root), "meter") == {PRUNED}
     commit = Table(root, "meter").last_commit()
     assert commit is not None
     assert (commit.job, commit.pruned) == ("meter", {"2026-03-01": ["*"]})

@@ -26,7 +26,7 @@ from trouter_pipeline.compact import compact
 from trouter_pipeline.datasets import UNKNOWN, Records, columns_of
 from trouter_pipeline.metering.engines import InProcess
 from trouter_pipeline.prune import Refused, Scope, prunable, prune
-from trouter_pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_days
+from trouter_pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_by
 from trouter_pipeline.tables import Table
 
 if TYPE_CHECKING:
@@ -270,8 +270,8 @@ def test_no_record_is_pruned_before_its_tables_are_made(root: Path) -> None:
         f"{table} keeps its rows of 2 days from 2026-03-01 to 2026-03-02; no job computes these days again"
         for table in ("meter", "meter_conn")
     ]
-    assert frozen_days(root, "meter") == {date(2026, 3, 1), date(2026, 3, 2)}
-    assert frozen_days(root, "audit_alerts") == frozen_days(root, "rollup_day") == frozenset()
+    assert frozen_by(Records(root), "meter") == {date(2026, 3, 1), date(2026, 3, 2)}
+    assert frozen_by(Records(root), "audit_alerts") == frozen_by(Records(root), "rollup_day") == frozenset()
 
 
 def test_segments_that_came_too_late_for_closed_days_are_no_reason_to_wait(root: Path) -> None:

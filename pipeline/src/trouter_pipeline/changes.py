@@ -50,7 +50,6 @@ BUCKET: Final = "bucket"
 OWN: Final = ("date", BUCKET, DEAD, DELETED)
 #: Columns of a message that its row in a merged table lacks, because they say that it was not understood.
 FAULTS: Final = ("error", "raw", DEAD_LETTER)
-_NUMBER: Final = T.DecimalType(20, 0)
 _NO_KEYS: Final = (T.FloatType, T.DoubleType, T.ArrayType, T.MapType, T.StructType)
 _NO_SEQUENCES: Final = (T.ArrayType, T.MapType, T.StructType, T.BooleanType, T.BinaryType)
 

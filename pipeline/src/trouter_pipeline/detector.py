@@ -24,18 +24,6 @@ MAX_WAITING: Final = 65_536
 Row = tuple[Any, ...]
 
 
-class Sighting(Protocol):
-    """A row as it is judged and stored: a msgspec.Struct."""
-
-    @property
-    def t(self) -> int:
-        """Its time, in microseconds."""
-
-    @property
-    def order(self) -> Any:
-        """Its time, and what distinguishes it from others of that time."""
-
-
 class Judge(Protocol):
     """Judges the rows of one subject."""
 
@@ -72,7 +60,10 @@ class Detector(Protocol):
         """Output columns: names, and types in Spark's spelling."""
 
     def sighting(self, values: Row) -> Any:
-        """Return the values of ``columns`` as a sighting."""
+        """Return the values of ``columns`` as a msgspec.Struct.
+
+        It has its time ``t``, in microseconds, and ``order``, which distinguishes it from others of that time, too.
+        """
 
     def types(self, key: Row) -> tuple[type[Any], type[Any]]:
         """Return the types of a subject's sightings and state; a new state needs no arguments."""

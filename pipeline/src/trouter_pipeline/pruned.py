@@ -11,7 +11,6 @@ from datetime import date
 from typing import Final
 
 from trouter_pipeline.datasets import Records
-from trouter_pipeline.places import Where
 from trouter_pipeline.tables import Table
 
 #: All tenants, and rows without a tenant.
@@ -40,11 +39,6 @@ KEPT: Final[Mapping[str, str]] = {
 }
 #: Kinds that are pruned together: without its end, a connection or link would seem to last for ever.
 TOGETHER: Final = (("connection.opened", "connection.closed"), ("link.attached", "link.detached"))
-
-
-def frozen_days(root: Where, table: str) -> frozenset[date]:
-    """Return the frozen days of a table; NoRecords, BadTable, OSError."""
-    return frozen_by(Records(root), table)
 
 
 def frozen_by(records: Records, table: str) -> frozenset[date]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException
 
 from trouter_pipeline.checkpoints import query_of
 from trouter_pipeline.files import TableBusy
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 STREAM: Final = "stream "
 #: How often a batch is merged if other writers change the table meanwhile.
 _TRIES: Final = 5
+#: Part of Spark's error if the Python of a source took too long to start, and how often a query is started then.
+_LATE_PYTHON: Final = "worker failed to connect back"
+_STARTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +109,32 @@ class StreamFailed(Exception):
     """Spark ended a stream; the text says why."""
 
 
-def watch(query: StreamingQuery, pace: Pace) -> Counted:
-    """Wait until a stream has ended or has nothing left to do; return its counts. LateRows, StreamFailed."""
+def run_to_end(start: Callable[[], StreamingQuery], wait: Callable[[StreamingQuery], None]) -> StreamingQuery:
+    """Start a query, wait for its end or stop it with ``wait``, and return it; StreamFailed.
+
+    Spark gives the Python of a source ten seconds to start, and no setting changes that. On a machine that is too busy
+    for it the query is started again; it continues at its checkpoint.
+    """
+    for left in reversed(range(_STARTS)):
+        query = start()
+        try:
+            wait(query)
+        except PySparkException as error:
+            reason = reason_of(error)
+            if not left or _LATE_PYTHON not in reason:
+                raise StreamFailed(reason) from error
+        else:
+            break
+    return query
+
+
+def watch(start: Callable[[], StreamingQuery], pace: Pace) -> Counted:
+    """Start a stream, and wait until it has ended or has nothing left to do; return its counts.
+
+    LateRows, StreamFailed.
+    """
     counted = Counted()
-    try:
-        _wait(query, pace, counted)
-    except StreamingQueryException as error:
-        raise StreamFailed(reason_of(error)) from error
+    run_to_end(start, partial(_wait, pace=pace, counted=counted))
     if counted.late and pace.late == "fail":
         raise LateRows(
             f"{counted.late} rows came more than {pace.late_s} s after others: let more time pass (--late-by), or go "
@@ -121,6 +144,14 @@ def watch(query: StreamingQuery, pace: Pace) -> Counted:
 
 
 def _wait(query: StreamingQuery, pace: Pace, counted: Counted) -> None:
+    try:
+        _wait_for_end(query, pace, counted)
+    except KeyboardInterrupt:
+        query.stop()
+        raise
+
+
+def _wait_for_end(query: StreamingQuery, pace: Pace, counted: Counted) -> None:
     if pace.every_s is None:  # and not availableNow, which with some sources ends before the watermark has moved
         query.processAllAvailable()
         query.stop()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 from trouter.records.text import clean
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.roots import add_root
 from trouter_pipeline.commands.spark import add_spark, cures, started
-from trouter_pipeline.places import Place, Where
+from trouter_pipeline.places import Place
 
 #: Does the work with a Spark session and an observer of its progress; returns the exit status.
 Answer = Callable[[Any, Any, argparse.Namespace], int]
@@ -68,21 +68,21 @@ def add_table(
     parser.set_defaults(run=run)
 
 
-def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
+def answered(arguments: argparse.Namespace, answer: Answer) -> int:
     """Run an action on Spark; return its exit status.
 
     1 with a message if a folder is unusable, Spark cannot run here, or a query fails.
     """
 
     def run() -> int:
-        with started(arguments, name) as (spark, progress):
+        with started(arguments) as (spark, progress):
             from trouter_pipeline.reasons import FAILURES, reason_of  # noqa: PLC0415  # Spark is here by now
 
             try:
                 return answer(spark, progress, arguments)
             except FAILURES as error:
                 progress.close()
-                print(f"trouter pipeline {name}: {reason_of(error)}", file=sys.stderr)
+                print_problem(arguments, reason_of(error))
         return 1
 
     try:
@@ -93,36 +93,36 @@ def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
 
         if not (found := missing()):
             raise
-        print(cures(arguments, "; ".join(lines(found))), file=sys.stderr)
+        print_problem(arguments, cures(arguments, "; ".join(lines(found))))
     return 1
 
 
 def at_folder(arguments: argparse.Namespace, run: Callable[[], int]) -> int:
     """Run an action on the folder of a pipeline; return its exit status, 1 with a message if the folder is unusable."""
-    return reported(run) if is_there(arguments.root) else 1
+    return reported(arguments, run) if is_there(arguments) else 1
 
 
-def reported(run: Callable[[], int], *others: type[Exception]) -> int:
+def reported(arguments: argparse.Namespace, run: Callable[[], int], *others: type[Exception]) -> int:
     """Run an action; return its exit status, 1 with a message if tables, files, or ``others`` stop it."""
     from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415  # only when it runs
     from trouter_pipeline.delta import BadTable  # noqa: PLC0415
     from trouter_pipeline.files import TableBusy  # noqa: PLC0415
 
-    expected: tuple[type[Exception], ...] = (NoRecords, BadTable, TableBusy, *others)
+    expected: tuple[type[Exception], ...] = (NoRecords, BadTable, TableBusy, OSError, *others)
     try:
         return run()
+    except BrokenPipeError:  # the reader of our output has gone, which ends every command alike
+        raise
     except expected as error:
-        print(error, file=sys.stderr)
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        print_problem(arguments, error)
     return 1
 
 
-def is_there(root: Where) -> bool:
+def is_there(arguments: argparse.Namespace) -> bool:
     """Return whether the folder of a pipeline exists, which only its tables say in an object store; print if not."""
-    place = Place.of(root)
+    place = Place.of(arguments.root)
     if place.is_local and not Path(place).is_dir():
-        print(f"{place}: there is no such folder", file=sys.stderr)
+        print_problem(arguments, f"{place}: there is no such folder")
         return False
     return True
 
@@ -132,7 +132,7 @@ def rows_of(name: str, spark: Any, summary: Any, arguments: argparse.Namespace) 
     from trouter_pipeline.tables import Table  # noqa: PLC0415  # only when it runs
 
     if summary.nothing is not None:
-        print(summary.nothing, file=sys.stderr)
+        print_problem(arguments, summary.nothing)
     table = Table(arguments.root, name)
     if table.last_commit() is None:
         return None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import add_version, answered
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark
@@ -66,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise argparse.ArgumentTypeError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
     for folder in arguments.follow or ():
         if not folder.is_dir():
-            return _refuse(f"{folder}: there is no such folder")
+            print_problem(arguments, f"{folder}: there is no such folder")
+            return 1
     try:
         limits = Limits(**{each.name: getattr(arguments, each.name) for each in fields(Limits)})
         pace = pace_of(arguments)
@@ -76,12 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
         return (_follow if streams else _recompute)(spark, progress, arguments, limits, pace)
 
-    return answered(arguments, "audit", answer)
-
-
-def _refuse(why: str) -> int:
-    print(f"trouter pipeline audit: {why}", file=sys.stderr)
-    return 1
+    return answered(arguments, answer)
 
 
 def _recompute(spark: Any, progress: Any, arguments: argparse.Namespace, limits: Limits, pace: Pace) -> int:
@@ -91,7 +88,7 @@ def _recompute(spark: Any, progress: Any, arguments: argparse.Namespace, limits:
     summary = audit.run(spark, arguments.root, audit.Parameters(limits, pace), progress, arguments.as_of)
     progress.close()
     if summary.nothing is not None:
-        print(summary.nothing, file=sys.stderr)
+        print_problem(arguments, summary.nothing)
     table = Table(arguments.root, audit.ALERTS)
     if table.last_commit() is None:
         return 1
@@ -111,8 +108,9 @@ def _follow(spark: Any, progress: Any, arguments: argparse.Namespace, limits: Li
         progress.close()
         _print(sorted(rows, key=lambda row: row["first_at"]), as_json=arguments.json)
 
-    query = audit.follow(stream, arguments.root, arguments.checkpoint, audit.Parameters(limits, pace), print_alerts)
-    return watched(query, pace, progress, "audit")
+    parameters = audit.Parameters(limits, pace)
+    start = partial(audit.follow, stream, arguments.root, arguments.checkpoint, parameters, print_alerts)
+    return watched(arguments, start, pace, progress)
 
 
 def _print(rows: Any, *, as_json: bool) -> None:

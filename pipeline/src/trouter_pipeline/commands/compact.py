@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import reported
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark, started
@@ -60,12 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
         # Tasks have another working folder.
         arguments.segments = [folder.absolute() for folder in arguments.segments]
         arguments.root = arguments.root.absolute()
-        with started(arguments, "compact") as (spark, progress):
+        with started(arguments) as (spark, progress):
             cores = spark.sparkContext.defaultParallelism
-            return reported(lambda: _compact(arguments, in_tasks(spark), cores, progress))
+            return reported(arguments, lambda: _compact(arguments, in_tasks(spark), cores, progress))
     jobs = arguments.jobs or os.cpu_count() or 1
-    progress = Progress("trouter pipeline compact", quiet=arguments.quiet)
-    return reported(lambda: _compact(arguments, in_processes(jobs), jobs, progress))
+    progress = Progress(arguments.command_parser.prog, quiet=arguments.quiet)
+    return reported(arguments, lambda: _compact(arguments, in_processes(jobs), jobs, progress))
 
 
 def _compact(arguments: argparse.Namespace, runner: Runner, cores: int, progress: Progress) -> int:
@@ -81,19 +81,17 @@ def _compact(arguments: argparse.Namespace, runner: Runner, cores: int, progress
         gaps = [{**gap._asdict(), "explained": gap.explained} for gap in summary.gaps]
         print(json.dumps({**asdict(summary), "gaps": gaps}))
     else:
-        _print(summary)
+        _print(arguments, summary)
     return 1 if summary.errors else 0
 
 
-def _print(summary: Summary) -> None:
-    for fault in summary.errors:
-        print(fault, file=sys.stderr)
-    for note in summary.notes:
-        print(f"note: {note}", file=sys.stderr)
-    for gap in summary.gaps[:_SHOWN]:
-        print(f"missing: {_text_of(gap)}", file=sys.stderr)
+def _print(arguments: argparse.Namespace, summary: Summary) -> None:
+    told = [*summary.errors, *(f"note: {note}" for note in summary.notes)]
+    told += [f"missing: {_text_of(gap)}" for gap in summary.gaps[:_SHOWN]]
     if len(summary.gaps) > _SHOWN:
-        print(f"missing: {len(summary.gaps) - _SHOWN} more gaps; --json prints all", file=sys.stderr)
+        told.append(f"missing: {len(summary.gaps) - _SHOWN} more gaps; --json prints all")
+    for text in told:
+        print_problem(arguments, text)
     days = f", of {summary.dates[0]} to {summary.dates[-1]}" if summary.dates else ""
     print(
         f"{summary.segments} segments with {summary.records} new records{days}; {summary.known} known before, "

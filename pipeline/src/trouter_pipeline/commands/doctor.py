@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands import submit
 from trouter_pipeline.commands.spark import add_spark, settings_of
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json and (found or (arguments.master is None and not cluster)):
         return _print_document(found, scarcities)
     for line in lines([*found, *scarcities]):
-        print(line, file=sys.stderr)
+        print_problem(arguments, line)
     if found:
         return 1
     if arguments.master is None and not cluster:
@@ -82,29 +82,25 @@ def _check_workers(arguments: argparse.Namespace) -> int:
     from trouter_pipeline.needs import Missing, found_here, found_in, lines  # noqa: PLC0415
     from trouter_pipeline.session import unchecked_session  # noqa: PLC0415
 
+    name = arguments.command_parser.prog
     try:
-        spark = unchecked_session("trouter pipeline doctor", master=arguments.master, settings=settings_of(arguments))
+        spark = unchecked_session(name, master=arguments.master, settings=settings_of(arguments))
     except Missing as error:
-        print(error, file=sys.stderr)
+        print_problem(arguments, error)
         return 1
     here, told = found_here(), workers.reports(spark)
-    if arguments.json:
-        found = workers.lacking(told) or [each for folder in arguments.path for each in workers.unshared(spark, folder)]
-        differing = [*workers.differing(here, told), *workers.wrong_clocks(spark)]
-        hosts = {host: sorted({str(each) for each in map(found_in, outputs) if each}) for host, outputs in told.items()}
-        status = _print_document(found, differing, here=str(here), workers=hosts, spark=spark.version)
-        spark.stop()
-        return status
-    print(f"here: {here}")
-    for host, outputs in told.items():
-        for there in sorted({str(each) for each in map(found_in, outputs) if each}):
-            print(f"worker {host}: {there}")
-    found = workers.lacking(told)
-    if not found:
-        found = [each for folder in arguments.path for each in workers.unshared(spark, folder)]
-    for line in lines([*found, *workers.differing(here, told), *workers.wrong_clocks(spark)]):
-        print(line, file=sys.stderr)
-    if not found:
-        print(f"Spark {spark.version} runs at {spark.sparkContext.master}, and its workers have what they need.")
+    there = {host: sorted({str(each) for each in map(found_in, outputs) if each}) for host, outputs in told.items()}
+    found = workers.lacking(told) or [each for folder in arguments.path for each in workers.unshared(spark, folder)]
+    differing = [*workers.differing(here, told), *workers.wrong_clocks(spark)]
+    version, master = spark.version, spark.sparkContext.master
     spark.stop()
+    if arguments.json:
+        return _print_document(found, differing, here=str(here), workers=there, spark=version)
+    print(f"here: {here}")
+    for host, each in ((host, each) for host, several in there.items() for each in several):
+        print(f"worker {host}: {each}")
+    for line in lines([*found, *differing]):
+        print_problem(arguments, line)
+    if not found:
+        print(f"Spark {version} runs at {master}, and its workers have what they need.")
     return 1 if found else 0

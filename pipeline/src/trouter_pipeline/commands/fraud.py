@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from functools import partial
 from typing import Any, Final
 
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import add_version, answered, show, show_rows
 from trouter_pipeline.commands.roots import add_root
 from trouter_pipeline.commands.spark import add_spark
@@ -74,12 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise argparse.ArgumentTypeError(
             "JSON needs a --schema, and a --schema is for the JSON in --body or in a spool"
         )
-    return answered(arguments, "fraud", answer)
-
-
-def _refuse(why: object) -> int:
-    print(f"trouter pipeline fraud: {why}", file=sys.stderr)
-    return 1
+    return answered(arguments, answer)
 
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
@@ -102,16 +98,18 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
                 show_rows("Frauds", heads, found, as_json=arguments.json)
 
             progress("following")
-            query = fraud.follow(events, arguments.root, arguments.checkpoint, pattern, pace, print_alarms)
-            return watched(query, pace, progress, "fraud")
+            checkpoint = arguments.checkpoint
+            start = partial(fraud.follow, events, arguments.root, checkpoint, pattern, pace, print_alarms)
+            return watched(arguments, start, pace, progress)
         summary = fraud.run(arguments.root, events, pattern, progress, inputs, read)
     except (ValueError, fraud.MissingColumn, fraud.BadEvents, NotLanded) as error:
-        return _refuse(error)
+        print_problem(arguments, error)
+        return 1
     progress.close()
     if summary.nothing is not None:
-        print(summary.nothing, file=sys.stderr)
+        print_problem(arguments, summary.nothing)
     if summary.unusable:
-        print(f"{summary.unusable} payments have no card, time, id or amount", file=sys.stderr)
+        print_problem(arguments, f"{summary.unusable} payments have no card, time, id or amount")
     table = Table(arguments.root, fraud.TABLE).read(spark)
     show("Frauds", table if arguments.json else table.drop(*_HIDDEN), ["large_t", "key"], as_json=arguments.json)
     return 0

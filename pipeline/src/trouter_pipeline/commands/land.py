@@ -6,10 +6,10 @@ import argparse
 import json
 import re
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trouter_pipeline.commands.answers import reported
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark, started
 
@@ -144,26 +144,23 @@ def run(arguments: argparse.Namespace) -> int:
     """Land messages, and print their numbers; return the exit status, 1 for a failure."""
     if wrong := _wrong(arguments):
         raise argparse.ArgumentTypeError(wrong)
-    with started(arguments, "land") as (spark, progress):
-        from trouter_pipeline.delta import BadTable  # noqa: PLC0415
-        from trouter_pipeline.files import TableBusy  # noqa: PLC0415
+    with started(arguments) as (spark, progress):
         from trouter_pipeline.jobs import land  # noqa: PLC0415  # Spark, once it was seen to be there
         from trouter_pipeline.landing import NotLanded  # noqa: PLC0415
 
         ended: list[int] = []
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: ended.append(number))
-        try:
-            parameters = _parameters(arguments)
-            summary = land.run(spark, arguments.root, parameters, progress, lambda: bool(ended))
-        except (NotLanded, BadTable, TableBusy) as error:
-            progress.close()
-            return _refuse(str(error))
-        except OSError as error:
-            progress.close()
-            return _refuse(f"{error.filename}: {error.strerror}")
-    _print(summary, as_json=arguments.json)
-    return 0
+
+        def work() -> int:
+            try:
+                summary = land.run(spark, arguments.root, _parameters(arguments), progress, lambda: bool(ended))
+            finally:
+                progress.close()
+            _print(summary, as_json=arguments.json)
+            return 0
+
+        return reported(arguments, work, NotLanded)
 
 
 def _wrong(arguments: argparse.Namespace) -> str:
@@ -222,11 +219,6 @@ def _parameters(arguments: argparse.Namespace) -> Parameters:
         merge=merge,
         source={} if arguments.max_rows is None else {"maxRowsPerBatch": str(arguments.max_rows)},
     )
-
-
-def _refuse(why: str) -> int:
-    print(f"trouter pipeline land: {why}", file=sys.stderr)
-    return 1
 
 
 def _print(summary: Summary, *, as_json: bool) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from functools import partial
 from typing import Any
 
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import add_table, answered, rows_of, show
 
 
@@ -17,7 +17,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         description="Bring the table latency under ROOT up to date with the records there, and show its hours: the "
         "time within which half, 95, 99 and 99.9 of 100 deliveries were settled, in microseconds, at most 1/64 off.",
     )
-    add_table(parser, partial(answered, name="latency", answer=answer))
+    add_table(parser, partial(answered, answer=answer))
 
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
@@ -28,7 +28,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
         parameters = latency.Parameters(again=arguments.again)
         summary = latency.run(spark, arguments.root, parameters, progress, arguments.as_of)
     except latency.OtherBuckets as error:
-        print(error, file=sys.stderr)
+        print_problem(arguments, error)
         return 1
     progress.close()
     rows = rows_of(latency.TABLE, spark, summary, arguments)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import add_table, answered, at_folder, day, show_rows
 from trouter_pipeline.commands.spark import add_engine, is_in_process
 
@@ -46,11 +46,11 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def run(arguments: argparse.Namespace) -> int:
     """Bring the tables up to date and print what each tenant used; return the exit status, 1 for a failure."""
     if not is_in_process(arguments):
-        return answered(arguments, "meter", _answer_on_spark)
+        return answered(arguments, _answer_on_spark)
     from trouter_pipeline.metering.engines import InProcess  # noqa: PLC0415  # Arrow, only when it runs
     from trouter_pipeline.progress import Progress  # noqa: PLC0415
 
-    progress = Progress("trouter pipeline meter", quiet=arguments.quiet)
+    progress = Progress(arguments.command_parser.prog, quiet=arguments.quiet)
     return at_folder(arguments, lambda: answer(InProcess(explain=arguments.explain), progress, arguments))
 
 
@@ -70,9 +70,9 @@ def answer(engine: Engine, progress: Progress, arguments: argparse.Namespace) ->
     summary = meter.run(engine, arguments.root, parameters, progress, arguments.as_of)
     progress.close()
     for name in summary.too_late:
-        print(f"{name}: came too late, all its days are closed", file=sys.stderr)
+        print_problem(arguments, f"{name}: came too late, all its days are closed")
     if summary.nothing is not None:
-        print(summary.nothing, file=sys.stderr)
+        print_problem(arguments, summary.nothing)
     if Table(arguments.root, meter.METER).last_commit() is None:
         return 1
     if engine.costs is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
+
+from trouter.tools.failures import print_problem
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,11 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise argparse.ArgumentTypeError("--with is for an archive, not for --py-files")
     try:
         octets = pack_sources(file) if arguments.py_files else pack(file, arguments.others)
-    except NotPacked as error:
-        print(f"trouter pipeline pack: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"trouter pipeline pack: {error.filename}: {error.strerror}", file=sys.stderr)
+    except (NotPacked, OSError) as error:
+        print_problem(arguments, error)
         return 1
     given = {"spark.submit.pyFiles": str(file)} if arguments.py_files else settings(file)
     print(f"{file} has {octets / 1e6:.1f} MB. Give Spark:")

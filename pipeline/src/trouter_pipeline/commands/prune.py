@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import TYPE_CHECKING
 
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import day, reported
 from trouter_pipeline.commands.roots import add_root
 
@@ -51,14 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Delete rows, or print which would be deleted; return 1 if that is refused or fails, else 0."""
     from trouter_pipeline.prune import Refused  # noqa: PLC0415  # Arrow, only when it runs
 
-    return reported(lambda: _prune(arguments), Refused)
+    return reported(arguments, lambda: _prune(arguments), Refused)
 
 
 def _prune(arguments: argparse.Namespace) -> int:
     from trouter_pipeline.progress import Progress  # noqa: PLC0415
     from trouter_pipeline.prune import prune  # noqa: PLC0415
 
-    progress = Progress("trouter pipeline prune", quiet=arguments.quiet)
+    progress = Progress(arguments.command_parser.prog, quiet=arguments.quiet)
     try:
         summary = prune(
             arguments.root,
@@ -75,7 +75,7 @@ def _prune(arguments: argparse.Namespace) -> int:
         ]
         print(json.dumps({"done": summary.done, "parts": parts, "notes": summary.notes}))
     else:
-        _print(summary)
+        _print(arguments, summary)
     return 0
 
 
@@ -87,9 +87,9 @@ def scope_of(arguments: argparse.Namespace) -> Scope:
     return Scope(arguments.before, *(tuple(dict.fromkeys(each)) for each in (arguments.tenant, kinds, arguments.table)))
 
 
-def _print(summary: Summary) -> None:
+def _print(arguments: argparse.Namespace, summary: Summary) -> None:
     for note in summary.notes:
-        print(f"note: {note}", file=sys.stderr)
+        print_problem(arguments, f"note: {note}")
     if not summary.parts:
         print("There is nothing to delete.")
         return

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trouter.tools.failures import as_text
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import add_version
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.servers import add_servers, names_server, servers_of
@@ -87,15 +86,16 @@ def run(arguments: argparse.Namespace) -> int:
         from trouter_pipeline.delta import BadTable  # noqa: PLC0415  # only when it runs
         from trouter_pipeline.files import TableBusy  # noqa: PLC0415  # only when it runs
     except ImportError as error:
-        return _failed(f"{error}: pip install 'trouter[spark]'")
+        return _failed(arguments, f"{error}: pip install 'trouter[spark]'")
     if not arguments.on and not arguments.quota:
-        return _failed("give --on or --quota: they say what to decide")
+        return _failed(arguments, "give --on or --quota: they say what to decide")
     if not arguments.dry_run and not names_server(arguments, os.environ):
-        return _failed("give -b URL, as amqps://host:5671, or several with --url, or --dry-run")
+        return _failed(arguments, "give -b URL, as amqps://host:5671, or several with --url, or --dry-run")
     if not arguments.root.is_local and arguments.book is None and not arguments.dry_run:
         return _failed(
+            arguments,
             f"{arguments.root} is in an object store: give --book DIR, the folder of this machine that has what "
-            "routers have accepted, the same one each time"
+            "routers have accepted, the same one each time",
         )
     try:
         now = datetime.now(UTC)
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     except argparse.ArgumentTypeError:
         raise
     except (BadTable, TableBusy, ValueError, OSError) as error:
-        return _failed(as_text(error))
+        return _failed(arguments, error)
 
 
 def _made(arguments: argparse.Namespace, now: datetime) -> list[Made]:
@@ -152,14 +152,15 @@ def _publish(arguments: argparse.Namespace, peers: list[Peer], made: list[Made],
             url, error = result
             refused = isinstance(error, LinkDetached | SessionEnded)
             why = f"{url}: {reason_of(error)}" if refused else unreachable(url, error, arguments.timeout or _TIMEOUT_S)
-            status = _failed(why)
+            status = _failed(arguments, why)
             continue
         decision = result.made.decision
+        shown = f"{result.router}: {decision.action} {decision.subject}"
         if result.why is None:
             sent += 1
-            print(f"{result.router}: {decision.action} {decision.subject}: {decision.reason}")
+            print(f"{shown}: {decision.reason}")
         else:
-            status = _failed(f"{result.router}: {decision.action} {decision.subject} was refused: {result.why}")
+            status = _failed(arguments, f"{shown} was refused: {result.why}")
     if not sent and not status:
         print("There is no new decision to send.")
     return status
@@ -172,6 +173,6 @@ def _peers(arguments: argparse.Namespace) -> list[Peer]:
     return list(peers_of(servers_of(arguments, os.environ), arguments.timeout or _TIMEOUT_S, _HEARTBEAT_S))
 
 
-def _failed(text: str) -> int:
-    print(f"trouter pipeline publish: {text}", file=sys.stderr)
+def _failed(arguments: argparse.Namespace, problem: Exception | str) -> int:
+    print_problem(arguments, problem)
     return 1

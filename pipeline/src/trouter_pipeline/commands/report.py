@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import day, is_there, moment
 from trouter_pipeline.commands.roots import add_root
 from trouter_pipeline.places import BadPlace, Place
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the page; return 1 if it cannot be written or a table cannot be read, else 0."""
     from trouter_pipeline.report import Period, build  # noqa: PLC0415  # needs packages that are optional
 
-    if not is_there(arguments.root):
+    if not is_there(arguments):
         return 1
     try:
         out = Place.of(arguments.out, dict(arguments.storage_option))
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             limits = limits_of(load(arguments.config))
         except (ConfigurationError, OSError) as error:
-            print(error, file=sys.stderr)
+            print_problem(arguments, error)
             return 1
     moments = [each for each in arguments.as_of if isinstance(each, datetime)]
     versions = dict(each for each in arguments.as_of if not isinstance(each, datetime))
@@ -97,10 +97,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         _write(report.page, out)
     except OSError as error:
-        print(f"{out}: {error.strerror}", file=sys.stderr)
+        print_problem(arguments, f"{out}: {error.strerror}")
         return 1
     for text in report.broken:
-        print(text, file=sys.stderr)
+        print_problem(arguments, text)
     for text in report.attention:
         print(text)
     if report.lacking:

@@ -25,7 +25,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="NAMES",
         help="the columns to sum by: some of vhost,user,addr,dir (all); other than before computes every day again",
     )
-    add_table(parser, partial(answered, name="rollup", answer=answer), "the meter")
+    add_table(parser, partial(answered, answer=answer), "the meter")
 
 
 def _subjects(text: str) -> tuple[str, ...]:

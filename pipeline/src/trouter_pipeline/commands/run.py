@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Final
 
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark, held
 
@@ -40,13 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
     root = [str(arguments.root), *options]
     failed = [] if not _action("compact", *map(str, arguments.segments), *root) else ["compact"]
     quiet = ["--quiet"] if arguments.quiet else []
-    with held(arguments, "run"):
+    with held(arguments):
         failed += [step for step in STEPS if _action(step, *root, *quiet)]
     shown = ["--config", str(arguments.config)] if arguments.config else []
     if _action("report", *root, "--out", arguments.out or str(arguments.root / "report.html"), *shown):
         failed.append("report")
     if failed:
-        print(f"trouter pipeline run: these failed: {', '.join(failed)}", file=sys.stderr)
+        print_problem(arguments, f"these failed: {', '.join(failed)}")
     return 1 if failed else 0
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
+
+from trouter.tools.failures import print_problem
 
 if TYPE_CHECKING:
     from trouter_pipeline.progress import Progress
@@ -75,31 +76,31 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 @contextmanager
-def started(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Progress]]:
+def started(arguments: argparse.Namespace) -> Iterator[tuple[Any, Progress]]:
     """Yield a SparkSession for one action, whose progress is shown; stop Spark at the end, unless it ran before.
 
     SystemExit if Spark cannot run here.
     """
-    with held(arguments, name) as (spark, progress), progress.watching(spark):
+    with held(arguments) as (spark, progress), progress.watching(spark):
         yield spark, progress
 
 
 @contextmanager
-def held(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Progress]]:
+def held(arguments: argparse.Namespace) -> Iterator[tuple[Any, Progress]]:
     """Yield the same for an action that runs others, which show their own progress."""
     from trouter_pipeline.needs import Missing  # noqa: PLC0415  # only when an action runs
     from trouter_pipeline.progress import Progress  # noqa: PLC0415
     from trouter_pipeline.session import is_running, session  # noqa: PLC0415
 
-    shared = is_running()
-    progress = Progress(f"trouter pipeline {name}", quiet=arguments.quiet)
+    shared, name = is_running(), arguments.command_parser.prog
+    progress = Progress(name, quiet=arguments.quiet)
     if not shared:
         progress("starting Spark")
     try:
-        spark = session(f"trouter pipeline {name}", master=arguments.master, settings=settings_of(arguments))
+        spark = session(name, master=arguments.master, settings=settings_of(arguments))
     except Missing as error:
         progress.close()
-        print(cures(arguments, str(error)), file=sys.stderr)
+        print_problem(arguments, cures(arguments, str(error)))
         raise SystemExit(1) from None
     try:
         yield spark, progress

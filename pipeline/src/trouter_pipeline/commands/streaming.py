@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.roots import local_folder
 
 if TYPE_CHECKING:
@@ -36,20 +37,19 @@ def pace_of(arguments: argparse.Namespace) -> Pace:
     return Pace(arguments.late_by, arguments.every, arguments.late)
 
 
-def watched(query: Any, pace: Pace, progress: Any, name: str) -> int:
-    """Wait until a stream ends or is interrupted; return the exit status."""
+def watched(arguments: argparse.Namespace, start: Callable[[], Any], pace: Pace, progress: Any) -> int:
+    """Start a stream, and wait until it ends or is interrupted; return the exit status."""
     from trouter_pipeline.streams import LateRows, StreamFailed, watch  # noqa: PLC0415  # Spark is here by now
 
     try:
-        done = watch(query, pace)
+        done = watch(start, pace)
     except KeyboardInterrupt:
-        query.stop()
         return 0
     except (LateRows, StreamFailed) as error:
         progress.close()
-        print(f"trouter pipeline {name}: {error}", file=sys.stderr)
+        print_problem(arguments, error)
         return 1
     progress.close()
     if done.late:
-        print(f"{done.late} rows came too late and were left out", file=sys.stderr)
+        print_problem(arguments, f"{done.late} rows came too late and were left out")
     return 0

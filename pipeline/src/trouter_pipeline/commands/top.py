@@ -17,7 +17,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("--most", type=_positive, default=10, metavar="N", help="how many of each in each hour (10)")
     parser.add_argument("--measure", choices=("msgs", "bytes"), default="msgs", help="the measure to rank by (msgs)")
-    add_table(parser, partial(answered, name="top", answer=answer), "the meter")
+    add_table(parser, partial(answered, answer=answer), "the meter")
 
 
 def _positive(text: str) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from functools import partial
 from typing import Any
 
+from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import add_table, answered, rows_of, show
 
 
@@ -19,7 +19,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("--flaps", type=int, default=5, metavar="N", help="a neighbour flaps that is lost so often (5)")
     parser.add_argument("--window", type=int, default=600, metavar="SECONDS", help="within so many seconds (600)")
-    add_table(parser, partial(answered, name="topology", answer=answer))
+    add_table(parser, partial(answered, answer=answer))
 
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
@@ -29,7 +29,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     try:
         parameters = topology.Parameters(arguments.flaps, arguments.window, arguments.again)
     except ValueError as error:
-        print(f"trouter pipeline topology: {error}", file=sys.stderr)
+        print_problem(arguments, error)
         return 1
     summary = topology.run(spark, arguments.root, parameters, progress, arguments.as_of)
     progress.close()

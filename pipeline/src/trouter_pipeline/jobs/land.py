@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +30,7 @@ from trouter_pipeline.merging import Merging
 from trouter_pipeline.places import Place, Where
 from trouter_pipeline.reasons import reason_of
 from trouter_pipeline.schema import SCHEMA
+from trouter_pipeline.streams import StreamFailed, run_to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,9 +42,6 @@ ENVELOPE: Final = ("spool_id", "seq", "ingest_time", "address", "message_id", "m
 DAY: Final = "date"
 #: Seconds between checks whether the job should end.
 _LOOK_S: Final = 1
-#: Part of Spark's error if the Python of a source took too long to start, and how often a query is started then.
-_LATE_PYTHON: Final = "worker failed to connect back"
-_STARTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +155,11 @@ def run(
 
         progress(f"landing in {landing.folder}")
         writer = _writer(rows, parameters, checkpoint).foreachBatch(add)
-        summary.duplicates = _duplicates(run_to_end(writer.start, wants_to_end))
+        try:
+            query = run_to_end(writer.start, partial(_wait, wants_to_end=wants_to_end))
+        except StreamFailed as error:
+            raise NotLanded(str(error)) from None
+        summary.duplicates = _duplicates(query)
     return summary
 
 
@@ -215,25 +218,10 @@ def _writer(rows: DataFrame, parameters: Parameters, checkpoint: Path) -> Any:
     return named.trigger(**every)
 
 
-def run_to_end(start: Callable[[], StreamingQuery], wants_to_end: Callable[[], bool]) -> StreamingQuery:
-    """Start a query, wait for its end or stop it, and return it; NotLanded with the reason of a failure.
-
-    Spark gives the Python of a source ten seconds to start, and no setting changes that. On a machine that is too busy
-    for it the query is started again; it continues at its checkpoint.
-    """
-    for left in reversed(range(_STARTS)):
-        query = start()
-        try:
-            while not query.awaitTermination(_LOOK_S):
-                if wants_to_end():
-                    query.stop()
-        except PySparkException as error:
-            reason = reason_of(error)
-            if not left or _LATE_PYTHON not in reason:
-                raise NotLanded(reason) from None
-        else:
-            break
-    return query
+def _wait(query: StreamingQuery, wants_to_end: Callable[[], bool]) -> None:
+    while not query.awaitTermination(_LOOK_S):
+        if wants_to_end():
+            query.stop()
 
 
 def _duplicates(query: StreamingQuery) -> int:
