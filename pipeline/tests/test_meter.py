@@ -196,8 +196,16 @@ def test_every_fault_ends_exact_or_is_reported(
     assert (total, unknown) == (cases["late"].truth(), set())
     assert {row["router"] for row in Table(root, "meter_gaps").rows().to_pylist()} == {"lost", "first"}
 
+    parser = argparse.ArgumentParser(prog="trouter pipeline meter")
     arguments = argparse.Namespace(
-        root=root, closed_before=None, again=False, since=None, until=None, json=False, as_of=None
+        command_parser=parser,
+        root=root,
+        closed_before=None,
+        again=False,
+        since=None,
+        until=None,
+        json=False,
+        as_of=None,
     )
     assert meter_command.answer(engine, Progress("test", quiet=True), arguments) == 0
     shown = capsys.readouterr().out.splitlines()

@@ -99,6 +99,7 @@ def test_sums_and_ranks_agree_with_the_meter(
     assert before["2026-03-02"] != after["2026-03-02"]
     keep(spark, tmp_path, [], date(2026, 3, 1))
     arguments = argparse.Namespace(
+        command_parser=argparse.ArgumentParser(prog="trouter pipeline top"),
         root=tmp_path,
         most=1,
         measure="msgs",
