@@ -289,11 +289,12 @@ def test_management_shows_the_link_as_one_of_the_connection() -> None:
     above.edge.receiver("x", credit=10)
     above.client.sender("x").begin(LARGE[:BEGINNING])
     above.router.pump()
-    (stream,) = (each for each in above.router.core.outgoing_endpoints() if each.pool is not None)
+    (stream,) = (each for each in above.router.core.outgoing_endpoints() if each.streaming and each.streaming.owner)
     row = link_row(above.router.core, stream)
     assert (row["linkType"], row["linkDir"], row["owningAddr"]) == ("endpoint", "out", None)
     assert row["connectionId"] == str(above.edge.terms.connection_number)
     assert row["undeliveredCount"] == 1
+    assert above.router.core.is_own(stream.link), "a policy has no say in it"
 
 
 # ------------------------------------------------------------------------------------------------ from the edge router

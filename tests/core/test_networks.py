@@ -11,7 +11,7 @@ from tests.core.endings import leave
 from tests.core.joined import Joined
 from trouter.connections.settings import ROUTER_WINDOW_BYTES
 from trouter.core.message import OutgoingDelivery
-from trouter.core.streams import KEPT_IDLE, Streams
+from trouter.core.streams import KEPT_IDLE, StreamPool
 from trouter.core.table import AddressRule
 from trouter.core.terms import PeerTerms
 from trouter.core.trunking import open_streams
@@ -466,8 +466,8 @@ LARGE = compose(b"x" * 300_000)
 
 def streams(joined: Joined, one: str, other: str) -> tuple[int, int]:
     """Return the links for streams from one router to another: their count, and that of idle ones."""
-    found = joined.sides[one, other].trunk.streams
-    assert isinstance(found, Streams)
+    found = joined.sides[one, other].trunk.stream_pool
+    assert isinstance(found, StreamPool)
     return found.count, found.idle
 
 
@@ -486,7 +486,7 @@ def test_a_message_that_is_still_coming_goes_over_a_link_of_its_own_which_is_kep
         assert sent.outcome == Accepted()
         assert there.received[-1].body == b"x" * 300_000
         assert (streams(joined, "A", "B"), streams(joined, "B", "C")) == ((1, 1), (1, 1))
-    [outgoing] = [each for each in joined["A"].core.outgoing_endpoints() if each.pool is not None]
+    [outgoing] = [each for each in joined["A"].core.outgoing_endpoints() if each.streaming is not None]
     assert (outgoing.counters.deliveries, outgoing.counters.accepted) == (3, 3)
     assert joined.held_bytes() == 0
 

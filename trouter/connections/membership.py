@@ -143,7 +143,7 @@ class Membership:
             services.uplinks.activate_next()
         if self.trunk is not None and services.backbone is not None:
             services.backbone.remove_trunk(self.trunk)
-        router.network.pools.pop(self.number, None)
+        router.network.stream_pools.pop(self.number, None)
         router.edges.peers.pop(self.number, None)
         services.policy.release_connection(self.number, self.sessions.had)
         if self.tenant is not None:

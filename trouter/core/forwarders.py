@@ -175,8 +175,8 @@ def _way(trunk: Trunk | None, source: DeliverySource, message: Message | None) -
     """Return the link of ``trunk`` for the message: by priority, or its own if it is unfinished; None if none."""
     if trunk is None:
         return None
-    if message is not None and not message.complete and trunk.streams is not None:
-        stream: OutgoingEndpoint | None = trunk.streams.borrow_link()
+    if message is not None and not message.complete and trunk.stream_pool is not None:
+        stream: OutgoingEndpoint | None = trunk.stream_pool.borrow_link()
         if stream is not None:
             return stream
     return trunk.link_for(source.arrival.priority)

@@ -20,7 +20,7 @@ from .gather import MAX_NOTE_BYTES, Gatherer, Read
 from .incoming import IncomingEndpoint
 from .messagelog import SentLog
 from .network import Network, Trunk
-from .outgoing import OutgoingEndpoint
+from .outgoing import OutgoingEndpoint, Streaming
 from .ports import SharedState
 from .relay import RoutedIncomingEndpoint, RoutedOutgoingEndpoint
 from .table import AddressTable
@@ -72,7 +72,7 @@ class LinkOptions:
     #: Unfinished messages of an incoming link are routed as soon as possible.
     prompt: bool = False
     #: Unfinished messages go over a link of the connection's pool instead, if it has one.
-    lends: bool = True
+    borrows_streams: bool = True
 
 
 def make_incoming(home: LinkHome, link: IncomingLink, options: LinkOptions) -> IncomingEndpoint:
@@ -112,8 +112,9 @@ def make_outgoing_by(make: MakeOutgoing[_E], home: LinkHome, link: OutgoingLink,
     terms = options.terms
     outgoing = make(link, home.shared, _capacity(terms), terms.strip_out, options.presettles)
     _complete_outgoing(home, outgoing, options)
-    if options.lends:
-        outgoing.lend_from(home.network.pools.get(terms.connection_number))
+    pool = home.network.stream_pools.get(terms.connection_number) if options.borrows_streams else None
+    if pool is not None:
+        outgoing.streaming = Streaming(lender=pool)
     return outgoing
 
 

@@ -18,7 +18,7 @@ cdef class Trunk:
     cdef public Py_ssize_t data_in
     cdef public Py_ssize_t came
     cdef public object log
-    cdef public object streams
+    cdef public object stream_pool
     cdef list _senders
     cdef dict _places
     cdef list _ladder
@@ -43,7 +43,7 @@ cdef class Network:
     cdef public Py_ssize_t generation
     cdef list _freed
     cdef dict _trunks
-    cdef public dict pools
+    cdef public dict stream_pools
     cdef object _ways
     cdef dict _beyond
     cdef public object local_listeners

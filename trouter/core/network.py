@@ -13,7 +13,7 @@ from .addresses import DEFAULT_AREA, EDGE, MOBILE, ROUTER
 from .listeners import EventListeners
 from .message import Outstanding
 from .messagelog import MessageLog
-from .outgoing import OutgoingEndpoint, StreamLinks
+from .outgoing import OutgoingEndpoint, StreamPoolPort
 from .ports import DeliverySource
 
 #: The treatment of each advertised number (inter-router.md 2.6).
@@ -122,7 +122,7 @@ class Trunk:
         "name",
         "outstanding",
         "remote_container",
-        "streams",
+        "stream_pool",
     )
 
     def __init__(
@@ -152,7 +152,7 @@ class Trunk:
         self.came = 0
         self.log = log
         #: The links for unfinished messages; None if the neighbour wants none.
-        self.streams: StreamLinks | None = None
+        self.stream_pool: StreamPoolPort | None = None
         self._senders: list[OutgoingEndpoint | None] = []
         #: The priority of each data link, in both directions; links without one are absent.
         self._places: dict[LinkSink, int] = {}
@@ -260,7 +260,7 @@ class Network:
         "_ways",
         "generation",
         "local_listeners",
-        "pools",
+        "stream_pools",
         "radius",
         "routers",
         "table",
@@ -278,7 +278,7 @@ class Network:
         #: By connection number.
         self._trunks: dict[int, Trunk] = {}
         #: The links for unfinished messages between edge and interior routers, by connection number.
-        self.pools: dict[int, StreamLinks] = {}
+        self.stream_pools: dict[int, StreamPoolPort] = {}
         self._ways: Ways | None = None
         self._beyond: dict[str, frozenset[str]] = {}
         #: Called with (key, hint, present) when a key gains its first or loses its last consumer here.
@@ -332,9 +332,9 @@ class Network:
     def close_idle_streams(self) -> None:
         """Close idle links for streams if there are many; to be called every ``streams.SCRUB_EVERY_S``."""
         for trunk in self._trunks.values():
-            if trunk.streams is not None:
-                trunk.streams.close_idle()
-        for pool in self.pools.values():
+            if trunk.stream_pool is not None:
+                trunk.stream_pool.close_idle()
+        for pool in self.stream_pools.values():
             pool.close_idle()
 
     # --- ways

@@ -30,13 +30,23 @@ cdef class Backlog:
     cdef Py_ssize_t drop_presettled(self) except -1
 
 
+cdef class Streaming:
+    cdef public object lender
+    cdef public object owner
+    cdef public Outstanding unsettled
+
+    @cython.locals(stream=OutgoingEndpoint, out=OutgoingDelivery)
+    cdef OutgoingDelivery lend_delivery(self, DeliverySource source, IncomingDelivery delivery, Message message)
+    cdef return_link(self, OutgoingEndpoint outgoing)
+    cpdef forget_link(self, OutgoingEndpoint outgoing)
+
+
 cdef class OutgoingEndpoint(LinkSink):
     cdef public OutgoingLink link
     cdef public SharedState shared
     cdef public Backlog waiting
     cdef public Counters counters
     cdef public Py_ssize_t address_class
-    cdef public object pool
     cdef public Py_ssize_t capacity
     cdef public bint plain
     cdef public bint presettles
@@ -44,8 +54,7 @@ cdef class OutgoingEndpoint(LinkSink):
     cdef public Py_ssize_t max_unsettled
     cdef public object entry
     cdef public object trunk
-    cdef public object streams
-    cdef public Outstanding lent
+    cdef public Streaming streaming
     cdef public object log
     cdef public AddressCounters totals
     cdef public Py_ssize_t identity
@@ -56,11 +65,9 @@ cdef class OutgoingEndpoint(LinkSink):
     cdef public Origins origins
 
     cpdef Py_ssize_t count_load(self)
-    @cython.locals(out=OutgoingDelivery, shared=SharedState, link=OutgoingLink, written=bytes, stream=OutgoingEndpoint)
+    @cython.locals(out=OutgoingDelivery, shared=SharedState, link=OutgoingLink, written=bytes)
     cpdef OutgoingDelivery offer_delivery(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     cdef _count_offered(self, DeliverySource source)
-    @cython.locals(out=OutgoingDelivery)
-    cdef OutgoingDelivery _lend_stream(self, OutgoingEndpoint stream, DeliverySource source, IncomingDelivery delivery, Message message)
     @cython.locals(link=OutgoingLink)
     cpdef Py_ssize_t continue_with(self, OutgoingDelivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cdef bint _may_begin(self, OutgoingLink link)

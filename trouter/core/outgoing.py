@@ -34,18 +34,14 @@ _FIRST_OUTCOME = 0x24
 _LAST_OUTCOME = 0x27
 
 
-class StreamLinks(Protocol):
-    """The links of one connection for unfinished messages; see ``Streams``."""
+class StreamPoolPort(Protocol):
+    """The links of one connection for unfinished messages; see ``StreamPool``."""
 
     def borrow_link(self) -> OutgoingEndpoint | None:
         """Return a link for the message that is offered to it next; None if there are no more."""
 
     def close_idle(self) -> None:
         """Close links that have been idle for long."""
-
-
-class LinkPool(Protocol):
-    """The links of one connection for unfinished messages; see ``Streams``."""
 
     def return_link(self, outgoing: OutgoingEndpoint) -> None:
         """Take the link back: its message has ended or was given up."""
@@ -150,6 +146,44 @@ class Backlog:
         return dropped
 
 
+class Streaming:
+    """How an outgoing link takes part in streaming: unfinished messages go over links of their own.
+
+    A link borrows such links from its ``lender``, or it is one itself and returns to its ``owner``.
+    """
+
+    __slots__ = ("lender", "owner", "unsettled")
+
+    def __init__(self, *, lender: StreamPoolPort | None = None, owner: StreamPoolPort | None = None) -> None:
+        self.lender = lender
+        self.owner = owner
+        #: The number of unsettled deliveries that were offered to this link and went over borrowed ones.
+        self.unsettled = Outstanding()
+
+    def lend_delivery(
+        self, source: DeliverySource, delivery: IncomingDelivery, message: Message
+    ) -> OutgoingDelivery | None:
+        """Send a copy of an unfinished message over a borrowed link; return it, or None if there is no such link."""
+        stream = None if self.lender is None else self.lender.borrow_link()
+        if stream is None:
+            return None
+        out = stream.offer_delivery(source, delivery, b"", 0, 0, message)
+        if not out.settled:
+            self.unsettled.count += 1
+            out.outstanding = self.unsettled
+        return out
+
+    def return_link(self, outgoing: OutgoingEndpoint) -> None:
+        """Return ``outgoing`` to its owner: its message has ended or was given up."""
+        if self.owner is not None:
+            self.owner.return_link(outgoing)
+
+    def forget_link(self, outgoing: OutgoingEndpoint) -> None:
+        """Let the owner forget ``outgoing``, which is gone."""
+        if self.owner is not None:
+            self.owner.forget_link(outgoing)
+
+
 class OutgoingEndpoint(LinkSink):
     """One outgoing link: its deliveries, waiting and unsettled."""
 
@@ -162,17 +196,15 @@ class OutgoingEndpoint(LinkSink):
         "entry",
         "address_class",
         "identity",
-        "lent",
         "link",
         "log",
         "max_unsettled",
         "origins",
         "pace",
         "plain",
-        "pool",
         "presettles",
         "shared",
-        "streams",
+        "streaming",
         "totals",
         "trunk",
         "unsettled",
@@ -186,8 +218,6 @@ class OutgoingEndpoint(LinkSink):
         self.counters = Counters()
         #: The class of its address, as an index into ``counters.ADDRESS_CLASSES``.
         self.address_class = 0
-        #: The pool that the link belongs to; None for other links.
-        self.pool: LinkPool | None = None
         self.capacity = capacity
         #: The router annotations are removed from what is sent.
         self.plain = plain
@@ -202,10 +232,8 @@ class OutgoingEndpoint(LinkSink):
         self.trunk: TrunkPort | None = None
         #: Deliveries offered to it, by the router at which they entered the network.
         self.origins = Origins()
-        #: The pool of links that carry unfinished messages instead of this one, or None; and the number of its
-        #: deliveries that are unsettled on such links.
-        self.streams: StreamLinks | None = None
-        self.lent: Outstanding | None = None
+        #: Its part in streaming; None if unfinished messages go over it like others.
+        self.streaming: Streaming | None = None
         #: The log of messages, or None.
         self.log: SentLog | None = None
         #: The counters of messages to route containers; None if the peer is none.
@@ -230,15 +258,9 @@ class OutgoingEndpoint(LinkSink):
 
     def count_load(self) -> int:
         """Return the number of deliveries that wait or are unsettled, for balanced distribution (routing.md 2.3)."""
-        if self.lent is None:
+        if self.streaming is None:
             return self.waiting.count + self.unsettled
-        return self.waiting.count + self.unsettled + self.lent.count
-
-    def lend_from(self, streams: StreamLinks | None) -> None:
-        """Send unfinished messages over links of ``streams`` from now on, while it has any; do nothing for None."""
-        if streams is not None:
-            self.streams = streams
-            self.lent = Outstanding()
+        return self.waiting.count + self.unsettled + self.streaming.unsettled.count
 
     def serve_entry(self, entry: AddressPort) -> None:
         """Count its deliveries as those of this address."""
@@ -260,10 +282,10 @@ class OutgoingEndpoint(LinkSink):
 
         The message is complete in ``data[start:end]`` and described by ``source``, or it is ``message``.
         """
-        if self.streams is not None and message is not None and not message.complete:
-            stream = self.streams.borrow_link()
-            if stream is not None:
-                return self._lend_stream(stream, source, delivery, message)
+        if self.streaming is not None and message is not None and not message.complete:
+            out = self.streaming.lend_delivery(source, delivery, message)
+            if out is not None:
+                return out
         out = deliveries.new_outgoing(self.link)
         shared = self.shared
         out.tag = delivery.tag
@@ -317,16 +339,6 @@ class OutgoingEndpoint(LinkSink):
         if self.totals is not None:
             self.totals.egress_container += 1
             self.entry.counters.egress_container += 1  # type: ignore[union-attr]  # what counts has an address
-
-    def _lend_stream(
-        self, stream: OutgoingEndpoint, source: DeliverySource, delivery: IncomingDelivery, message: Message
-    ) -> OutgoingDelivery:
-        """Send a copy of an unfinished message over a link of its own; it still counts in this link's load."""
-        out = stream.offer_delivery(source, delivery, b"", 0, 0, message)
-        if self.lent is not None and not out.settled:
-            self.lent.count += 1
-            out.outstanding = self.lent
-        return out
 
     def _may_begin(self, link: OutgoingLink) -> bool:
         """Return whether one more delivery may be sent now."""
@@ -397,9 +409,9 @@ class OutgoingEndpoint(LinkSink):
             self.no_credit_since_s = self.shared.now_s
 
     def _remove_waiting(self, out: OutgoingDelivery) -> None:
-        """Remove a delivery from those that wait, if it is there; a link of a pool that is idle then goes back."""
-        if self.waiting.remove(out) and self.pool is not None and self.waiting.count == 0:
-            self.pool.return_link(self)
+        """Remove a delivery from those that wait, if it is there; return a borrowed link that is idle then."""
+        if self.waiting.remove(out) and self.streaming is not None and self.waiting.count == 0:
+            self.streaming.return_link(self)
 
     def _count_dropped(self, count: int) -> None:
         """Count pre-settled deliveries that were dropped."""

@@ -138,8 +138,12 @@ class Router:
 
     def is_own(self, link: Link) -> bool:
         """Return whether this router attached the link by itself."""
+        sink = link.sink
+        streaming = sink.streaming if isinstance(sink, OutgoingEndpoint) else None
         owner: LinkOwner | None = link.context
-        return getattr(link.sink, "pool", None) is not None or (owner is not None and owner.is_own_link(link))
+        if streaming is not None and streaming.owner is not None:
+            return True
+        return owner is not None and owner.is_own_link(link)
 
     def detach_link(
         self, link: Link, closed: bool, error: Error | None = None, remote_error: Error | None = None
@@ -273,8 +277,8 @@ class Router:
         self.edges.forget_endpoint(outgoing)
         entry, outgoing.entry = outgoing.entry, None
         self._lose_trunk_link(outgoing)
-        if outgoing.pool is not None:
-            outgoing.pool.forget_link(outgoing)
+        if outgoing.streaming is not None:
+            outgoing.streaming.forget_link(outgoing)
         if isinstance(entry, AddressEntry) and outgoing in entry.forwarder.consumers:  # else routed, or never answered
             entry.remove_consumer(outgoing)
         outgoing.lose_link(own)

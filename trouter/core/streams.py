@@ -12,7 +12,7 @@ from typing import Final
 from trouter.engine.faults import Misuse
 from trouter.engine.session import Session
 
-from .outgoing import OutgoingEndpoint
+from .outgoing import OutgoingEndpoint, Streaming
 
 #: The capability of a neighbour that accepts such links.
 STREAMING_LINKS: Final = "qd.streaming-links"
@@ -24,7 +24,7 @@ SCRUB_EVERY_S: Final = 30.0
 SCRUBBED_AT_ONCE: Final = 10
 
 
-class Streams:
+class StreamPool:
     """The links of one connection on which we send unfinished messages, one at a time on each."""
 
     __slots__ = ("_attach", "_begin", "_end", "_idle", "_links", "_max_links", "detach")
@@ -68,7 +68,7 @@ class Streams:
         except Misuse:
             self._max_links = len(self._links)  # the neighbour has no room for more
             return None
-        outgoing.pool = self
+        outgoing.streaming = Streaming(owner=self)
         self._links[outgoing] = None
         return outgoing
 

@@ -19,7 +19,7 @@ from .message import DEFAULT_PRIORITY
 from .network import PRIORITIES, Trunk
 from .outgoing import OutgoingEndpoint
 from .routerport import RouterPort
-from .streams import Streams
+from .streams import StreamPool
 from .terms import PeerTerms
 
 CONTROL: Final = "qd.router"
@@ -87,7 +87,7 @@ def attach_own(router: RouterPort, trunk: Trunk, session: Session, kind: str, in
 def open_streams(
     router: RouterPort, trunk: Trunk, begin: Callable[[], Session], end: Callable[[Session], None]
 ) -> None:
-    """Provide links for unfinished messages from now on; ``begin`` and ``end`` as in ``Streams``."""
+    """Provide links for unfinished messages from now on; ``begin`` and ``end`` as in ``StreamPool``."""
 
     def attach(session: Session) -> OutgoingEndpoint:
         session.urgency = DEFAULT_PRIORITY
@@ -98,7 +98,7 @@ def open_streams(
     def detach(outgoing: OutgoingEndpoint) -> None:
         router.detach_link(outgoing.link, True)
 
-    trunk.streams = Streams(begin, end, attach, detach)
+    trunk.stream_pool = StreamPool(begin, end, attach, detach)
 
 
 def _token() -> str:

@@ -24,7 +24,7 @@ from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
 from trouter.core.routes import IN, OUT
-from trouter.core.streams import Streams
+from trouter.core.streams import StreamPool
 from trouter.core.terms import DEFAULT_CAPACITY, PeerTerms, network_terms
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.session import Session
@@ -92,7 +92,7 @@ class Edges:
         """Notify an edge router on ``link`` of addresses that it sends to; AttachRefused."""
         if peer.tracker is not None:
             raise AttachRefused(ONE_TRACKER)
-        options = LinkOptions(terms=network_terms(peer.number, DEFAULT_CAPACITY), lends=False)
+        options = LinkOptions(terms=network_terms(peer.number, DEFAULT_CAPACITY), borrows_streams=False)
         peer.tracker = make_outgoing_by(partial(EdgeTracker, self._router.send_on), self._router, link, options)
 
     def send_tracked_addresses(self, peer: EdgePeer) -> None:
@@ -265,7 +265,7 @@ def open_edge_streams(
     end: Callable[[Session], None],
     log: MessageLog | None,
 ) -> None:
-    """Provide links for unfinished messages on connection ``number``; ``begin`` and ``end`` as in ``Streams``.
+    """Provide links for unfinished messages on connection ``number``; ``begin`` and ``end`` as in ``StreamPool``.
 
     Like Qpid Dispatch's they have no addresses; the annotations of each message name its address.
     """
@@ -274,7 +274,7 @@ def open_edge_streams(
         link = add_link(session, f"qdlink.{temporary_token()[:15]}", False)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
         terms = replace(network_terms(number, capacity), log=log)
-        outgoing = make_outgoing(router, link, LinkOptions(terms=terms, lends=False))
+        outgoing = make_outgoing(router, link, LinkOptions(terms=terms, borrows_streams=False))
         router.add_endpoint(outgoing, number)
         attach_link(link, Source(expiry_policy=DETACH), Target(expiry_policy=DETACH))
         return outgoing
@@ -282,4 +282,4 @@ def open_edge_streams(
     def detach(outgoing: OutgoingEndpoint) -> None:
         router.detach_link(outgoing.link, True)
 
-    router.network.pools[number] = Streams(begin, end, attach, detach)
+    router.network.stream_pools[number] = StreamPool(begin, end, attach, detach)
