@@ -1,6 +1,6 @@
 # The project's chores by name. `make run` and `make test` do their whole set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus test-brokers rabbitmq4 lint types fuzz fuzz-guided fuzz-coverage fuzz-image fuzz-packages fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb rpm packages walk-install chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus test-brokers rabbitmq4 lint types fuzz fuzz-guided fuzz-coverage fuzz-compare fuzz-image fuzz-packages fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb rpm packages walk-install chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -70,6 +70,7 @@ help:
 	@echo "make fuzz       run every fuzz target for a minute (TARGET='codec engine' to choose, SECONDS=900 for longer)"
 	@echo "make fuzz-guided  the same with atheris, guided by coverage inside the compiled modules"
 	@echo "make fuzz-coverage  measure what the seeds of every target reach, and write the table of docs/fuzzing.md"
+	@echo "make fuzz-compare  plant bugs and let each fuzzer hunt them, for the same processor time (TARGET, SECONDS, ARGS='--runs 5')"
 	@echo "make fuzz-image  build fuzzers as ClusterFuzzLite and OSS-Fuzz do, without their image (TARGET to choose)"
 	@echo "make fuzz-properties  run the property tests on hostile input with many examples"
 	@echo "make planted    plant bugs one at a time, and report what detects each (ARGS='--page window lock-out')"
@@ -242,6 +243,10 @@ fuzz-guided: $(VENV)/fuzz $(COUNTED)/built
 
 fuzz-coverage: $(VENV)/fuzz $(COUNTED)/built
 	$(PY) -m fuzz.parts.coverage $(ARGS)
+
+# Which fuzzer finds a planted bug first: ours, or atheris with our mutators and without.
+fuzz-compare: $(VENV)/fuzz
+	$(PY) -m fuzz.parts.compare $(TARGET) --seconds $(or $(SECONDS),60) $(ARGS)
 
 # Builds fuzzers by .clusterfuzzlite/build.sh, with clang of this machine and a `compile_python_fuzzer` as that of the image.
 fuzz-image: $(VENV)/fuzz

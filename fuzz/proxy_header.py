@@ -103,6 +103,8 @@ def reference_line(given: bytes) -> tuple[Client, int] | None:
         return None
     if found[1]:
         return None, found.end()
+    if b"%" in found[3] + found[4]:
+        return None  # a zone, which Python's addresses may have
     try:
         source, destination = ip_address(found[3].decode("ascii")), ip_address(found[4].decode("ascii"))
     except ValueError:

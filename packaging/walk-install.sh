@@ -57,7 +57,8 @@ smoke() { inside "$1" /srv/smoke.py "$2"; }
 
 boot
 mkdir "$work/root/srv/wheels"
-"${PYTHON:-python3}" -m pip download --quiet --disable-pip-version-check --only-binary :all: --dest "$work/root/srv/wheels" "$checkout"/dist/trouter-*.whl
+"${PYTHON:-python3}" -m pip download --quiet --disable-pip-version-check --only-binary :all: \
+    --find-links "$checkout/dist" --dest "$work/root/srv/wheels" trouter
 cp "$checkout"/packaging/smoke.py "$work/root/srv/"
 walk "With pip" 1
 inside /opt/trouter/bin/trouter --version | grep -w compiled

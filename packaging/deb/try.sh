@@ -8,6 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=${2:-}
 if [ -z "$root" ]; then
     root=$(mktemp -d)
+    chmod 0755 "$root" # the router's user has to get through it
     trap 'umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
     debootstrap --variant=minbase --include=python3,systemd "${SUITE:-$(. /etc/os-release && echo "$VERSION_CODENAME")}" "$root" >/dev/null
 else

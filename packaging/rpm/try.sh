@@ -9,6 +9,7 @@ root=${2:+$(realpath "$2")}
 rpm --query --package --requires "$package" | grep 'python(abi)'
 if [ -z "$root" ]; then
     root=$(mktemp -d)
+    chmod 0755 "$root" # the router's user has to get through it
     trap 'umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
     debootstrap --variant=minbase --include=procps,python3,systemd "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >/dev/null
 else

@@ -127,8 +127,13 @@ class Container:
                 process.wait()
 
     def close(self) -> None:
-        """Kill what still runs."""
+        """Kill what still runs.
+
+        Process 1 takes all others of the container along. It outlives `unshare --kill-child`: the kernel forgets that
+        wish when a process changes its user and its rights, as `setpriv` does.
+        """
         if self._process.poll() is None:
+            self.signal(signal.SIGKILL)
             self._process.kill()
             self._process.wait()
         os.close(self._fd)

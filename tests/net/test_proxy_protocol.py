@@ -60,6 +60,8 @@ INVALID = {
     "two spaces": b"PROXY TCP4  192.0.2.7 192.0.2.1 4000 5672\r\n",
     "name": b"PROXY TCP4 localhost 192.0.2.1 4000 5672\r\n",
     "other family": b"PROXY TCP4 2001:db8::7 2001:db8::1 4000 5672\r\n",
+    "zone of the source": b"PROXY TCP6 fe80::7%eth0 2001:db8::1 4000 5672\r\n",
+    "zone of the destination": b"PROXY TCP6 2001:db8::7 fe80::1%\x9b31m 4000 5672\r\n",
     "port too high": b"PROXY TCP4 192.0.2.7 192.0.2.1 65536 5672\r\n",
     "port below zero": b"PROXY TCP4 192.0.2.7 192.0.2.1 -1 5672\r\n",
     "port of foreign digits": "PROXY TCP4 192.0.2.7 192.0.2.1 ٤ 5672\r\n".encode(),

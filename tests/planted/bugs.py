@@ -41,6 +41,15 @@ BUGS: Final = (
         ("codec", "performatives", "values"),
     ),
     Bug(
+        "a missing length check",
+        "the line of a PROXY header may be longer than 107 octets",
+        "trouter/net/proxy_protocol.py",
+        '    end = start.find(b"\\r\\n", 0, MAX_LINE)\n    if end < 0 and len(start) >= MAX_LINE:\n',
+        '    end = start.find(b"\\r\\n")\n    if end < 0 and len(start) >= MAX_BEHIND:\n',
+        ("tests/net/test_proxy_protocol.py",),
+        ("proxy_header",),
+    ),
+    Bug(
         "an off-by-one in a window",
         "the peer sends one frame more than its window",
         "trouter/engine/session.py",
@@ -202,6 +211,15 @@ BUGS: Final = (
         "        return value\n",
         ("tests/telemetry/test_sampling.py",),
         ("samples",),
+    ),
+    Bug(
+        "a secret that is shown",
+        "the frame trace shows what a SASL frame has behind its last field",
+        "trouter/wire/value_text.py",
+        "    if cls in _SASL and not (name in _SHOWN_OF_SASL and _is_harmless(value)):\n",
+        "    if cls in _SASL and name and not (name in _SHOWN_OF_SASL and _is_harmless(value)):\n",
+        ("tests/logs/test_trace.py",),
+        ("trace",),
     ),
     Bug(
         "a message lost without a word",

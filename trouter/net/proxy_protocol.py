@@ -104,13 +104,20 @@ def _client_of_line(header: bytes) -> tuple[str, int] | None:
     if version is None or len(words) != 5:
         raise ProxyHeaderError("its PROXY line is not: PROXY TCP4|TCP6 SOURCE DESTINATION PORT PORT")
     try:
-        source, destination = ip_address(words[1]), ip_address(words[2])
+        source, destination = _address_of(words[1]), _address_of(words[2])
     except ValueError:
         raise ProxyHeaderError("its PROXY line has an invalid address") from None
     if source.version != version or destination.version != version:
         raise ProxyHeaderError("its PROXY line has an address of another family")
     port, _ = _port_of(words[3]), _port_of(words[4])
     return _host_of(source), port
+
+
+def _address_of(text: str) -> IPv4Address | IPv6Address:
+    """Return an address. ValueError, also for one with a zone, which no header has and which may be any text."""
+    if "%" in text:
+        raise ValueError("it has a zone")
+    return ip_address(text)
 
 
 def _port_of(text: str) -> int:
