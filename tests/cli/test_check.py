@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from trouter.cli import check
+from trouter.cli import main
 from trouter.config.entities.oddities import NO_CONSOLE
 
 BROKEN = Path(__file__).parents[1] / "config" / "broken"
@@ -17,7 +16,7 @@ EXPECTED: dict[str, list[list[object]]] = json.loads((BROKEN.parent / "broken.js
 
 
 def checked(path: Path, *, strict: bool = False, as_json: bool = False) -> int:
-    return check.run(argparse.Namespace(files=[path], strict=strict, json=as_json))
+    return main(["check", *["--strict"] * strict, *["--json"] * as_json, str(path)])
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def test_check_shows_each_error_of_a_broken_file_with_line_and_cure(
     assert checked(Path(name)) == 1
     *lines, last = capsys.readouterr().err.splitlines()
     errors = [line for line in lines if not line.startswith(("problem: ", "unsafe: ", "warning: "))]
-    assert last == f"{name}: not usable, {len(errors)} error(s)"
+    assert last == f"trouter check: {name}: not usable, {len(errors)} error(s)"
     for error, (line, message, cure) in zip(errors, EXPECTED[name], strict=True):
         assert error.startswith(f"{name}:{line}:" if line else f"{name}: ")
         assert str(message) in error
@@ -56,7 +55,7 @@ def test_an_unsafe_file_passes_and_fails_with_strict(unsafe_file: Path, capsys: 
     assert captured.out == ""
     *lines, last = captured.err.splitlines()
     assert line in lines
-    assert last == f"{unsafe_file}: not safe, 3 finding(s)"
+    assert last == f"trouter check: {unsafe_file}: not safe, 3 finding(s)"
 
 
 def test_an_unserved_listener_fails_with_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +67,7 @@ def test_an_unserved_listener_fails_with_a_message(tmp_path: Path, capsys: pytes
     assert checked(path) == 1
     first, *_, last = capsys.readouterr().err.splitlines()
     assert first.startswith(f"problem: {path}:2:1: listener: will not be opened: role edge: ")
-    assert last == f"{path}: not served as written, 1 problem(s)"
+    assert last == f"trouter check: {path}: not served as written, 1 problem(s)"
 
 
 def test_the_findings_as_a_document(
@@ -150,7 +149,7 @@ def test_all_errors_and_findings_of_a_file_are_shown_in_one_run(
         f"problem: {path}:32:19: binding.exchangeName: Named exchange does not exist",
     ):
         assert shown.count(words) == 1, words
-    assert shown.endswith(f"{path}: not usable, 5 error(s)\n")
+    assert shown.endswith(f"trouter check: {path}: not usable, 5 error(s)\n")
     assert checked(path, as_json=True) == 1
     (file,) = json.loads(capsys.readouterr().out)["files"]
     assert file["counts"]["problem"] == 9
@@ -164,7 +163,7 @@ def test_an_error_of_two_plugins_about_one_file_comes_once_with_its_place(
     assert checked(path) == 1
     error, last = capsys.readouterr().err.splitlines()
     assert error == f"{path}:2:1: router.usersFile: {tmp_path}/users: No such file or directory"
-    assert last == f"{path}: not usable, 1 error(s)"
+    assert last == f"trouter check: {path}: not usable, 1 error(s)"
 
 
 @pytest.mark.parametrize(
@@ -254,7 +253,7 @@ def test_certificates_that_cannot_be_used_are_found(tmp_path: Path, capsys: pyte
         f"problem: {path}:1:1: sslProfile.a: certFile: a listener needs a certificate; its listeners will open"
         in captured
     )
-    assert captured.endswith(f"{path}: not served as written, 1 problem(s)\n")
+    assert captured.endswith(f"trouter check: {path}: not served as written, 1 problem(s)\n")
 
 
 @pytest.mark.parametrize("output", ["{folder}", "{folder}/none/a.log", '""'])
@@ -313,7 +312,7 @@ def test_files_of_a_network_are_checked_together(
     paths = [tmp_path / "a.conf", tmp_path / "b.conf"]
     for name, path, text in zip("AB", paths, (first, second), strict=True):
         path.write_text(f"router {{ mode: interior, id: {name} }}\n{text}\n")
-    assert check.run(argparse.Namespace(files=paths, strict=False, json=False)) == status
+    assert main(["check", *map(str, paths)]) == status
     captured = capsys.readouterr().err
     assert problem in captured
     assert bool(problem) is any(line.startswith(("network:", "warning:")) for line in captured.splitlines())
@@ -323,7 +322,7 @@ def test_two_files_with_one_id_are_no_network(tmp_path: Path, capsys: pytest.Cap
     paths = [tmp_path / "a.conf", tmp_path / "b.conf"]
     for path, port in zip(paths, (7001, 7002), strict=True):
         path.write_text(f"router {{ mode: interior, id: A }}\n{NETWORK.format(port)}\n")
-    assert check.run(argparse.Namespace(files=paths, strict=False, json=False)) == 1
+    assert main(["check", *map(str, paths)]) == 1
     assert f"{paths[1]}: the router has the id A, as that of {paths[0]} has" in capsys.readouterr().err
 
 

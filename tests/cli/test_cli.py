@@ -93,7 +93,7 @@ def test_check_prints_every_error_and_gives_1(bad_file: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     *lines, summary = done.stderr.splitlines()
     errors = errors_in(bad_file)
-    assert (lines[: len(errors)], summary) == (errors, f"{bad_file}: not usable, 3 error(s)")
+    assert (lines[: len(errors)], summary) == (errors, f"trouter check: {bad_file}: not usable, 3 error(s)")
     assert all(line.startswith("unsafe: ") for line in lines[len(errors) :])
 
 

@@ -52,7 +52,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = tmp_path / "trouter.conf"
     path.write_text("# mine\n")
     assert main(["init", str(path)]) == 1
-    assert "exists already" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"trouter init: {path} exists already, and is left as it is\n"
     assert path.read_text() == "# mine\n"
     assert not (tmp_path / "users").exists()
 

@@ -179,7 +179,7 @@ def test_a_file_that_no_router_reads_is_reported_with_its_place(
     path.write_text("router {\n    mode: sideways\n}\n")
     assert main(["migrate", str(path), "-o", str(tmp_path / "new.conf")]) == 1
     captured = capsys.readouterr()
-    assert captured.err.startswith(f"problem: {path}:2:11: router.mode: ")
+    assert captured.err.startswith(f"trouter migrate: {path}:2:11: router.mode: ")
     assert not (tmp_path / "new.conf").exists()
 
 

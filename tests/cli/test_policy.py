@@ -124,4 +124,4 @@ def test_a_table_without_an_answer(folder: Path, table: object, capsys: pytest.C
     assert held(folder, table) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(str(folder))
+    assert captured.err.startswith(f"trouter policy test: {folder}")

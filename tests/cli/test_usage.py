@@ -102,3 +102,32 @@ def test_a_file_that_cannot_be_read_is_named_in_plain_words(tmp_path: Path, caps
     missing = tmp_path / "missing"
     assert main(["send", "a", "-b", "127.0.0.1:1", "--file", str(missing)]) == 1
     assert f"{missing}: No such file or directory\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check", "bad.conf"],
+        ["init", "bad.conf"],
+        ["migrate", "bad.conf", "--check"],
+        ["migrate", "--interconnect", "bad.conf"],
+        ["plugins", "-c", "bad.conf"],
+        ["policy", "explain", "-c", "bad.conf", "--vhost", "v", "--user", "u"],
+        ["policy", "test", "bad.conf"],
+        ["policy", "learn", "none", "--vhost", "v"],
+        ["records", "check", "none"],
+        ["records", "cat", "none"],
+        ["certs", "server", "--dir", "none", "a"],
+    ],
+    ids=" ".join,
+)
+def test_an_error_begins_with_the_name_of_the_command(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.conf").write_text("router {\n")
+    assert main(words) == 1
+    name = (
+        " ".join(["trouter", *[word for word in words[:2] if word.isalpha()]]) if words[0] != "init" else "trouter init"
+    )
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"{name}: ")

@@ -44,7 +44,7 @@ def test_a_changed_octet_is_reported_with_its_file_and_offset(folder: Path, caps
     assert main(["records", "check", str(place.path)]) == 1
     captured = capsys.readouterr()
     offset = octets.index(b'{"k":"segment.trailer"')
-    assert captured.err.startswith(f"{place.path}: byte {offset}: the checksum")
+    assert captured.err.startswith(f"trouter records check: {place.path}: byte {offset}: the checksum")
     assert "1 errors" in captured.out
 
 

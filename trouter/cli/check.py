@@ -15,6 +15,7 @@ from trouter.config import Configuration, Problem
 from trouter.config.findings import described
 from trouter.config.networks import remarks
 from trouter.config.problems import RENAMED, UNUSED, Severity
+from trouter.tools.failures import print_problem
 from trouter.tools.table import Style, may_colour
 
 ALWAYS_SHOWN: Final = frozenset({"listener(s)", "address rule(s)", "warning(s)"})
@@ -81,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(document, indent=2))
     else:
         for each in checked:
-            _print(each, strict=strict)
+            _print(arguments, each, strict=strict)
         for remark in found:
             severity = Severity.PROBLEM if remark.grave else Severity.NOTE
             print(f"{_painted(severity, _REMARKS[remark.grave])}: {remark.text}", file=sys.stderr)
@@ -98,13 +99,13 @@ def _check(path: Path) -> Checked:
     return Checked(path, configuration, evaluation(configuration, plugins))
 
 
-def _print(checked: Checked, *, strict: bool) -> None:
+def _print(arguments: argparse.Namespace, checked: Checked, *, strict: bool) -> None:
     """Print the result for one file: findings on standard error, a good result on standard output."""
     path, configuration = checked.path, checked.configuration
     if configuration is None:
         print("\n".join(checked.lines), file=sys.stderr)
         _print_findings(checked)
-        print(f"{path}: not usable, {len(checked.lines)} error(s)", file=sys.stderr)
+        print_problem(arguments, f"{path}: not usable, {len(checked.lines)} error(s)")
         return
     _print_findings(checked)
     if checked.findings:
@@ -112,9 +113,9 @@ def _print(checked: Checked, *, strict: bool) -> None:
     match checked.verdict(strict=strict):
         case "problems":
             count = checked.count(Severity.PROBLEM)
-            print(f"{path}: not served as written, {count} problem(s)", file=sys.stderr)
+            print_problem(arguments, f"{path}: not served as written, {count} problem(s)")
         case "not safe":
-            print(f"{path}: not safe, {checked.count(Severity.UNSAFE)} finding(s)", file=sys.stderr)
+            print_problem(arguments, f"{path}: not safe, {checked.count(Severity.UNSAFE)} finding(s)")
         case _:
             counts = _counts(configuration, checked)
             found = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what in ALWAYS_SHOWN)

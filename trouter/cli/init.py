@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import Final
+
+from trouter.tools.failures import print_problem
 
 NEW: Final = """\
 # A router for clients of this machine, until the second listener is opened: `trouter check FILE` says what is wrong,
@@ -97,10 +98,10 @@ def run(arguments: argparse.Namespace) -> int:
         if not (path.parent / "users").exists():
             _write(path.parent / "users", USERS)
     except FileExistsError:
-        print(f"{path} exists already, and is left as it is", file=sys.stderr)
+        print_problem(arguments, f"{path} exists already, and is left as it is")
         return 1
     except OSError as failure:
-        print(f"{failure.filename or path} cannot be written: {failure.strerror}", file=sys.stderr)
+        print_problem(arguments, f"{failure.filename or path} cannot be written: {failure.strerror}")
         return 1
     print(NEXT.format(path=path, users=path.parent / "users"))
     return 0

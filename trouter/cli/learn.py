@@ -13,6 +13,7 @@ from typing import Any
 from trouter.records.reader import Corrupt, SegmentReader
 from trouter.records.schema import ConnectionOpenedRecord, LinkAttachedRecord, ManagementChange, PolicyDecision, Record
 from trouter.records.segments import EMPTY, OPEN, opened, segments_in
+from trouter.tools.failures import print_problem
 
 EPILOG = (
     "Let a router run until every client has done its work, without a policy or with a generous one, and with a "
@@ -143,13 +144,13 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         learner = learned(recorded(arguments.path), arguments.vhost)
     except Corrupt as corrupt:
-        print(corrupt, file=sys.stderr)
+        print_problem(arguments, corrupt)
         return 1
     except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        print_problem(arguments, error)
         return 1
     if not learner.users:
-        print(f"{arguments.path}: no record names a user of the vhost {arguments.vhost}", file=sys.stderr)
+        print_problem(arguments, f"{arguments.path}: no record names a user of the vhost {arguments.vhost}")
         return 1
     for what in sorted(learner.left_out):
         print(f"left out, because no list of a vhost can contain it: {what}", file=sys.stderr)

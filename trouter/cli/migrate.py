@@ -23,7 +23,7 @@ from trouter.config.migrate import Edit, Migrated, migrated
 from trouter.config.nodes import Scalar, squash
 from trouter.config.problems import Findings, Severity
 from trouter.config.strictness import POINTS
-from trouter.tools.failures import UsageError
+from trouter.tools.failures import UsageError, print_problem
 from trouter.tools.files import replace
 
 #: Other users must not read which users exist, or how the router is protected.
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"files": [*map(_document, reports)]}, indent=2))
     else:
-        _print(reports, sys.stdout if output is not None or arguments.check else sys.stderr)
+        _print(arguments, reports, sys.stdout if output is not None or arguments.check else sys.stderr)
     changed = any(report.changes for report in reports)
     return 1 if any(report.bad for report in reports) or (arguments.check and changed) else 0
 
@@ -203,7 +203,7 @@ def _write(report: MigrationReport, *, force: bool) -> None:
 # --- output
 
 
-def _print(reports: list[MigrationReport], stream: TextIO) -> None:
+def _print(arguments: argparse.Namespace, reports: list[MigrationReport], stream: TextIO) -> None:
     """Print the report in lines: problems on standard error, the rest on ``stream``."""
     write = partial(print, file=stream)
     for report in reports:
@@ -215,7 +215,7 @@ def _print(reports: list[MigrationReport], stream: TextIO) -> None:
             grave = finding.severity is Severity.PROBLEM
             print(f"{finding.severity}: {finding}{_strict(finding)}", file=sys.stderr if grave else stream)
         for error in report.errors:
-            print(f"problem: {error}", file=sys.stderr)
+            print_problem(arguments, error)
         for note in report.notes:
             write(f"{report.path}: {note}")
         write(_summary(report))

@@ -11,7 +11,7 @@ from typing import Final, TextIO
 
 from trouter._text import escape_unprintable
 from trouter.config.migrate.interconnect import NotAManifest, TakenOver, taken_over, written_values
-from trouter.tools.failures import UsageError
+from trouter.tools.failures import UsageError, print_problem
 from trouter.tools.files import replace
 
 #: Bytes of a file; manifests have a few thousand.
@@ -37,10 +37,10 @@ def run_interconnect(arguments: argparse.Namespace) -> int:
     try:
         result = taken_over(_documents(source))
     except (CannotRead, NotAManifest) as error:
-        print(escape_unprintable(f"problem: {source}: {error}"), file=sys.stderr)
+        print_problem(arguments, f"{source}: {error}")
         return 1
     text = written_values(result, source.name)
-    if output is not None and not _write(output, text, force=arguments.force):
+    if output is not None and not _write(arguments, output, text):
         return 1
     if output is None and not arguments.check:
         sys.stdout.write(text)
@@ -52,15 +52,15 @@ def run_interconnect(arguments: argparse.Namespace) -> int:
     return 1 if arguments.check and result.left else 0
 
 
-def _write(output: Path, text: str, *, force: bool) -> bool:
+def _write(arguments: argparse.Namespace, output: Path, text: str) -> bool:
     """Write the file whole or not at all; True if it was written."""
-    if output.exists() and not force:
-        print(f"problem: {output} exists already, and is left as it is (--force overwrites it)", file=sys.stderr)
+    if output.exists() and not arguments.force:
+        print_problem(arguments, f"{output} exists already, and is left as it is (--force overwrites it)")
         return False
     try:
         replace(output, text.encode(), MODE, like=output.stat() if output.exists() else None)
     except OSError as failure:
-        print(f"problem: {output} cannot be written: {failure.strerror}", file=sys.stderr)
+        print_problem(arguments, f"{output} cannot be written: {failure.strerror}")
         return False
     return True
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -19,6 +18,7 @@ from trouter.hooks import (
     digest_of,
     installed_plugins,
 )
+from trouter.tools.failures import print_problem
 
 EPILOG: Final = (
     "Plugins that come with trouter always load; others where the attribute `plugins` of the router lists them. "
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         listed = dict(load(arguments.config).router.plugins)
     except ConfigurationError as error:
-        print(error, file=sys.stderr)
+        print_problem(arguments, error)
         return 1
     found = installed_plugins(ENTRY_POINT_GROUP)
     problem = ""
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [_row(plugin, hooks.get(plugin.name, ()) if plugin in allowed else None) for plugin in found]
     print(_as_json(rows) if arguments.json else _as_text(rows, failed=bool(problem)))
     if problem:
-        print(f"no plugin loads: {problem}", file=sys.stderr)
+        print_problem(arguments, f"no plugin loads: {problem}")
         return 1
     return 0
 

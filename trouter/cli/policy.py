@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from trouter.policy.compiled import Policy
 from trouter.policy.expectation_file import read_expectations
 from trouter.policy.expectations import hold
 from trouter.policy.explain import Question, explain
+from trouter.tools.failures import print_problem
 
 EPILOG: Final = "exit status: 0 if the answer is yes, 1 if it is no or if there is none; docs/policy.md has more"
 
@@ -111,7 +111,8 @@ def run_explain(arguments: argparse.Namespace) -> int:
     try:
         policy = policy_at(arguments.config, enforce=arguments.enforce)
     except ConfigurationError as error:
-        return _unusable(error)
+        print_problem(arguments, error)
+        return 1
     question = Question(
         vhost=arguments.vhost,
         user=arguments.user,
@@ -133,11 +134,12 @@ def run_test(arguments: argparse.Namespace) -> int:
         expectations = read_expectations(arguments.file)
         path = arguments.config or expectations.policy
         if path is None:
-            print(f'{arguments.file}: which policy? write "policy": "PATH" into it, or give -c PATH', file=sys.stderr)
+            print_problem(arguments, f'{arguments.file}: which policy? write "policy": "PATH" into it, or give -c PATH')
             return 1
         outcome = hold(expectations, policy_at(path, enforce=arguments.enforce or expectations.enforce))
     except ConfigurationError as error:
-        return _unusable(error)
+        print_problem(arguments, error)
+        return 1
     if arguments.json:
         found = {"file": str(arguments.file), "held": outcome.held, "failures": outcome.failures}
         print(json.dumps(found, indent=2))
@@ -149,7 +151,7 @@ def run_test(arguments: argparse.Namespace) -> int:
         print(f"{arguments.file}: {count} of {count + outcome.held} not as expected")
         return 1
     if not outcome.held:
-        print(f"{arguments.file}: the file has no expectations", file=sys.stderr)
+        print_problem(arguments, f"{arguments.file}: the file has no expectations")
         return 1
     print(f"{arguments.file}: {outcome.held} as expected")
     return 0
@@ -160,9 +162,3 @@ def _gathered(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for name, address in pairs:
         addresses.setdefault(name, []).append(address)
     return addresses
-
-
-def _unusable(error: ConfigurationError) -> int:
-    for problem in error.problems:
-        print(problem, file=sys.stderr)
-    return 1

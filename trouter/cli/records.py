@@ -17,6 +17,7 @@ from trouter.records.reader import Corrupt, RecordLine, SegmentReader, fields_of
 from trouter.records.schema import AUDIT, KINDS, TELEMETRY
 from trouter.records.segments import EMPTY, OPEN, SegmentPosition, opened, place_of, segments_in
 from trouter.records.text import clean
+from trouter.tools.failures import print_problem
 from trouter.tools.progress import progress
 
 #: Seconds between two looks for new records.
@@ -91,13 +92,14 @@ def run_check(arguments: argparse.Namespace) -> int:
         else:
             report = check_file(path)
     except OSError as error:
-        return _cannot_read(error)
+        print_problem(arguments, error)
+        return 1
     if arguments.json:
         counts = {"segments": report.segments, "records": report.records}
         print(json.dumps({**counts, "errors": report.errors, "notes": report.notes}, indent=2))
         return 1 if report.errors else 0
     for fault in report.errors:
-        print(fault, file=sys.stderr)
+        print_problem(arguments, fault)
     for note in report.notes:
         print(f"note: {note}", file=sys.stderr)
     found = f"{report.records} records in {report.segments} segments"
@@ -122,10 +124,11 @@ def run_cat(arguments: argparse.Namespace) -> int:
                     if wanted(line, fields := fields_of(line.octets)):
                         show(line, fields)
         except Corrupt as corrupt:
-            print(corrupt, file=sys.stderr)
+            print_problem(arguments, corrupt)
             status = 1
         except OSError as error:  # it may have been completed or deleted in between
-            status = _cannot_read(error)
+            print_problem(arguments, error)
+            status = 1
     return status
 
 
@@ -139,19 +142,14 @@ def run_follow(arguments: argparse.Namespace) -> int:
                 show(line, fields)
                 sys.stdout.flush()
     except Corrupt as corrupt:
-        print(corrupt, file=sys.stderr)
+        print_problem(arguments, corrupt)
         return 1
     except OSError as error:
-        return _cannot_read(error)
+        print_problem(arguments, error)
+        return 1
     except KeyboardInterrupt:
         return 0
     return 0
-
-
-def _cannot_read(error: OSError) -> int:
-    """Print which file cannot be read, and why; return the exit status."""
-    print(f"{error.filename}: {error.strerror}", file=sys.stderr)
-    return 1
 
 
 class _Follower:

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
 
+from trouter._text import escape_controls
+
 #: Set to anything, a failure ends with its traceback.
 DEBUG_VARIABLE: Final = "_QPID_DISPATCH_TOOLS_DEBUG_"
 
@@ -114,9 +116,10 @@ def _is_usage(failure: Exception, older: bool) -> bool:
 
 
 def print_problem(arguments: argparse.Namespace, problem: BaseException | str) -> None:
-    """Print on stderr what is wrong, behind the name of the command that the arguments are of."""
+    """Print on stderr what is wrong, each line behind the name of the command that the arguments are of."""
     text = problem if isinstance(problem, str) else as_text(problem)
-    sys.stderr.write(f"{arguments.command_parser.prog}: {text}\n")
+    for line in text.split("\n"):
+        sys.stderr.write(f"{arguments.command_parser.prog}: {escape_controls(line)}\n")
 
 
 def run_tool(work: Callable[[], Awaitable[None]], arguments: argparse.Namespace) -> int:
