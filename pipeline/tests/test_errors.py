@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from pipeline.tests.generate import HOUR, START, Ledger, Scribe, traffic
 from trouter.cli import main
 from trouter_pipeline.commands.answers import reported
 
@@ -41,6 +43,25 @@ def test_every_line_begins_with_the_name_of_the_command(
     lines = capsys.readouterr().err.splitlines()
     assert lines
     assert not [line for line in lines if not line.startswith(f"trouter pipeline {action}: ")]
+
+
+def test_an_error_begins_a_line_behind_progress_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scribe = Scribe(tmp_path / "in", "R", START)
+    scribe.write_all(
+        traffic(Ledger("R", scribe.boot), seed=1, begin=START, end=START + HOUR, connections=2, prefix="t")
+    )
+    scribe.stop()
+    assert main(["pipeline", "compact", str(tmp_path / "in"), str(tmp_path / "root"), "--jobs", "1"]) == 0
+    for path in tmp_path.rglob("root/records/record=delivery.interval/**/*.parquet"):
+        path.write_bytes(b"PAR1 is all PAR1")
+    capsys.readouterr()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert main(["pipeline", "meter", str(tmp_path / "root"), "--engine", "duckdb"]) == 1
+    *_, error, end = capsys.readouterr().err.split("\n")
+    assert error.startswith("trouter pipeline meter: ")
+    assert end == ""
 
 
 def test_a_reader_of_our_output_that_has_gone_is_no_failure_of_a_table() -> None:

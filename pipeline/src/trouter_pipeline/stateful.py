@@ -8,6 +8,7 @@ From 4.1 on Spark passes Python rows, 4.0 only frames of pandas; the result is t
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -116,32 +117,42 @@ class _Processor(StatefulProcessor):
                 self._handle.registerTimer(next_ms)
         return done.rows
 
-    def close(self) -> None:
-        """Do nothing: no resource is open."""
-
-
-class _OfRows(_Processor):
-    """For Spark 4.1 and later, which passes arguments by these names."""
-
-    def handleInputRows(  # noqa: N802  # Spark's name
+    def handleInputRows(  # noqa: N802  # Spark's name, as those of the arguments
         self,
         key: Row,
         rows: Any,
         timerValues: TimerValues,  # noqa: N803
-    ) -> Iterator[SparkRow]:
-        columns = self._detector.columns
-        taken = (tuple(row[name] for name in columns) for row in rows)
-        return self._output(self._step(key, taken, timerValues.getCurrentWatermarkInMs()))
+    ) -> Iterator[Any]:
+        return self._shown(self._step(key, self._taken(rows), timerValues.getCurrentWatermarkInMs()))
 
     def handleExpiredTimer(  # noqa: N802
         self,
         key: Row,
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
-    ) -> Iterator[SparkRow]:
-        return self._output(self._step(key, (), timerValues.getCurrentWatermarkInMs()))
+    ) -> Iterator[Any]:
+        return self._shown(self._step(key, (), timerValues.getCurrentWatermarkInMs()))
 
-    def _output(self, rows: list[Row]) -> Iterator[SparkRow]:
+    def close(self) -> None:
+        """Do nothing: no resource is open."""
+
+    @abstractmethod
+    def _taken(self, rows: Any) -> Iterable[Row]:
+        """Return what Spark passes as rows of Python values."""
+
+    @abstractmethod
+    def _shown(self, rows: list[Row]) -> Iterator[Any]:
+        """Return rows as Spark takes them."""
+
+
+class _OfRows(_Processor):
+    """For Spark 4.1 and later."""
+
+    def _taken(self, rows: Any) -> Iterable[Row]:
+        columns = self._detector.columns
+        return (tuple(row[name] for name in columns) for row in rows)
+
+    def _shown(self, rows: list[Row]) -> Iterator[SparkRow]:
         make = SparkRow(*(name for name, _ in self._detector.output))
         return (make(*row) for row in rows)
 
@@ -149,31 +160,13 @@ class _OfRows(_Processor):
 class _OfFrames(_Processor):
     """For Spark 4.0."""
 
-    def handleInputRows(  # noqa: N802
-        self,
-        key: Row,
-        rows: Any,
-        timerValues: TimerValues,  # noqa: N803
-    ) -> Iterator[pd.DataFrame]:
-        taken = (row for frame in rows for row in self._rows_of(frame))
-        return self._output(self._step(key, taken, timerValues.getCurrentWatermarkInMs()))
+    def _taken(self, rows: Any) -> Iterable[Row]:
+        """Return None for null, although pandas makes nullable numbers floating-point."""
+        for frame in rows:
+            columns = (frame[name] for name in self._detector.columns)
+            yield from zip(*(each.astype(object).where(each.notna(), None) for each in columns), strict=True)
 
-    def handleExpiredTimer(  # noqa: N802
-        self,
-        key: Row,
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
-    ) -> Iterator[pd.DataFrame]:
-        return self._output(self._step(key, (), timerValues.getCurrentWatermarkInMs()))
-
-    def _rows_of(self, frame: pd.DataFrame) -> Iterator[Row]:
-        """Return rows of Python values, with None for null, although pandas makes nullable numbers floating-point."""
-        return zip(
-            *(frame[name].astype(object).where(frame[name].notna(), None) for name in self._detector.columns),
-            strict=True,
-        )
-
-    def _output(self, rows: list[Row]) -> Iterator[pd.DataFrame]:
+    def _shown(self, rows: list[Row]) -> Iterator[pd.DataFrame]:
         import pandas as pd  # noqa: PLC0415
 
         names = [name for name, _ in self._detector.output]

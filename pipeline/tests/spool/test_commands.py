@@ -204,6 +204,17 @@ async def test_shards_share_the_messages_and_a_killed_shard_is_started_again(rou
 
 
 @pytest.mark.slow
+async def test_shards_say_that_no_server_answers_and_try_again(folder: Path) -> None:
+    with trio.fail_after(60):
+        async with spooling("amqp://127.0.0.1:1", folder, "--shards", "2") as command:
+            for shard in ("0", "1"):
+                await command.until_printed(f"shard {shard}: cannot connect to amqp://127.0.0.1:1: ")
+            assert await command.end() == 0
+    assert "Traceback" not in command.output
+    assert "started again" not in command.output
+
+
+@pytest.mark.slow
 async def test_shards_end_when_the_process_that_started_them_is_killed(router: Router, folder: Path) -> None:
     async with spooling(router.url, folder, "--shards", "2") as command:
         await until(lambda: len(spools_in(folder)) == 2)

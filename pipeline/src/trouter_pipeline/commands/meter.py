@@ -51,7 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
     from trouter_pipeline.progress import Progress  # noqa: PLC0415
 
     progress = Progress(arguments.command_parser.prog, quiet=arguments.quiet)
-    return at_folder(arguments, lambda: answer(InProcess(explain=arguments.explain), progress, arguments))
+
+    def work() -> int:
+        try:
+            return answer(InProcess(explain=arguments.explain), progress, arguments)
+        finally:
+            progress.close()
+
+    return at_folder(arguments, work)
 
 
 def _answer_on_spark(spark: Any, progress: Progress, arguments: argparse.Namespace) -> int:

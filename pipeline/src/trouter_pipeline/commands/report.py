@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import day, is_there, moment
 from trouter_pipeline.commands.roots import add_root
+from trouter_pipeline.files import replace
 from trouter_pipeline.places import BadPlace, Place
 
 if TYPE_CHECKING:
@@ -114,10 +114,7 @@ def _write(page: str, out: Place) -> None:
     if not out.is_local:
         out.write_bytes(page.encode())
         return
-    path = Path(out)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(path)
+    replace(Path(out), page.encode())
 
 
 def limits_of(configuration: Configuration) -> dict[str, int]:

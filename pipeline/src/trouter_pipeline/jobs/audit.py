@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ from trouter_pipeline.datasets import NO_RECORDS, Records, dataset, records_fold
 from trouter_pipeline.delta import BadTable
 from trouter_pipeline.detector import Row
 from trouter_pipeline.files import make_folder
+from trouter_pipeline.jobs.segments import material_of
 from trouter_pipeline.places import Where
 from trouter_pipeline.pruned import frozen_by
 from trouter_pipeline.stateful import detect
@@ -238,16 +239,15 @@ def run(
     All days are read, because an attack may last for many. Alerts that a stream added for later records stay.
     """
     records = Records(root, at)
-    inputs = {name: facts.crc for name, facts in sorted(records.segments.items())}
     table, rules = Table(root, ALERTS), Table(root, RULES)
     recorded = {"limits": asdict(parameters.limits)}
+    work, of_rules = (material_of(records, each, VERSION, recorded) for each in (table, rules))
+    inputs, as_of = work.inputs, work.until
     if not inputs:
         return Summary({}, nothing=NO_RECORDS)
-    if all(_is_made_of(each, inputs, recorded) for each in (table, rules)):
+    if not work.fresh and not of_rules.fresh:
         return Summary({}, nothing="the tables are made of these records already", segments=len(inputs))
-    days = sorted(set[date]().union(*[facts.days() for facts in records.segments.values()]))
-    as_of = max(facts.t_max for facts in records.segments.values())
-    every_day = [days[0] + timedelta(each) for each in range((days[-1] - days[0]).days + 1)] if days else []
+    last = max((day for facts in records.segments.values() for day in facts.days()), default=date.min)
     progress(f"looking for attacks in {len(inputs)} segments")
     seen = sightings(of_data_sets(*(dataset(spark, records, kind) for kind in KINDS)))
     found = alerts(seen, parameters.limits, as_of)
@@ -260,14 +260,14 @@ def run(
     frozen = frozen_by(records, ALERTS)
     if frozen and table.last_commit() is not None:
         found = found.join(table.read(spark, frozen).transform(_attacks), _goes_on(), "left_anti")
-    table.commit(found, {*every_day, *table.dates()}, **settings, frozen=frozen)
+    table.commit(found, work.days, **settings, frozen=frozen)
     progress("counting what rules decided")
     used = rules_used(
         dataset(spark, records, "policy.decision"),
         dataset(spark, records, "policy.loaded"),
-        days[-1] if days else date.min,
+        last,
     )
-    rules.commit(used, {*every_day, *rules.dates()}, **settings, frozen=frozen_by(records, RULES))
+    rules.commit(used, of_rules.days, **settings, frozen=frozen_by(records, RULES))
     unused = rules.read(spark).where("allowed + denied = 0").select("vhost", "rule").distinct()
     used_once = rules.read(spark).where("allowed + denied > 0").select("vhost", "rule").distinct()
     return Summary(
@@ -286,13 +286,6 @@ def _goes_on() -> Column:
     """Return the condition that an alert continues one of a frozen day, whose first records were pruned."""
     same = [F.col(name).eqNullSafe(F.col(f"{name}_")) for name in _SAME]
     return reduce(lambda one, other: one & other, [*same, F.col("first_at") <= F.col("last_at_")])
-
-
-def _is_made_of(table: Table, inputs: Mapping[str, int], parameters: Mapping[str, object]) -> bool:
-    commit = table.last_commit()
-    if commit is None or not commit.is_by(VERSION, parameters):
-        return False
-    return without_streams(commit.inputs) == inputs
 
 
 def compacted(spark: SparkSession, root: Where) -> DataFrame:

@@ -57,8 +57,10 @@ class Job:
     interval_s: float = 1.0
 
     def to_json(self) -> str:
-        """Return the job as one line of JSON; it holds secrets."""
-        return json.dumps(asdict(self), default=str)
+        """Return the job as one line of JSON, which holds secrets; a shard describes failures in its own way."""
+        values = asdict(self)
+        del values["settings"]["reason"]
+        return json.dumps(values, default=os.fspath)
 
     @classmethod
     def from_json(cls, line: str) -> Job:
