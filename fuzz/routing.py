@@ -105,7 +105,7 @@ def look_at_credit(router: MemoryRouter) -> None:
     """Check that the router owes no sender as much credit as the sender has left."""
     for sender in router.core.incoming_endpoints():
         if sender.link.attached and not sender.link.draining:
-            owed = sender.capacity - sender.account.pending - sender.link.credit - sender.unsettled
+            owed = sender.capacity - sender.account.kept_credit - sender.link.credit - sender.unsettled
             assert owed <= 0 or owed < sender.link.credit, f"{owed} of {sender.capacity} are owed"
 
 

@@ -91,7 +91,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     counted(Plugins, "refresh")
     counted(Peer, "_tick_engine")
-    monkeypatch.setattr("trouter.connections.standing.CHECK_S", 0.01)
+    monkeypatch.setattr("trouter.connections.login_checks.CHECK_S", 0.01)
     return counts
 
 

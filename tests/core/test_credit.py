@@ -48,7 +48,7 @@ def settle(router: MemoryRouter, receiver: MemoryReceiver) -> None:
 def check_credit(router: MemoryRouter) -> None:
     """Check that no credit is lost or created: credit, backlog and unsettled deliveries never exceed the capacity."""
     for incoming in router.core.incoming_endpoints():
-        owed = incoming.capacity - incoming.link.credit - incoming.account.pending - incoming.unsettled
+        owed = incoming.capacity - incoming.link.credit - incoming.account.kept_credit - incoming.unsettled
         assert owed >= 0
         assert owed == 0 or incoming.link.credit > 0 or incoming.link.draining
 

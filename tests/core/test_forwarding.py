@@ -476,7 +476,7 @@ def test_an_anonymous_message_to_an_unavailable_address_is_rejected() -> None:
     ]
     assert sender.credit == 249
     (incoming,) = room.router.core.incoming_endpoints()
-    assert incoming.unsettled == incoming.account.pending == 0
+    assert incoming.unsettled == incoming.account.kept_credit == 0
 
 
 # --- 2.6

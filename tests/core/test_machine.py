@@ -281,9 +281,9 @@ class RouterMachine(RuleBasedStateMachine):
     def credit_is_conserved(self) -> None:
         core = self.router.core
         for incoming in core.incoming_endpoints():
-            owed = incoming.capacity - incoming.link.credit - incoming.account.pending - incoming.unsettled
+            owed = incoming.capacity - incoming.link.credit - incoming.account.kept_credit - incoming.unsettled
             assert owed >= 0
-            assert incoming.account.pending >= 0
+            assert incoming.account.kept_credit >= 0
             assert incoming.unsettled >= 0
             # until a message in pieces has arrived completely, its sender could not use new credit
             assert incoming.link.credit > 0 or owed == 0 or incoming.link.partial is not None

@@ -198,7 +198,7 @@ def check_credit(network: Network) -> None:
             if isinstance(link.sink, IncomingEndpoint):
                 assert isinstance(link, IncomingLink)
                 assert link.sink.unsettled == 0
-                held = link.credit + link.sink.account.pending
+                held = link.credit + link.sink.account.kept_credit
                 most = link.sink.account.capacity
                 assert most / 2 <= held <= most, f"{link.name}: {held} of {most}"
             elif isinstance(link.sink, OutgoingEndpoint):

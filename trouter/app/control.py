@@ -127,7 +127,7 @@ class Control:
         """Return whether an edge router has an uplink that it can use; None on other routers."""
         if self._uplinks is None:
             return None
-        fault = uplink_fault(self._uplinks, self.connectors.standing)
+        fault = uplink_fault(self._uplinks, self.connectors.running)
         return UplinkFacts(fault, (self._uplinks.down_since_us or now_us()) if fault else 0)
 
     @property
@@ -221,11 +221,11 @@ class Control:
                 if not (one.severity is Severity.PROBLEM and (one.entity in unserved or one.point in OVERTAKEN))
             ]
             self._findings = judged(self._configuration, [*self.service.withheld, *rest])
-        router, connectors = self._configuration.router, self.connectors.standing
+        router, connectors = self._configuration.router, self.connectors.running
         down = [*self.drain.findings(router), *connector_findings(connectors)]
         down += certificate_findings(self._configuration.ssl_profiles, self._parts.secure.left())
         down += auto_link_findings(self.routes.auto_links.values())
-        down += refusal_findings((each.entity for each in self.listeners.standing), self._parts.guard.refusals)
+        down += refusal_findings((each.entity for each in self.listeners.running), self._parts.guard.refusals)
         if self._uplinks is not None:
             down += uplink_findings(router, self._uplinks, connectors)
         return ordered([*self._findings, *down]) if down else self._findings
@@ -265,7 +265,7 @@ class Control:
     def refuse_work(self) -> None:
         """Refuse further changes and connections, because the process ends; the present connections go on."""
         self.stopping = True
-        for listener in self.listeners.standing:
+        for listener in self.listeners.running:
             listener.drain()
 
     def stop(self, error: Error) -> None:

@@ -17,7 +17,7 @@ import trio
 
 from trouter.admission import memory, pacing
 from trouter.admission.host_names import look_names_up_again
-from trouter.connections import heartbeats, standing
+from trouter.connections import heartbeats, login_checks
 from trouter.core.edge.uplink import BEAT_S
 from trouter.net.timers import TimerQueue, every
 from trouter.telemetry.periodic import PERIOD_S
@@ -93,7 +93,7 @@ def _checks(services: Services) -> Iterator[Periodic]:
 def _looks_at_files(assembly: Assembly) -> Iterator[Periodic]:
     """Yield what looks at files, name servers and responders, and so has to wait."""
     services, secure = assembly.services, assembly.services.secure
-    logins = standing.LoginChecks(services.plugins, services.connections)
+    logins = login_checks.LoginChecks(services.plugins, services.connections)
 
     def host_names_s() -> float:
         return services.policy.compiled.entity.host_names_seconds
@@ -103,7 +103,7 @@ def _looks_at_files(assembly: Assembly) -> Iterator[Periodic]:
             await assembly.control.retry_withheld()
 
     yield Periodic(
-        "logins", standing.CHECK_S, "reload the plugins' files, end logins without rights", waiting=logins.check_all
+        "logins", login_checks.CHECK_S, "reload the plugins' files, end logins without rights", waiting=logins.check_all
     )
     yield Periodic(
         "host names",

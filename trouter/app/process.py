@@ -113,7 +113,7 @@ class RouterProcess:
     @property
     def listeners(self) -> list[Standing]:
         """The listeners that are open now."""
-        return self.control.listeners.standing
+        return self.control.listeners.running
 
     async def run_with_signals(self) -> None:
         """Run until a signal stops the router; ListenError if the configuration cannot be served, PrivilegeError."""

@@ -140,8 +140,8 @@ class RouterSite:
         gate = self._gates.get(entity.identity)
         if gate is None or gate.entity != entity:
             gate = self._gates[entity.identity] = self._make_gate(entity)
-            standing = {listener.entity.identity for listener in self._control.listeners.standing}
-            self._gates = {identity: each for identity, each in self._gates.items() if identity in standing}
+            running = {listener.entity.identity for listener in self._control.listeners.running}
+            self._gates = {identity: each for identity, each in self._gates.items() if identity in running}
         await gate.serve_socket(sock, remote, below if isinstance(below, tuple) else None)
 
     def exposition(self, tenant: str) -> bytes:
@@ -166,11 +166,11 @@ class RouterSite:
             findings=counted(self._control.findings()),
             listeners=[
                 ListenerFigures(each.entity.name, len(each.peers), each.accepted, each.refused)
-                for each in self._control.listeners.standing
+                for each in self._control.listeners.running
             ],
             connectors=[
                 ConnectorFigures(each.entity.name, each.is_up, each.down_since_us / 1e6, each.attempts)
-                for each in self._control.connectors.standing
+                for each in self._control.connectors.running
             ],
             auto_links=[
                 self._route_figures(entity, auto.state == ACTIVE, auto.attempts)
@@ -212,7 +212,7 @@ class RouterSite:
 
     def _refused(self) -> Mapping[tuple[str, str], int]:
         """Return the refused handshakes of each listener by reason, zeros too: a counter must be there to grow."""
-        names = [each.entity.name for each in self._control.listeners.standing]
+        names = [each.entity.name for each in self._control.listeners.running]
         return dict.fromkeys(product(names, REASONS), 0) | dict(self._services.guard.refusals.counts)
 
     def _route_figures(self, entity: LinkRouteEntity | AutoLinkEntity, up: bool, attempts: int = 0) -> RouteFigures:

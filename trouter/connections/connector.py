@@ -23,7 +23,7 @@ from trouter.net.dialing import Endpoint, cause, connect
 from trouter.telemetry.clocks import now_us
 from trouter.telemetry.connection_records import describe_open
 from trouter.tls.problems import TlsFailed
-from trouter.tls.secure import PLAINTEXT, Met, Resumable, SecurityLayer, resumable
+from trouter.tls.secure import PLAINTEXT, Resumable, SecuredPeer, SecurityLayer, resumable
 from trouter.wire.performatives import Error
 
 from .dialled import DialledLogin
@@ -204,12 +204,12 @@ class Connector:
         nursery.start_soon(self._follow_open, peer, lifetime)
         return peer
 
-    async def _secure_socket(self, sock: socket.socket, facts: PeerFacts, endpoint: Endpoint) -> Met | None:
+    async def _secure_socket(self, sock: socket.socket, facts: PeerFacts, endpoint: Endpoint) -> SecuredPeer | None:
         """Make the TLS handshake if configured; return None if it fails, which is logged, or the connector stops."""
         if not self.entity.ssl_profile:
             return facts, PLAINTEXT
         known, self._known = self._known, None
-        met: Met | None = None
+        met: SecuredPeer | None = None
         try:
             with trio.CancelScope() as self._idle:
                 met = await self._services.secure.dial(sock, facts, self.entity, endpoint.host, known)

@@ -19,7 +19,7 @@ from trouter.engine.sasl import SaslServer
 from trouter.hooks import PeerFacts
 from trouter.net.accepting import AcceptingListener
 from trouter.telemetry.refusals import BLOCKED, LIMIT, MEMORY, PROXY_HEADER
-from trouter.tls.secure import PLAINTEXT, Met, SecurityLayer
+from trouter.tls.secure import PLAINTEXT, SecuredPeer, SecurityLayer
 from trouter.wire.performatives import Error
 
 from .lifetime import Lifetime
@@ -89,7 +89,7 @@ class Listener(AcceptingListener):
         for peer in list(self.peers.values()):
             peer.force_close(error)
 
-    async def serve_socket(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
+    async def serve_socket(self, sock: socket.socket, remote: tuple[str, int], below: SecuredPeer | None = None) -> None:
         """Serve a connection that was accepted elsewhere until it ends; ``below`` describes the TLS there."""
         if not self._may_connect(sock, remote):
             return
@@ -178,9 +178,9 @@ class Listener(AcceptingListener):
                 self._services.guard.refusals.count_refused(facts.listener.name, peer.refusal)
             self._services.policy.release_socket()
 
-    async def _secure_socket(self, sock: socket.socket, facts: PeerFacts) -> Met | None:
+    async def _secure_socket(self, sock: socket.socket, facts: PeerFacts) -> SecuredPeer | None:
         """Detect TLS and make its handshake; return None, with the socket closed, if that fails."""
-        met: Met | None = None
+        met: SecuredPeer | None = None
         scope = trio.CancelScope()
         self._greeting.add(scope)
         try:

@@ -145,7 +145,7 @@ class Membership:
             services.backbone.remove_trunk(self.trunk)
         router.network.stream_pools.pop(self.number, None)
         router.edges.peers.pop(self.number, None)
-        services.policy.release_connection(self.number, self.sessions.had)
+        services.policy.release_connection(self.number, self.sessions.lost_resources)
         if self.tenant is not None:
             router.table.tenants.leave_connection(self.tenant, self.number)
 

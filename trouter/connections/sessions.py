@@ -68,8 +68,9 @@ class Sessions:
     """The sessions and links of one connection."""
 
     __slots__ = (
-        "_begun", "_connection", "_container", "_hub", "_inboxes", "_lifetime", "_max_links", "_memory", "_own",
-        "_policy", "_records", "_repeats", "_routed", "_suspended", "_uplinks", "had", "terms",
+        "_begun", "_connection", "_container", "_hub", "_inboxes", "_lifetime", "_max_links", "_memory",
+        "_own_sessions", "_policy", "_records", "_repeats", "_routed", "_suspended", "_uplinks",
+        "lost_resources", "terms",
     )  # fmt: skip
 
     def __init__(
@@ -97,9 +98,9 @@ class Sessions:
         self._routed: dict[int, None] = {}
         #: Sessions that both sides have begun and neither has ended; and those of them that the router began.
         self._begun: dict[SessionPort, Session] = {}
-        self._own: dict[SessionPort, None] = {}
+        self._own_sessions: dict[SessionPort, None] = {}
         #: The peer's sessions, senders and receivers when its connection was lost; none if it was closed.
-        self.had = 0, 0, 0
+        self.lost_resources = 0, 0, 0
         #: The inboxes of the sessions' tasks, while there are any.
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
         connection.oversize_error = policy.oversize_error
@@ -224,7 +225,7 @@ class Sessions:
     @property
     def _of_peer(self) -> int:
         """Number of open sessions that the peer began."""
-        return len(self._begun) - len(self._own)
+        return len(self._begun) - len(self._own_sessions)
 
     def begin_own_sessions(self, count: int) -> list[Session]:
         """Begin sessions of the router's, which count once they are answered; Misuse if the peer allows no more."""
@@ -236,7 +237,7 @@ class Sessions:
     def end_own_session(self, session: Session) -> None:
         """End a session that the router began, and ignore its further frames."""
         self._begun.pop(session, None)
-        self._own.pop(session, None)
+        self._own_sessions.pop(session, None)
         session.end()
 
     def answer_begin(self, session: Session, *, ours: bool = False) -> None:
@@ -253,7 +254,7 @@ class Sessions:
         self._begun[session] = session
         session.windows.count_in_budgets(self._byte_budgets())
         if ours:
-            self._own[session] = None
+            self._own_sessions[session] = None
             self._hub.router.session_begun(session)
         session.begin()
 
@@ -267,7 +268,7 @@ class Sessions:
         self._lose_links(session, event.error)
         session.end()
         self._connection.drop_session(session)
-        self._own.pop(session, None)
+        self._own_sessions.pop(session, None)
         if self._begun.pop(session, None) is not None:
             self._policy.count_sessions(self._of_peer, self._connection.open_bytes)
 
@@ -311,10 +312,10 @@ class Sessions:
         """Lose every link, and then every session, with turns for other connections in between."""
         self._hub.router.container_gone(self.terms.connection_number, self._lifetime.peer_error)
         lost = 0
-        standing = self._connection.sessions()
-        standing.reverse()
-        while standing:
-            session = standing.pop()
+        remaining = self._connection.sessions()
+        remaining.reverse()
+        while remaining:
+            session = remaining.pop()
             lost += 1 + len(session.links.by_handle)
             self._lose_session(session)
             if lost >= LOST_AT_ONCE:
@@ -329,7 +330,7 @@ class Sessions:
         self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]
     ) -> None:
         """Answer the events in the inbox, those of one read together, and return once it is empty."""
-        while events := _taken(inbox):
+        while events := _take_events(inbox):
             found = await self._look_up_addresses(session, events)
             for event in events:
                 self._answer_event(event, found.get(event.link, LookupResult.MESSAGES))
@@ -419,8 +420,8 @@ class Sessions:
             return
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount_link(link)
-        self._hub.router.detach_link(link, event.closed, remote_error=_heard(event))
-        self._log_end(link, "detached", blocked, describe_error(_heard(event)))
+        self._hub.router.detach_link(link, event.closed, remote_error=_error_of(event))
+        self._log_end(link, "detached", blocked, describe_error(_error_of(event)))
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
 
     def note_ended(self, link: Link, reason: DetachReason) -> None:
@@ -436,8 +437,8 @@ class Sessions:
         known = self._connection.channels.by_remote_channel
         if self._begun.pop(session, None) is not None and session.remote_channel in known:
             sending = sum(comes_in for comes_in, _ in session.links.by_name)
-            sessions, senders, receivers = self.had
-            self.had = sessions + 1, senders + sending, receivers + len(session.links.by_name) - sending
+            sessions, senders, receivers = self.lost_resources
+            self.lost_resources = sessions + 1, senders + sending, receivers + len(session.links.by_name) - sending
         self._lose_links(session, self._lifetime.peer_error)
 
     def _lose_links(self, session: Session, error: Error | None = None) -> None:
@@ -461,7 +462,7 @@ class Sessions:
             core_log.info("%s[L%d] Link %s: %s%s", self._lifetime.label, sink.identity, how, counts, why)
 
 
-def _taken(inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> list[LinkAttached | LinkDetached]:
+def _take_events(inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> list[LinkAttached | LinkDetached]:
     """Return the next events in an inbox, at most as many as the peer's task takes from one read."""
     events: list[LinkAttached | LinkDetached] = []
     with suppress(trio.WouldBlock):
@@ -484,7 +485,7 @@ def _log_session_end(what: str, fault: object, count: int) -> None:
     container_log.info("%s ended: %s%s", what, fault, and_more(count))
 
 
-def _heard(event: LinkDetached) -> Error | None:
+def _error_of(event: LinkDetached) -> Error | None:
     """Return the error with which a link ended, for the peer at its other end."""
     return event.error if event.fault is None else Error(event.fault.condition, event.fault.text)
 

@@ -143,8 +143,8 @@ def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach,
         raise AttachRefused(NO_ROUTE)
     text = _address_text(source.address)
     entry = _find_entry(router, text, source.capabilities, terms, outgoing=True, dynamic=source.dynamic)
-    presettles = wanted.snd_settle_mode == SETTLED_ONLY
-    outgoing = make_outgoing(router, link, LinkOptions(terms=terms, entry=entry, presettles=presettles))
+    sends_settled = wanted.snd_settle_mode == SETTLED_ONLY
+    outgoing = make_outgoing(router, link, LinkOptions(terms=terms, entry=entry, sends_settled=sends_settled))
     attach_link(link, _without_filter(source), wanted.target)
     entry.add_consumer(outgoing)
     if link.credit > 0:

@@ -148,7 +148,7 @@ class AddressEntry:
 
     def _is_known(self) -> bool:
         """Return whether other routers should send messages to this one."""
-        return self.forwarder.standing or len(self.forwarder.consumers) > 0
+        return self.forwarder.is_exchange or len(self.forwarder.consumers) > 0
 
     def _advertise(self, before: bool) -> None:
         """Advertise or withdraw the address if that changed."""

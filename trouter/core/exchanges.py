@@ -141,7 +141,7 @@ class Exchange(Forwarder):
         self.consumers = self.inner.consumers
         self.subscriptions = self.inner.subscriptions
         self.remotes = self.inner.remotes
-        self.standing = True
+        self.is_exchange = True
         self.alternate: NextHop | None = None
         self.bindings = 0
         #: Messages received; those with a receiver, those only at the alternate address, and those without any.
@@ -267,7 +267,7 @@ class Exchange(Forwarder):
             kept.split_first_piece(max(kept.cut_to, _SHORT_HEAD_BYTES))
         copy = _presettled(delivery)
         copies = _NO_COPIES
-        if self.consumers or self.subscriptions or self.remotes or self.inner.standing:
+        if self.consumers or self.subscriptions or self.remotes or self.inner.is_exchange:
             copies = self.inner.forward_message(source, copy, data, start, end, kept)
         outer = None if kept.heads is None else kept.heads.now
         sent = 0

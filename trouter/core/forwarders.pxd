@@ -18,7 +18,7 @@ cdef class Forwarder:
     cdef public list consumers
     cdef public list subscriptions
     cdef public list remotes
-    cdef public bint standing
+    cdef public bint is_exchange
     cdef Py_ssize_t _turn
     cdef Py_ssize_t _turn_inside
     cdef Py_ssize_t _turn_across

@@ -45,7 +45,7 @@ class Forwarder:
         "_turn_inside",
         "consumers",
         "remotes",
-        "standing",
+        "is_exchange",
         "subscriptions",
     )
 
@@ -56,7 +56,7 @@ class Forwarder:
         #: Reachable other routers with consumers, sorted by id.
         self.remotes: list[RemoteRouter] = []
         #: Messages are taken even without consumers: the address is that of an exchange.
-        self.standing = False
+        self.is_exchange = False
         self._turn = 0
         self._turn_inside = 0
         self._turn_across = 0
@@ -73,7 +73,7 @@ class Forwarder:
         An exchange counts as one too.
         """
         count = len(self.consumers) + len(self.subscriptions) + len(self.remotes)
-        return count + 1 if self.standing else count
+        return count + 1 if self.is_exchange else count
 
     def add(self, outgoing: OutgoingEndpoint) -> None:
         """Add a consumer, the last in turn."""
@@ -296,7 +296,7 @@ class Balanced(Forwarder):
         out = best.offer_delivery(source, delivery, data, start, end, message)
         if outstanding is None:
             return _ONE_HERE
-        if out.partner is not None and not out.settled:
+        if out.sender_delivery is not None and not out.settled:
             outstanding.count += 1
             out.outstanding = outstanding
         return _ONE_ACROSS

@@ -503,10 +503,10 @@ class IncomingEndpoint(DeliverySource):
         message.complete = True
         return message
 
-    def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
+    def write_head(self, message: Message, head: bytes, strips_annotations: bool) -> bytes:
         """See ``DeliverySource.write_head``."""
         annotations = message.annotations
-        if plain:
+        if strips_annotations:
             section = b"" if annotations is None else annotations.plain_section()
         else:
             section = self.rewriter.onward_section(annotations, message.to, message.phase)
@@ -518,11 +518,11 @@ class IncomingEndpoint(DeliverySource):
         section = self.rewriter.fresh_section(message.annotations, to, phase)
         return octets.replaced(head, 0, message.cut_from, section, message.cut_to, len(head))
 
-    def write_whole(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
+    def write_whole(self, data: bytes, start: int, end: int, strips_annotations: bool) -> bytes:
         """See ``DeliverySource.write_whole``; for the message under way only."""
         arrival = self.arrival
         annotations = arrival.annotations
-        if plain:
+        if strips_annotations:
             section = b"" if annotations is None else annotations.plain_section()
         else:
             section = self.rewriter.onward_section(annotations, arrival.to, arrival.phase)

@@ -20,8 +20,8 @@ cdef class CreditAccount:
     cdef public AddressEntry entry
     cdef public Counters counters
     cdef public Py_ssize_t capacity
-    cdef public Py_ssize_t pending
-    cdef public Py_ssize_t noted
+    cdef public Py_ssize_t kept_credit
+    cdef public Py_ssize_t deliveries_when_owed
     cdef public Py_ssize_t unsettled
     cdef public object gate
     cdef public double no_credit_since_s
@@ -73,7 +73,7 @@ cdef class Frames:
     cdef SectionOrder _order
     cdef Py_ssize_t _window_bytes
     cdef public bint of_router
-    cdef public bint prompt
+    cdef public bint routes_at_once
 
     @cython.locals(message=Message)
     cdef Message begin_message(self, IncomingDelivery delivery, source, bint is_checked)

@@ -60,9 +60,9 @@ class CreditAccount:
         "entry",
         "gate",
         "link",
-        "noted",
+        "deliveries_when_owed",
         "of_container",
-        "pending",
+        "kept_credit",
         "shared",
         "unsettled",
     )
@@ -74,9 +74,9 @@ class CreditAccount:
         self.counters = Counters()
         self.capacity = capacity
         #: Credit that waits for a consumer, in deliveries.
-        self.pending = 0
+        self.kept_credit = 0
         #: The number of deliveries when credit was owed that is too little to grant at once; negative for none.
-        self.noted = -1
+        self.deliveries_when_owed = -1
         #: Deliveries that use credit: incomplete, or settled by neither side.
         self.unsettled = 0
         #: The gate that limits credit, or None.
@@ -90,20 +90,20 @@ class CreditAccount:
 
     def grant_first_credit(self) -> None:
         """Grant the first credit, or keep it until a consumer exists (routing.md 1.6)."""
-        self.pending = self.capacity
+        self.kept_credit = self.capacity
         if self.entry is None or self.entry.is_reachable():
             self.grant_kept()
 
     def grant_kept(self) -> None:
         """Grant the credit that was kept back, because the address has a consumer again (3.2); this ends a drain."""
-        if (self.pending > 0 or self.link.draining) and not self.shared.stopping:
-            count = self.pending
-            self.pending = 0
+        if (self.kept_credit > 0 or self.link.draining) and not self.shared.stopping:
+            count = self.kept_credit
+            self.kept_credit = 0
             self.grant_credit(count)
 
     def note_drained(self) -> None:
         """Note that the sender gave its credit back; grant it again if there is a consumer (3.3)."""
-        self.pending = self.capacity - self.unsettled
+        self.kept_credit = self.capacity - self.unsettled
         self.no_credit_since_s = self.shared.now_s
         if self.entry is None or self.entry.is_reachable():
             self.grant_kept()
@@ -136,31 +136,31 @@ class CreditAccount:
         credit to what it has under way, so several flows in a row would make it send ever more without credit.
         """
         link = self.link
-        owed = self.capacity - self.pending - link.credit
+        owed = self.capacity - self.kept_credit - link.credit
         if not self.between_routers:
             owed -= self.unsettled
         if link.draining or self.shared.stopping:
-            self.pending += owed
+            self.kept_credit += owed
         elif owed > 0 and (link.credit <= 0 or link.flow_due if self.of_container else owed >= link.credit):
             waits = link.credit <= 0 and not self.between_routers and self.entry is not None
             if waits and not self.entry.is_reachable():  # type: ignore[union-attr]  # just compared
-                self.pending += owed
+                self.kept_credit += owed
             else:
                 self.grant_credit(owed)
-        elif owed > 0 and self.noted < 0 and not self.of_container:
-            self.noted = self.counters.deliveries
-            self.shared.note_owing(self)
+        elif owed > 0 and self.deliveries_when_owed < 0 and not self.of_container:
+            self.deliveries_when_owed = self.counters.deliveries
+            self.shared.note_owed(self)
 
     def return_owed(self) -> bool:
         """Grant the credit owed, however little; return False if deliveries came since it was noted."""
         came = self.counters.deliveries
-        if came != self.noted:
-            self.noted = came
+        if came != self.deliveries_when_owed:
+            self.deliveries_when_owed = came
             return False
-        self.noted = -1
+        self.deliveries_when_owed = -1
         link = self.link
         if link.attached and link.credit > 0 and not link.draining and not self.shared.stopping:
-            owed = self.capacity - self.pending - link.credit
+            owed = self.capacity - self.kept_credit - link.credit
             if not self.between_routers:
                 owed -= self.unsettled
             if owed > 0:
@@ -200,7 +200,7 @@ class Settlement:
     def release_undeliverable(self, delivery: IncomingDelivery, message: Message | None) -> None:
         """Release or drop a message without receivers (2.6); drain a link with an address instead of granting."""
         account = self.account
-        if account.entry is None or account.between_routers or account.entry.forwarder.standing:
+        if account.entry is None or account.between_routers or account.entry.forwarder.is_exchange:
             self.refuse_delivery(delivery, message, RELEASED, RELEASED_STATE)
             return
         account.counters.undeliverable += 1
@@ -300,7 +300,7 @@ class Settlement:
 
     def _relay_state(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Relay the sender's state to every copy that still refers to the delivery."""
-        for each in [delivery.partner] if delivery.fanout is None else delivery.fanout.copies[:]:
+        for each in [delivery.single_copy] if delivery.fanout is None else delivery.fanout.copies[:]:
             out = each
             if out is None:
                 continue
@@ -308,9 +308,9 @@ class Settlement:
                 outgoing = out.link.sink
                 outgoing.relay_sender_state(out, code, state, settled)
             elif settled:
-                out.partner = None
+                out.sender_delivery = None
         if settled:
-            delivery.partner = None
+            delivery.single_copy = None
             delivery.fanout = None
 
     # --- the end of unfinished messages, and of the link
@@ -346,9 +346,9 @@ class Settlement:
                 end_span(delivery, LOST)
                 if delivery.fanout is not None:
                     self._relay_state(delivery, MODIFIED, FAILED_STATE, True)
-                elif delivery.partner is not None:
-                    delivery.partner.partner = None
-                    delivery.partner = None
+                elif delivery.single_copy is not None:
+                    delivery.single_copy.sender_delivery = None
+                    delivery.single_copy = None
         self.account.unsettled = 0
 
     # --- counts
@@ -394,14 +394,14 @@ class Frames:
     Obeys routing.md 3.7-3.8 (streaming). ``of_router``: the sender is a neighbouring router.
     """
 
-    __slots__ = ("_link", "_order", "_window_bytes", "of_router", "prompt")
+    __slots__ = ("_link", "_order", "_window_bytes", "of_router", "routes_at_once")
 
     def __init__(self, link: IncomingLink) -> None:
         self._link = link
         self._window_bytes = self._link.session.windows.max_incoming_bytes
         self.of_router = False
         #: Unfinished messages are routed as soon as possible.
-        self.prompt = False
+        self.routes_at_once = False
         #: The order of sections in a message of several frames, if that is checked.
         self._order: SectionOrder | None = None
 
@@ -483,7 +483,7 @@ class Frames:
 
     def must_gather(self, message: Message, annotations: CachedAnnotations | None) -> bool:
         """Return whether to wait for more of a neighbour's unfinished message, which is not marked as a stream."""
-        if message.complete or self.prompt or message.held >= _STREAM_AT:
+        if message.complete or self.routes_at_once or message.held >= _STREAM_AT:
             return False
         if annotations is not None and annotations.parsed.stream:
             return False
@@ -510,6 +510,6 @@ def abort_copies(delivery: IncomingDelivery) -> None:
         outgoing.abort_delivery(out)
     # The copies get no further answer: one whose abort waits for its receiver's window must not be settled before.
     delivery.fanout = None
-    delivery.partner = None
+    delivery.single_copy = None
     message.routed = True
     message.discard_rest()

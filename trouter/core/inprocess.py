@@ -37,10 +37,10 @@ class InsideMessage:
 
     def settle(self, code: int = ACCEPTED, state: bytes | None = ACCEPTED_STATE) -> None:
         """Settle the message with an encoded outcome; do nothing if it is settled already."""
-        partner = self._out.partner
-        if partner is not None:
-            self._out.partner = None
-            notify_sender(self._out, partner, code, state, True)
+        sender_delivery = self._out.sender_delivery
+        if sender_delivery is not None:
+            self._out.sender_delivery = None
+            notify_sender(self._out, sender_delivery, code, state, True)
 
 
 class InsideConsumer(Protocol):
@@ -77,10 +77,10 @@ class Subscription:
             join_copy(delivery, out)
         if message is None:
             message = source.build_message(delivery, data, start, end)
-            body = message.whole_message(plain=True)
+            body = message.whole_message(strips_annotations=True)
             message.discard_rest()
         else:
-            body = message.whole_message(plain=True)
+            body = message.whole_message(strips_annotations=True)
         self.count += 1
         self.consumer.receive(InsideMessage(out, body, source.connection_number, source.tenant))
         return out
@@ -155,13 +155,13 @@ class InsideSender(DeliverySource):
         message.routed = True
         return message
 
-    def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
+    def write_head(self, message: Message, head: bytes, strips_annotations: bool) -> bytes:
         """Return ``head`` with the router's annotations, as for a message that enters the network here."""
-        return self.write_whole(head, 0, len(head), plain)
+        return self.write_whole(head, 0, len(head), strips_annotations)
 
-    def write_whole(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
+    def write_whole(self, data: bytes, start: int, end: int, strips_annotations: bool) -> bytes:
         """See ``DeliverySource.write_whole``."""
-        if plain:
+        if strips_annotations:
             return data[start:end]
         self._scan.scan_sections(data, start, end, THROUGH_ANNOTATIONS, True)
         section = compose_annotations(b"", 0, 0, False, None, self._here, (self._here,))

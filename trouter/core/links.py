@@ -31,6 +31,7 @@ AnyIncoming = IncomingEndpoint | RoutedIncomingEndpoint | Gatherer
 Endpoint = AnyIncoming | OutgoingEndpoint
 
 _E = TypeVar("_E", bound=OutgoingEndpoint)
+#: Makes an endpoint of its link, the shared state, the capacity, ``strips_annotations`` and ``sends_settled``.
 MakeOutgoing = Callable[[OutgoingLink, SharedState, int, bool, bool], _E]
 
 
@@ -66,11 +67,11 @@ class LinkOptions:
     #: Messages of an incoming link go to no fallback.
     is_fallback: bool = False
     #: The receiver of an outgoing link asked for settled deliveries only.
-    presettles: bool = False
+    sends_settled: bool = False
     #: The connection to a neighbouring router, for a link that is the network's own.
     trunk: Trunk | None = None
     #: Unfinished messages of an incoming link are routed as soon as possible.
-    prompt: bool = False
+    routes_at_once: bool = False
     #: Unfinished messages go over a link of the connection's pool instead, if it has one.
     borrows_streams: bool = True
 
@@ -94,7 +95,7 @@ def make_incoming(home: LinkHome, link: IncomingLink, options: LinkOptions) -> I
     incoming.rewriter.only_traces = terms.only_traces
     if terms.via_edge:
         incoming.comes_from_edge()
-    incoming.frames.prompt = options.prompt
+    incoming.frames.routes_at_once = options.routes_at_once
     if options.trunk is not None:
         incoming.comes_from(options.trunk)
     link.keeps_tags = False
@@ -108,9 +109,9 @@ def make_outgoing(home: LinkHome, link: OutgoingLink, options: LinkOptions) -> O
 
 
 def make_outgoing_by(make: MakeOutgoing[_E], home: LinkHome, link: OutgoingLink, options: LinkOptions) -> _E:
-    """Return an endpoint of another class, which ``make`` makes of link, shared state, capacity, plain, presettles."""
+    """Return an endpoint of another class, which ``make`` makes; see ``MakeOutgoing``."""
     terms = options.terms
-    outgoing = make(link, home.shared, _capacity(terms), terms.strip_out, options.presettles)
+    outgoing = make(link, home.shared, _capacity(terms), terms.strip_out, options.sends_settled)
     _complete_outgoing(home, outgoing, options)
     pool = home.network.stream_pools.get(terms.connection_number) if options.borrows_streams else None
     if pool is not None:
@@ -152,7 +153,7 @@ def make_routed_outgoing(
     home: LinkHome, link: OutgoingLink, options: LinkOptions, emptied: Callable[[], None]
 ) -> RoutedOutgoingEndpoint:
     """Return the outgoing end of a link route's link; see ``RoutedOutgoingEndpoint`` for ``emptied``."""
-    outgoing = RoutedOutgoingEndpoint(link, home.shared, options.presettles, options.terms.is_router, emptied)
+    outgoing = RoutedOutgoingEndpoint(link, home.shared, options.sends_settled, options.terms.is_router, emptied)
     _complete_outgoing(home, outgoing, options)
     return outgoing
 

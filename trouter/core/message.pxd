@@ -63,7 +63,7 @@ cdef class Outstanding:
 cdef class IncomingDelivery(Delivery):
     cdef public double arrived_at_s
     cdef public Message message
-    cdef public OutgoingDelivery partner
+    cdef public OutgoingDelivery single_copy
     cdef public Fanout fanout
     cdef public bytes outcome
     cdef public object span
@@ -71,7 +71,7 @@ cdef class IncomingDelivery(Delivery):
 
 cdef class OutgoingDelivery(Delivery):
     cdef public double arrived_at_s
-    cdef public IncomingDelivery partner
+    cdef public IncomingDelivery sender_delivery
     cdef public Message message
     cdef public Py_ssize_t chunk
     cdef public Py_ssize_t offset
@@ -107,7 +107,7 @@ cdef class Message:
     @cython.locals(whole_message=bytes)
     cpdef split_first_piece(self, Py_ssize_t offset)
     cpdef add_copy(self, OutgoingDelivery copy)
-    cpdef bytes head_of(self, OutgoingDelivery copy, bint plain)
+    cpdef bytes head_of(self, OutgoingDelivery copy, bint strips_annotations)
     @cython.locals(size=Py_ssize_t)
     cpdef append_chunk(self, bytes chunk)
     @cython.locals(last=Py_ssize_t, copy=OutgoingDelivery)
@@ -117,10 +117,10 @@ cdef class Message:
     cpdef bytes join_pieces(self)
     cpdef bytes first_piece(self)
     @cython.locals(index=Py_ssize_t)
-    cpdef bytes piece_for(self, Py_ssize_t number, bint plain)
+    cpdef bytes piece_for(self, Py_ssize_t number, bint strips_annotations)
     cpdef bytes annotated_head(self)
     cpdef bytes plain_head(self)
-    cpdef bytes whole_message(self, bint plain)
+    cpdef bytes whole_message(self, bint strips_annotations)
     cpdef bint ends_with(self, Py_ssize_t number)
     @cython.locals(passed=Py_ssize_t, copy=OutgoingDelivery)
     cpdef release_passed(self)
@@ -151,4 +151,4 @@ cdef class Arrival:
     cdef copy_state_to(self, Message message, str to, int phase, Py_ssize_t start)
 
 
-cpdef join_copy(IncomingDelivery partner, OutgoingDelivery out)
+cpdef join_copy(IncomingDelivery delivery, OutgoingDelivery out)

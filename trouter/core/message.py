@@ -168,8 +168,8 @@ _SMALL_PIECE = 512
 class HeadWriter(Protocol):
     """Writes the annotations of a message; see ``IncomingEndpoint``."""
 
-    def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
-        """Return ``head`` with the router's annotations, or (``plain``) without any router's."""
+    def write_head(self, message: Message, head: bytes, strips_annotations: bool) -> bytes:
+        """Return ``head`` with the router's annotations, or without any router's."""
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
         """Return the first piece of ``message`` for the address ``to``, as if it had entered the network here."""
@@ -232,7 +232,7 @@ class IncomingDelivery(Delivery):
     Every field but the link begins as zero or None: ``deliveries.new_incoming`` relies on it.
     """
 
-    __slots__ = ("arrived_at_s", "fanout", "message", "outcome", "partner", "span")
+    __slots__ = ("arrived_at_s", "fanout", "message", "outcome", "single_copy", "span")
 
     def __init__(self, link: LinkPort) -> None:
         super().__init__(link)
@@ -241,7 +241,7 @@ class IncomingDelivery(Delivery):
         #: The message, while more frames of it are to come.
         self.message: Message | None = None
         #: The one copy of which the sender gets the outcome, or the copies of a multicast.
-        self.partner: OutgoingDelivery | None = None
+        self.single_copy: OutgoingDelivery | None = None
         self.fanout: Fanout | None = None
         #: The outcome that it has, encoded (empty for none but the settlement); later ones do not replace it.
         self.outcome: bytes | None = None
@@ -265,14 +265,14 @@ class OutgoingDelivery(Delivery):
     Every field but the link begins as zero or None: ``deliveries.new_outgoing`` relies on it.
     """
 
-    __slots__ = ("arrived_at_s", "chunk", "counted", "message", "offset", "outstanding", "partner")
+    __slots__ = ("arrived_at_s", "chunk", "counted", "message", "offset", "outstanding", "sender_delivery")
 
     def __init__(self, link: LinkPort) -> None:
         super().__init__(link)
         #: When the first frame of the message came.
         self.arrived_at_s = 0.0
         #: The delivery whose sender waits for the outcome of this copy.
-        self.partner: IncomingDelivery | None = None
+        self.sender_delivery: IncomingDelivery | None = None
         #: The message until it is sent in full, the number of the piece to send next, and the bytes sent of it.
         self.message: Message | None = None
         self.chunk = 0
@@ -283,13 +283,13 @@ class OutgoingDelivery(Delivery):
         self.counted = False
 
 
-def join_copy(partner: IncomingDelivery, out: OutgoingDelivery) -> None:
-    """Join the copy ``out`` with its unsettled delivery ``partner``, so that each finds the other's end."""
-    out.partner = partner
-    if partner.fanout is None:
-        partner.partner = out
+def join_copy(delivery: IncomingDelivery, out: OutgoingDelivery) -> None:
+    """Join the copy ``out`` with ``delivery``, which its sender has not settled, so that each finds the other's end."""
+    out.sender_delivery = delivery
+    if delivery.fanout is None:
+        delivery.single_copy = out
     else:
-        partner.fanout.copies.append(out)
+        delivery.fanout.copies.append(out)
 
 
 class Heads:
@@ -391,10 +391,10 @@ class Message:
         if self.heads is not None and self.heads.now is not None:
             self.heads.of[copy] = self.heads.now
 
-    def head_of(self, copy: OutgoingDelivery, plain: bool) -> bytes | None:
+    def head_of(self, copy: OutgoingDelivery, strips_annotations: bool) -> bytes | None:
         """Return the first piece for the receiver of ``copy``; None before it has come."""
-        own = None if self.heads is None or plain else self.heads.of.get(copy)
-        return self.piece_for(0, plain) if own is None else own
+        own = None if self.heads is None or strips_annotations else self.heads.of.get(copy)
+        return self.piece_for(0, strips_annotations) if own is None else own
 
     def append_chunk(self, chunk: bytes) -> None:
         """Keep the next piece, held by the session that brought it; PeerFault beyond a limit."""
@@ -434,13 +434,13 @@ class Message:
             self.chunks = [b"".join(self.chunks)]
         return self.chunks[0] if self.chunks else b""
 
-    def piece_for(self, number: int, plain: bool) -> bytes | None:
+    def piece_for(self, number: int, strips_annotations: bool) -> bytes | None:
         """Return piece ``number`` (0 is the head) for a receiver; None before it has come."""
         index = number - self.first
         if index >= len(self.chunks):
             return None
         if number == 0:
-            if not plain:
+            if not strips_annotations:
                 return self.annotated_head()
             if self.rewrites:
                 return self.plain_head()
@@ -462,9 +462,9 @@ class Message:
             self._plain_head = self.source.write_head(self, self.chunks[0], True)
         return self._plain_head
 
-    def whole_message(self, plain: bool) -> bytes:
+    def whole_message(self, strips_annotations: bool) -> bytes:
         """Return a complete message of which nothing was released."""
-        head = self.piece_for(0, plain)
+        head = self.piece_for(0, strips_annotations)
         if head is None:
             return b""
         return head if len(self.chunks) == 1 else b"".join((head, *self.chunks[1:]))

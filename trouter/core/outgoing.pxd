@@ -48,8 +48,8 @@ cdef class OutgoingEndpoint(LinkSink):
     cdef public Counters counters
     cdef public Py_ssize_t address_class
     cdef public Py_ssize_t capacity
-    cdef public bint plain
-    cdef public bint presettles
+    cdef public bint strips_annotations
+    cdef public bint sends_settled
     cdef public Py_ssize_t unsettled
     cdef public Py_ssize_t max_unsettled
     cdef public object entry
@@ -82,9 +82,9 @@ cdef class OutgoingEndpoint(LinkSink):
     cdef _count_dropped(self, Py_ssize_t count)
     @cython.locals(link=OutgoingLink, piece=bytes, last=bint, size=Py_ssize_t)
     cdef _send_available(self, OutgoingDelivery out, Message message)
-    @cython.locals(partner=IncomingDelivery)
+    @cython.locals(sender_delivery=IncomingDelivery)
     cdef _note_sent(self, OutgoingDelivery out)
-    @cython.locals(out=OutgoingDelivery, partner=IncomingDelivery, settled=bint)
+    @cython.locals(out=OutgoingDelivery, sender_delivery=IncomingDelivery, settled=bint)
     cpdef on_disposition(self, Delivery delivery)
     cdef _abort_decided(self, OutgoingDelivery out)
     cdef _settle_with_receiver(self, OutgoingDelivery out, int code, bytes state)
@@ -96,7 +96,7 @@ cdef class OutgoingEndpoint(LinkSink):
     cdef _release_to_sender(self, OutgoingDelivery out)
     @cython.locals(ahead=Message)
     cpdef release_blocked_copy(self, OutgoingDelivery out)
-    @cython.locals(partner=IncomingDelivery)
+    @cython.locals(sender_delivery=IncomingDelivery)
     cdef _notify_lost(self, OutgoingDelivery out, int code, bytes state)
 
 

@@ -201,8 +201,8 @@ class OutgoingEndpoint(LinkSink):
         "max_unsettled",
         "origins",
         "pace",
-        "plain",
-        "presettles",
+        "strips_annotations",
+        "sends_settled",
         "shared",
         "streaming",
         "totals",
@@ -211,7 +211,9 @@ class OutgoingEndpoint(LinkSink):
         "waiting",
     )
 
-    def __init__(self, link: OutgoingLink, shared: SharedState, capacity: int, plain: bool, presettles: bool) -> None:
+    def __init__(
+        self, link: OutgoingLink, shared: SharedState, capacity: int, strips_annotations: bool, sends_settled: bool
+    ) -> None:
         self.link = link
         self.shared = shared
         self.waiting = Backlog()
@@ -220,9 +222,9 @@ class OutgoingEndpoint(LinkSink):
         self.address_class = 0
         self.capacity = capacity
         #: The router annotations are removed from what is sent.
-        self.plain = plain
+        self.strips_annotations = strips_annotations
         #: The receiver asked for settled deliveries only.
-        self.presettles = presettles
+        self.sends_settled = sends_settled
         self.unsettled = 0
         #: The most unsettled deliveries that the receiver may have; more wait until it has settled some.
         self.max_unsettled = 1 << 62
@@ -299,17 +301,17 @@ class OutgoingEndpoint(LinkSink):
             out.mark_settled()
         else:
             join_copy(delivery, out)
-            if self.presettles:
+            if self.sends_settled:
                 out.mark_settled()
         link = self.link
         if self.log is not None:
             self.log.note_offered(out, data[start:end] if message is None else message.first_piece())
         if message is None:
             if self.waiting.count == 0 and self._may_begin(link):
-                if self.plain and not source.arrival.rewrites:
+                if self.strips_annotations and not source.arrival.rewrites:
                     out.offset = link.send(out, data, start, end, False) - start
                 else:
-                    written = source.write_whole(data, start, end, self.plain)
+                    written = source.write_whole(data, start, end, self.strips_annotations)
                     out.offset = link.send(out, written, 0, len(written), False)
                 if out.complete:
                     self._note_sent(out)
@@ -325,7 +327,7 @@ class OutgoingEndpoint(LinkSink):
         if out.settled:
             if 0 < self.capacity <= self.waiting.count:
                 self._count_dropped(self.waiting.drop_presettled())
-            if out.partner is None:
+            if out.sender_delivery is None:
                 self.waiting.note_droppable(out)
         self.waiting.append(out)
         return out
@@ -423,7 +425,10 @@ class OutgoingEndpoint(LinkSink):
         """Send as much of the message as has come and as the link takes."""
         link = self.link
         while not out.complete:
-            piece = message.piece_for(out.chunk, self.plain) if out.chunk > 0 else message.head_of(out, self.plain)
+            if out.chunk > 0:
+                piece = message.piece_for(out.chunk, self.strips_annotations)
+            else:
+                piece = message.head_of(out, self.strips_annotations)
             if piece is None:
                 if message.complete and not message.discard:
                     link.send(out, b"", 0, 0, False)
@@ -453,17 +458,19 @@ class OutgoingEndpoint(LinkSink):
             return
         self.counters.presettled += 1
         _leave_outstanding(out)
-        partner = out.partner
-        if partner is not None:  # the receiver wanted it settled, the sender did not: accept it for the receiver
-            out.partner = None
-            notify_sender(out, partner, ACCEPTED, ACCEPTED_STATE, True)
+        sender_delivery = out.sender_delivery
+        if (
+            sender_delivery is not None
+        ):  # the receiver wanted it settled, the sender did not: accept it for the receiver
+            out.sender_delivery = None
+            notify_sender(out, sender_delivery, ACCEPTED, ACCEPTED_STATE, True)
 
     # --- from the receiver
 
     def on_disposition(self, delivery: Delivery) -> None:
         """Relay the receiver's state and settlement to the sender."""
         out: OutgoingDelivery = delivery  # type: ignore[assignment]  # made by ``offer_delivery``
-        partner = out.partner
+        sender_delivery = out.sender_delivery
         settled = out.remote_settled
         if not out.complete:
             if settled or _FIRST_OUTCOME <= out.remote_code <= _LAST_OUTCOME:
@@ -473,10 +480,10 @@ class OutgoingEndpoint(LinkSink):
             self._settled_one()
         if settled:
             self.counters.count_outcome(out.remote_code, self.shared.now_s - out.arrived_at_s)
-            out.partner = None
+            out.sender_delivery = None
             _leave_outstanding(out)
-        if partner is not None:
-            notify_sender(out, partner, out.remote_code, out.remote_state, settled)
+        if sender_delivery is not None:
+            notify_sender(out, sender_delivery, out.remote_code, out.remote_state, settled)
         elif not settled and out.remote_code >= _FIRST_OUTCOME:
             # no sender waits for this outcome: settle it
             self._settle_with_receiver(out, out.remote_code, out.remote_state)
@@ -510,7 +517,7 @@ class OutgoingEndpoint(LinkSink):
     def relay_sender_state(self, out: OutgoingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Relay the sender's state or settlement to the receiver; a delivery not begun becomes pre-settled."""
         if settled:
-            out.partner = None
+            out.sender_delivery = None
             if out.begun:
                 self._settle_with_receiver(out, code, state)
             else:
@@ -522,7 +529,7 @@ class OutgoingEndpoint(LinkSink):
 
     def abort_delivery(self, out: OutgoingDelivery) -> None:
         """Abort a delivery whose message will never be complete; forget it if it was not begun."""
-        out.partner = None
+        out.sender_delivery = None
         _leave_outstanding(out)
         if out.message is not None:
             out.message.remove_copy(out)
@@ -572,13 +579,13 @@ class OutgoingEndpoint(LinkSink):
                 out.drop_unsent()
         for each in session.deliveries.deliveries_of(self.link, False):
             out = each  # type: ignore[assignment]  # made by ``offer_delivery``, as all of the link
-            code, state, partner = out.remote_code, out.remote_state, out.partner
+            code, state, sender_delivery = out.remote_code, out.remote_state, out.sender_delivery
             if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
                 code, state = out.remote_code, out.remote_state = MODIFIED, FAILED_STATE
-            out.partner = None
+            out.sender_delivery = None
             self._settle_with_receiver(out, code, state)
-            if partner is not None:
-                notify_sender(out, partner, code, state, True)
+            if sender_delivery is not None:
+                notify_sender(out, sender_delivery, code, state, True)
 
     def lose_link(self, own: list[Delivery] | None = None) -> None:
         """Fail what the lost link had sent in full, and release the rest (routing.md 2.7).
@@ -611,7 +618,7 @@ class OutgoingEndpoint(LinkSink):
 
     def _release_to_sender(self, out: OutgoingDelivery) -> None:
         """Release ``out``, which will not be sent in full; drop it if its sender does not wait for an outcome."""
-        if out.settled and out.partner is None:
+        if out.settled and out.sender_delivery is None:
             self._count_dropped(1)
         if out.message is not None:
             out.message.remove_copy(out)
@@ -619,10 +626,10 @@ class OutgoingEndpoint(LinkSink):
 
     def _notify_lost(self, out: OutgoingDelivery, code: int, state: bytes) -> None:
         _leave_outstanding(out)
-        partner = out.partner
-        if partner is not None:
-            out.partner = None
-            notify_sender(out, partner, code, state, True)
+        sender_delivery = out.sender_delivery
+        if sender_delivery is not None:
+            out.sender_delivery = None
+            notify_sender(out, sender_delivery, code, state, True)
 
 
 def _leave_outstanding(out: OutgoingDelivery) -> None:
@@ -635,7 +642,7 @@ def _leave_outstanding(out: OutgoingDelivery) -> None:
 def _may_do_without(out: OutgoingDelivery) -> bool:
     """Return whether a pre-settled copy of an exchange may be dropped: its message can continue without it."""
     message: Message | None = out.message
-    if message is None or message.heads is None or not out.settled or out.partner is not None:
+    if message is None or message.heads is None or not out.settled or out.sender_delivery is not None:
         return False
     if message.complete:
         return True

@@ -21,12 +21,12 @@ cdef class SharedState:
     cdef public Py_ssize_t next_tag
     cdef public Py_ssize_t overdrawn
     cdef public list overdrawing
-    cdef public dict owing
+    cdef public dict owed_accounts
     cdef public object owed_listeners
     cdef public Outcomes outcomes
     cdef public Latency latency
 
-    cpdef note_owing(self, incoming)
+    cpdef note_owed(self, incoming)
 
 
 cdef class DeliverySource(LinkSink):
@@ -39,13 +39,13 @@ cdef class DeliverySource(LinkSink):
     cdef public bint by_name
     cdef public Arrival arrival
 
-    cpdef bytes write_whole(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
+    cpdef bytes write_whole(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint strips_annotations)
     cpdef Message build_message(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
-    cpdef bytes write_head(self, Message message, bytes head, bint plain)
+    cpdef bytes write_head(self, Message message, bytes head, bint strips_annotations)
     cpdef bytes write_onward(self, Message message, str to, int phase)
     cpdef accept_delivery(self, IncomingDelivery delivery)
     cpdef answer_delivery(self, IncomingDelivery delivery, int code, bytes state, bint settled)
 
 
 @cython.locals(source=DeliverySource, fanout=Fanout, counted=bint)
-cpdef notify_sender(OutgoingDelivery out, IncomingDelivery partner, int code, bytes state, bint settled)
+cpdef notify_sender(OutgoingDelivery out, IncomingDelivery sender_delivery, int code, bytes state, bint settled)

@@ -138,7 +138,7 @@ class SharedState:
         "outcomes",
         "overdrawing",
         "overdrawn",
-        "owing",
+        "owed_accounts",
         "times",
         "tracing",
         "anonymous_scan",
@@ -159,7 +159,7 @@ class SharedState:
         self.now_s = 0.0
         self.next_tag = 0
         #: Ingresses whose senders are owed a little credit, and what is called for the first of them.
-        self.owing: dict[Creditor, None] = {}
+        self.owed_accounts: dict[Creditor, None] = {}
         self.owed_listeners: EventListeners[[]] = EventListeners()
         #: Deliveries that were accepted without credit, and the links that began it since the last scan.
         self.overdrawn = 0
@@ -172,10 +172,10 @@ class SharedState:
         #: The part of ``outcomes`` that the data path writes to.
         self.latency = self.outcomes.latency
 
-    def note_owing(self, incoming: Creditor) -> None:
+    def note_owed(self, incoming: Creditor) -> None:
         """Note that a sender is owed credit, to be granted if no delivery comes for a moment."""
-        self.owing[incoming] = None
-        if len(self.owing) == 1:
+        self.owed_accounts[incoming] = None
+        if len(self.owed_accounts) == 1:
             self.owed_listeners.notify()
 
     @property
@@ -205,16 +205,16 @@ class DeliverySource(LinkSink):
         #: The message under way.
         self.arrival = Arrival()
 
-    def write_whole(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
-        """Return the message under way, ``data[start:end]``, with routers' annotations or (``plain``) without."""
+    def write_whole(self, data: bytes, start: int, end: int, strips_annotations: bool) -> bytes:
+        """Return the message under way, ``data[start:end]``, with or without routers' annotations."""
         raise LookupError
 
     def build_message(self, delivery: IncomingDelivery, data: bytes, start: int, end: int) -> Message:
         """Return the message in ``data[start:end]`` as a kept one."""
         raise LookupError
 
-    def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
-        """Return ``head`` with the router's annotations, or (``plain``) without any router's."""
+    def write_head(self, message: Message, head: bytes, strips_annotations: bool) -> bytes:
+        """Return ``head`` with the router's annotations, or without any router's."""
         raise LookupError
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
@@ -231,19 +231,19 @@ class DeliverySource(LinkSink):
 
 
 def notify_sender(
-    out: OutgoingDelivery, partner: IncomingDelivery, code: int, state: bytes | None, settled: bool
+    out: OutgoingDelivery, sender_delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool
 ) -> None:
-    """Relay the state of the copy ``out`` to the sender of ``partner``.
+    """Relay the state of the copy ``out`` to the sender of ``sender_delivery``.
 
     At once for a delivery with one copy; a multicast's sender gets the highest outcome when every copy has one, and the
     settlement when every copy is settled.
     """
-    source: DeliverySource = partner.link.sink  # type: ignore[assignment]
-    fanout = partner.fanout
+    source: DeliverySource = sender_delivery.link.sink  # type: ignore[assignment]
+    fanout = sender_delivery.fanout
     if fanout is None:
         if settled:
-            partner.partner = None
-        source.answer_delivery(partner, code, state, settled)
+            sender_delivery.single_copy = None
+        source.answer_delivery(sender_delivery, code, state, settled)
         return
     counted = not out.counted and (settled or code >= _FIRST_OUTCOME)
     if counted:
@@ -254,4 +254,4 @@ def notify_sender(
         if out in fanout.copies:
             fanout.copies.remove(out)
     if fanout.outcomes_open == 0 and (counted or fanout.copies_open == 0):
-        source.answer_delivery(partner, fanout.code, BARE[fanout.code], fanout.copies_open == 0)
+        source.answer_delivery(sender_delivery, fanout.code, BARE[fanout.code], fanout.copies_open == 0)

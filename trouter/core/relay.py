@@ -276,10 +276,10 @@ class RoutedOutgoingEndpoint(OutgoingEndpoint):
     __slots__ = ("_emptied", "closing", "incoming", "is_trunk")
 
     def __init__(
-        self, link: OutgoingLink, shared: SharedState, presettles: bool, is_trunk: bool, emptied: Callable[[], None]
+        self, link: OutgoingLink, shared: SharedState, sends_settled: bool, is_trunk: bool, emptied: Callable[[], None]
     ) -> None:
         """``emptied`` is called once no delivery waits, while the link is ``closing``."""
-        super().__init__(link, shared, 0, True, presettles)
+        super().__init__(link, shared, 0, True, sends_settled)
         self.incoming: RoutedIncomingEndpoint | None = None
         #: It leads to a neighbouring router.
         self.is_trunk = is_trunk

@@ -83,7 +83,7 @@ class RoutedLink:
     def begin_link(self) -> None:
         """Accept the peer's link, and attach ours as soon as possible; AttachRefused."""
         near, wanted = self.near, _attach_of(self.near)
-        self._make_endpoint(near, self._terms, presettles=wanted.snd_settle_mode == _SETTLED_ONLY)
+        self._make_endpoint(near, self._terms, sends_settled=wanted.snd_settle_mode == _SETTLED_ONLY)
         near.context = self
         try:
             self._own.attach_or_wait(self)
@@ -101,7 +101,7 @@ class RoutedLink:
             raise AttachRefused(FRAME_TOO_SMALL)
         far = self.far = own_link(session, name, not near.incoming)
         far.context = self
-        endpoint = self._make_endpoint(far, self._hop.container.terms, presettles=False)
+        endpoint = self._make_endpoint(far, self._hop.container.terms, sends_settled=False)
         incoming, outgoing = (near.sink, endpoint) if near.incoming else (endpoint, near.sink)
         assert isinstance(incoming, RoutedIncomingEndpoint)  # noqa: S101 - by its direction
         assert isinstance(outgoing, RoutedOutgoingEndpoint)  # noqa: S101 - by its direction
@@ -111,9 +111,9 @@ class RoutedLink:
         near.keep_essentials()
 
     def _make_endpoint(
-        self, link: Link, terms: PeerTerms, *, presettles: bool
+        self, link: Link, terms: PeerTerms, *, sends_settled: bool
     ) -> RoutedIncomingEndpoint | RoutedOutgoingEndpoint:
-        options = LinkOptions(terms=terms, entry=self._pattern.entry, presettles=presettles)
+        options = LinkOptions(terms=terms, entry=self._pattern.entry, sends_settled=sends_settled)
         if isinstance(link, IncomingLink):
             return make_routed_incoming(self._router, link, options)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction

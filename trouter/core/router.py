@@ -257,7 +257,7 @@ class Router:
         if self.links.pop(incoming.identity, None) is None:
             return
         self._watch.forget_link(incoming)
-        self.shared.owing.pop(incoming.account, None)
+        self.shared.owed_accounts.pop(incoming.account, None)
         incoming.lose_link(own)
         if incoming.tenant is not None:
             incoming.tenant.past.update(incoming.counters.as_dict())
@@ -336,12 +336,12 @@ class Router:
 
         Each call handles up to ``max_links`` links.
         """
-        owing = self.shared.owing
-        for account in list(islice(owing, max_links)):
-            del owing[account]
+        owed = self.shared.owed_accounts
+        for account in list(islice(owed, max_links)):
+            del owed[account]
             if not account.return_owed():
-                owing[account] = None
-        return bool(owing)
+                owed[account] = None
+        return bool(owed)
 
     # --- stuck deliveries, blocked links
 

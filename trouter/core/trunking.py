@@ -115,7 +115,7 @@ def _make_endpoint(router: RouterPort, link: Link, trunk: Trunk, kind: str, capa
         log=None if is_control else trunk.log,
         connection_number=trunk.number,
     )
-    options = LinkOptions(terms=terms, trunk=trunk, prompt=trunk.came >= PRIORITIES)
+    options = LinkOptions(terms=terms, trunk=trunk, routes_at_once=trunk.came >= PRIORITIES)
     if isinstance(link, IncomingLink):
         if is_control:
             process = every(partial(router.network.receive_control, trunk))

@@ -103,14 +103,14 @@ class Parts(Generic[E, P]):
         self._nursery: trio.Nursery | None = None
 
     @property
-    def standing(self) -> list[P]:
+    def running(self) -> list[P]:
         """Running parts, in the order of the configuration."""
         return list(self.by_key.values())
 
     @property
     def all(self) -> list[P]:
         """Running parts, then those that were stopped and have not ended yet."""
-        return [*self.standing, *self._retired]
+        return [*self.running, *self._retired]
 
     def find(self, entity: object) -> P | None:
         """Return the running part of this entity; None if there is none."""

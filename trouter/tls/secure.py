@@ -68,7 +68,7 @@ class Resumable:
 
 
 #: The peer's facts after TLS, and its security layer.
-Met = tuple[PeerFacts, SecurityLayer]
+SecuredPeer = tuple[PeerFacts, SecurityLayer]
 #: The plain socket, with nothing read yet.
 PLAINTEXT: Final = SecurityLayer()
 
@@ -161,7 +161,7 @@ class Secure:
         entity: ListenerEntity,
         timeout_s: float,
         refused: Callable[[str], None] | None = None,
-    ) -> Met | None:
+    ) -> SecuredPeer | None:
         """Detect the peer's first layer and complete TLS; return None after a failure, which is logged.
 
         ``timeout_s`` is the peer's time until its open. ``refused`` gets the reason, unless the peer has left.
@@ -190,7 +190,7 @@ class Secure:
 
     async def _accept_tls(
         self, sock: socket.socket, facts: PeerFacts, entity: ListenerEntity, early: bytes, began_s: float
-    ) -> Met:
+    ) -> SecuredPeer:
         from .channel import TlsChannel  # noqa: PLC0415
 
         found = None if self._profiles is None else self._profiles.server(entity)
@@ -219,7 +219,7 @@ class Secure:
 
     async def dial(
         self, sock: socket.socket, facts: PeerFacts, entity: ConnectorEntity, host: str, known: Resumable | None = None
-    ) -> Met:
+    ) -> SecuredPeer:
         """Complete a TLS handshake with the dialled peer; TlsFailed, OSError. Nothing is ever sent unencrypted.
 
         The session in ``known`` is resumed if it is one with ``host``.

@@ -207,7 +207,7 @@ class Edges:
 def takes_elsewhere(entry: AddressEntry, number: int) -> bool:
     """Return whether the address has receivers other than connection ``number`` and the router itself."""
     forwarder = entry.forwarder
-    others = forwarder.standing or bool(forwarder.remotes)
+    others = forwarder.is_exchange or bool(forwarder.remotes)
     return others or any(each.connection_number != number for each in forwarder.consumers)
 
 

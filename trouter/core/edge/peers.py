@@ -76,11 +76,11 @@ class EdgeTracker(OutgoingEndpoint):
         link: OutgoingLink,
         shared: SharedState,
         capacity: int,
-        plain: bool,
-        presettles: bool,
+        strips_annotations: bool,
+        sends_settled: bool,
     ) -> None:
         """``send`` sends a message of the router itself on a link."""
-        super().__init__(link, shared, capacity, plain, presettles)
+        super().__init__(link, shared, capacity, strips_annotations, sends_settled)
         self.addresses = TrackedAddresses(link, partial(send, self))
 
     def on_credit(self, link: LinkPort) -> None:

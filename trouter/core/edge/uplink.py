@@ -60,11 +60,11 @@ class ProxyEndpoint(OutgoingEndpoint):
         link: OutgoingLink,
         shared: SharedState,
         capacity: int,
-        plain: bool,
-        presettles: bool,
+        strips_annotations: bool,
+        sends_settled: bool,
     ) -> None:
         """``close`` is called once, when the link is to end and no delivery waits."""
-        super().__init__(link, shared, capacity, plain, presettles)
+        super().__init__(link, shared, capacity, strips_annotations, sends_settled)
         self.closing = False
         self._close = close
 
@@ -345,7 +345,7 @@ class Uplink:
 
     def _has_consumers(self, entry: AddressEntry) -> bool:
         forwarder = entry.forwarder
-        return forwarder.standing or any(each.connection_number != self.number for each in forwarder.consumers)
+        return forwarder.is_exchange or any(each.connection_number != self.number for each in forwarder.consumers)
 
     def _has_producers(self, entry: AddressEntry) -> bool:
         """Return whether the address, or the one that it is the fallback of, has a local sender."""
