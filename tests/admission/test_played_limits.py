@@ -105,6 +105,20 @@ async def test_a_router_short_of_memory_refuses_clients_at_their_open(
         assert len(router.process.services.connections) == 0
 
 
+async def test_a_host_refused_for_memory_keeps_the_connections_that_it_may_open(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with play(TIGHT + LISTENER) as router:
+        waiting = router.accept()
+        with monkeypatch.context() as short:
+            short.setattr(type(router.process.services.guard.memory), "refusal", "90 percent are taken")
+            for _ in range(5):
+                assert kinds(await router.accept().play()) == [Closed]
+        assert "refused: 90 percent are taken" in caplog.text
+        assert await router.accept().play() == [], "the first reason ended it: the rate of its arrivals was not asked"
+        assert await waiting.play() == []
+
+
 async def test_a_connection_of_the_user_who_takes_most_is_closed(mock_clock: MockClock) -> None:
     async with play("router { id: R }\n" + LISTENER) as router:
         small, large = await opened(router), await opened(router)

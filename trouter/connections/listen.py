@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -89,9 +90,11 @@ class Listener(AcceptingListener):
         for peer in list(self.peers.values()):
             peer.force_close(error)
 
-    async def serve_socket(self, sock: socket.socket, remote: tuple[str, int], below: SecuredPeer | None = None) -> None:
+    async def serve_socket(
+        self, sock: socket.socket, remote: tuple[str, int], below: SecuredPeer | None = None
+    ) -> None:
         """Serve a connection that was accepted elsewhere until it ends; ``below`` describes the TLS there."""
-        if not self._may_connect(sock, remote):
+        if not self._may_connect(sock, remote, handed_over=True):
             return
         facts = self._facts_of(remote)
         security = PLAINTEXT
@@ -110,8 +113,7 @@ class Listener(AcceptingListener):
             await trio.sleep(FLOOD_PAUSE_S)
 
     def admit_socket(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
-        handshakes = self._services.guard.handshakes
-        if not self._may_connect(sock, address, self._full_reason() or handshakes.too_fast(address[0])):
+        if not self._may_connect(sock, address, handed_over=False):
             return False
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         where = sock.getsockname()
@@ -125,22 +127,32 @@ class Listener(AcceptingListener):
         self._services.guard.refusals.count_refused(self.entity.name, PROXY_HEADER)
         self._count_accepted(sock, refused=self._services.guard.refuses_connection(*address, why))
 
-    def _may_connect(self, sock: socket.socket, remote: tuple[str, int], why_not: str = "") -> bool:
-        """Count the connection and return True, unless there is a reason to close it: ``why_not`` or another."""
-        guard, role, host = self._services.guard, self.entity.role, remote[0]
-        reasons = {
-            MEMORY: guard.memory.refusal_reason(guard.handshakes.is_busy(host, role)),
-            BLOCKED: guard.blocking_reason(host, role),
-            LIMIT: why_not or guard.handshakes.too_many(host, role),
-        }
-        reason = next((reason for reason, why in reasons.items() if why), "")
-        if reason:
-            guard.refuses_connection(*remote, reasons[reason])
-        elif not self._services.policy.accept_socket(role, host):
-            reason = LIMIT
-        if reason:
-            guard.refusals.count_refused(self.entity.name, reason)
-        return self._count_accepted(sock, refused=bool(reason))
+    def _may_connect(self, sock: socket.socket, remote: tuple[str, int], *, handed_over: bool) -> bool:
+        """Count the connection and return True, unless there is a reason to close it: the first of all counts."""
+        guard = self._services.guard
+        reasons = self._reasons_to_refuse(remote[0], handed_over=handed_over)
+        kind, why = next((reason for reason in reasons if reason[1]), ("", ""))
+        if kind:
+            guard.refuses_connection(*remote, why)
+        elif not self._services.policy.accept_socket(self.entity.role, remote[0]):
+            kind = LIMIT
+        if kind:
+            guard.refusals.count_refused(self.entity.name, kind)
+        return self._count_accepted(sock, refused=bool(kind))
+
+    def _reasons_to_refuse(self, host: str, *, handed_over: bool) -> Iterator[tuple[str, str]]:
+        """Yield a kind and a reason for each check, the reason empty if ``host`` passes it.
+
+        Each check is made when it is asked for: that of the rate counts the connection. One that another listener has
+        handed over has passed that listener's limits.
+        """
+        guard, role = self._services.guard, self.entity.role
+        yield MEMORY, guard.memory.refusal_reason(guard.handshakes.is_busy(host, role))
+        yield BLOCKED, guard.blocking_reason(host, role)
+        if not handed_over:
+            yield LIMIT, self._full_reason()
+            yield LIMIT, guard.handshakes.too_fast(host)
+        yield LIMIT, guard.handshakes.too_many(host, role)
 
     def _full_reason(self) -> str:
         """Return why there is no room for another connection, empty if there is."""
