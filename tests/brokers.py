@@ -274,11 +274,18 @@ def broker(name: str = "B", dials: int = 0, *, keeps: bool = False) -> Iterator[
     """
     made = Broker(name, dials)
     made.keeps = keeps
+    with served(made, dials):
+        yield made
+
+
+@contextmanager
+def served(made: Broker, dials: int = 0) -> Iterator[None]:
+    """Run this broker."""
     thread = threading.Thread(target=made.run, daemon=True)
     thread.start()
     try:
         made.wait(lambda b: b.port or dials)
-        yield made
+        yield
     finally:
         made.stop()
         thread.join(DEADLINE_S)
