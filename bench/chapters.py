@@ -24,7 +24,18 @@ from . import joining as joined
 from . import managing as managed
 from . import paths as ways
 from . import sessions as flood
-from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_across, pair_through, ratios
+from .measure import (
+    Sample,
+    Spread,
+    handshakes,
+    interleaved,
+    into,
+    measured_apart,
+    pair,
+    pair_across,
+    pair_through,
+    ratios,
+)
 from .plan import Extent
 from .results import Figure, Results
 from .servers import Epmd, HAProxy, Rabbit, Router, Server, free_port
@@ -303,7 +314,7 @@ def managing(bench: Bench) -> None:
 def policy(bench: Bench) -> None:
     """Measure a policy of very many vhosts: loading, decisions at open and attach, and the cost while messages flow."""
     bench.say(f"{policies.VHOSTS:,} vhosts")
-    runs = [policies.measured() for _ in range(bench.extent.repetitions)]
+    runs = [measured_apart(policies) for _ in range(bench.extent.repetitions)]
     users = policies.VHOSTS * policies.USERS_OF_A_VHOST
     loads = Spread.of([run["load_s"] for run in runs])
     bench.figure(f"{policies.VHOSTS:,} vhosts, {users:,} users: loaded", loads, "s of CPU", 3.0)
@@ -322,7 +333,7 @@ def policy(bench: Bench) -> None:
 def network(bench: Bench) -> None:
     """Measure routers that advertise a great many addresses to each other."""
     bench.say(f"{syncing.ADDRESSES:,} addresses")
-    runs = [syncing.measured() for _ in range(bench.extent.repetitions)]
+    runs = [measured_apart(syncing) for _ in range(bench.extent.repetitions)]
     for what, key in (
         ("that appear at once: known to a neighbour", "told_s"),
         ("known to a router that joins", "joined_s"),
@@ -338,19 +349,19 @@ def networks(bench: Bench) -> None:
         ("triangle", "a router of three is killed: the others list it for", None),
     ):
         bench.say(name)
-        runs = [joined.measured(what)[0] for _ in range(bench.extent.repetitions)]
+        runs = [measured_apart(joined, what)[what][0] for _ in range(bench.extent.repetitions)]
         bench.figure(name, Spread.of(runs), "ms", target)
     seconds = _HELLO_S if bench.extent.everything else _HELLO_S / 3
     if not bench.extent.everything:
         bench.remark(f"networks: hellos for {seconds:g} s in place of {_HELLO_S:g} s (quick bench)")
-    *off, longest = joined.measured("hellos", str(seconds))
+    *off, longest = measured_apart(joined, "hellos", str(seconds))["hellos"]
     bench.figure("hellos on a busy machine: mean period off 1 s by", Spread.of(off), "%", 10.0)
     bench.figure("hellos on a busy machine: longest period", Spread.of([longest]), "s")
 
 
 def failing(bench: Bench) -> None:
     """Measure the loss of a router on the path of messages that is killed or stops answering."""
-    runs = [failures.measured() for _ in range(bench.extent.repetitions)]
+    runs = [measured_apart(failures) for _ in range(bench.extent.repetitions)]
     for what, key, unit, target in (
         ("is killed: messages take another way after", "killed_ms", "ms", 100.0),
         ("falls silent: given up after", "noticed_s", "s", 3.0),
@@ -550,7 +561,7 @@ def sessions(bench: Bench) -> None:
 def paths(bench: Bench) -> None:
     """Measure the paths through a random network, computed anew as after a change of its links."""
     bench.say(f"{ways.ROUTERS:,} routers")
-    runs = [ways.measured() for _ in range(bench.extent.repetitions)]
+    runs = [measured_apart(ways) for _ in range(bench.extent.repetitions)]
     for name in ways.COSTS:
         own, everything = (Spread.of([run[name][what] for run in runs]) for what in ("own_ms", "all_ms"))
         what = f"{ways.ROUTERS:,} routers, {name}"

@@ -13,8 +13,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -123,14 +121,6 @@ def stop(found: Ring) -> None:
 
 def kill(found: Ring) -> None:
     found.routers["B"].process.kill()
-
-
-def measured() -> dict[str, float]:
-    """Run the measurement in a process of its own; return its figures."""
-    root = Path(__file__).parents[1]
-    command = [sys.executable, "-m", "bench.failing"]
-    found: dict[str, float] = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
-    return found
 
 
 def main() -> None:

@@ -209,14 +209,6 @@ async def hello_periods(seconds: float) -> list[list[float]]:
         return [[later - earlier for earlier, later in pairwise(seen)] for seen in relay.hellos_s]
 
 
-def measured(what: str, *more: str) -> list[float]:
-    """Run the measurement in a process of its own; return its figures."""
-    root = Path(__file__).parents[1]
-    command = [sys.executable, "-m", "bench.joining", what, *more]
-    found: list[float] = json.loads(subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE).stdout)[what]
-    return found
-
-
 def hellos(seconds: float) -> list[float]:
     """Return, for each router, the deviation of the mean period from 1 s in hundredths; then the longest, in s."""
     periods = trio.run(hello_periods, seconds)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
-from typing import Final
+from types import ModuleType
+from typing import Any, Final
 
 from trouter.load.led import Led
 from trouter.load.plan import Load
@@ -37,6 +42,14 @@ class Spread:
     @classmethod
     def of(cls, values: list[float]) -> Spread:
         return cls(min(values), median(values), max(values))
+
+
+def measured_apart(module: ModuleType, *words: str) -> dict[str, Any]:
+    """Run a module of the bench in a process of its own; return the figures that it prints."""
+    command = [sys.executable, "-m", module.__name__, *words]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], check=True, stdout=subprocess.PIPE)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def sample_of(cpu_ns: int, sent: LoadReport, per_second: float) -> Sample:

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import time
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from trouter.mesh.paths import Paths
 
@@ -40,14 +37,6 @@ def working_out(links: dict[str, dict[str, int]]) -> tuple[float, float]:
     for origin in links:
         paths.routers_beyond(origin)
     return (own_ns - began_ns) / 1e6, (time.process_time_ns() - began_ns) / 1e6
-
-
-def measured() -> dict[str, Any]:
-    """Run the measurement in a process of its own; return its figures."""
-    command = [sys.executable, "-m", "bench.paths"]
-    root = Path(__file__).parents[1]
-    found: dict[str, Any] = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
-    return found
 
 
 def main() -> None:

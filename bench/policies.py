@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -116,14 +114,6 @@ def attaching(rng: random.Random) -> dict[str, float]:
     for what, (ask, forms) in asked.items():
         addresses = [rng.choice(forms).format(rng.randrange(ENTRIES)) for _ in range(ATTACHES)]
         found[what] = cpu_us([lambda ask=ask, address=address: ask(address) for address in addresses])  # type: ignore[misc]
-    return found
-
-
-def measured() -> dict[str, Any]:
-    """Run the measurement in a process of its own; return its figures."""
-    command = [sys.executable, "-m", "bench.policies"]
-    root = Path(__file__).parents[1]
-    found: dict[str, Any] = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
     return found
 
 

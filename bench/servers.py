@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from tests.rabbitmq import SERVER, WITH_ROOT, Version
+from tests.rabbitmq import SERVER, WITH_ROOT, Version, places_in
 
 START_S: Final = 60.0
 STOP_S: Final = 10.0
@@ -256,16 +256,10 @@ class Rabbit(Server):
         (folder / "enabled_plugins").write_text(f"[{version.plugins}].\n")
         (folder / "env.conf").write_text("")
         environment = {
-            "HOME": str(seen),
+            **places_in(seen),
             "ERL_EPMD_PORT": str(epmd.port),
             "RABBITMQ_NODENAME": f"bench{os.getpid()}-{port}@localhost",
             "RABBITMQ_DIST_PORT": str(free_port()),
-            "RABBITMQ_CONF_ENV_FILE": str(seen / "env.conf"),
-            "RABBITMQ_CONFIG_FILE": str(seen / "rabbitmq.conf"),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(seen / "enabled_plugins"),
-            "RABBITMQ_MNESIA_BASE": str(seen / "mnesia"),
-            "RABBITMQ_LOG_BASE": str(seen / "log"),
-            "RABBITMQ_PID_FILE": str(seen / "pid"),
         }
         command = [f"/{SERVER}"]
         if not own:

@@ -7,11 +7,8 @@ memory as in `tests/sim`: the figures are the CPU time of all of them, and the s
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from tests.sim.routers import Network
@@ -33,14 +30,6 @@ def known_by(network: Network, router: str) -> int:
     """Return the count of R1's addresses that another router knows."""
     found = network.sites[router].memory.core.network.routers.get("R1")
     return 0 if found is None else sum(key.startswith("M") for key in found.addresses)
-
-
-def measured() -> dict[str, float]:
-    """Run the measurement in a process of its own; return its figures."""
-    root = Path(__file__).parents[1]
-    command = [sys.executable, "-m", "bench.syncing"]
-    found: dict[str, float] = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
-    return found
 
 
 def main() -> None:

@@ -133,6 +133,19 @@ class _Process:
         self._reader.join(DEADLINE_S)
 
 
+def places_in(seen: Path) -> dict[str, str]:
+    """Return the variables that name the files and folders of a node, which sees them in the folder ``seen``."""
+    return {
+        "HOME": str(seen),
+        "RABBITMQ_CONF_ENV_FILE": str(seen / "env.conf"),
+        "RABBITMQ_CONFIG_FILE": str(seen / "rabbitmq.conf"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(seen / "enabled_plugins"),
+        "RABBITMQ_MNESIA_BASE": str(seen / "mnesia"),
+        "RABBITMQ_LOG_BASE": str(seen / "log"),
+        "RABBITMQ_PID_FILE": str(seen / "pid"),
+    }
+
+
 class RabbitMQ:
     """One node; a test may ``start`` and ``kill`` it repeatedly. It starts with the objects of ``definitions``."""
 
@@ -159,18 +172,12 @@ class RabbitMQ:
             self._command = ["unshare", "--mount", *users, "sh", "-c", WITH_ROOT, "sh", str(version.root), str(folder)]
             self._command.append(SERVER)
         self._environment = {
-            "HOME": str(seen),
+            **places_in(seen),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_EPMD_PORT": str(epmd_port),
             "RABBITMQ_NODENAME": self.name,
             "RABBITMQ_DIST_PORT": str(free_port()),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"{_ERLANG} -kernel inet_dist_use_interface {{127,0,0,1}}",
-            "RABBITMQ_CONF_ENV_FILE": str(seen / "env.conf"),
-            "RABBITMQ_CONFIG_FILE": str(seen / "rabbitmq.conf"),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(seen / "enabled_plugins"),
-            "RABBITMQ_MNESIA_BASE": str(seen / "mnesia"),
-            "RABBITMQ_LOG_BASE": str(seen / "log"),
-            "RABBITMQ_PID_FILE": str(seen / "pid"),
             # With this the script becomes the node, so that no shell is left that would have to be killed first.
             "RUNNING_UNDER_SYSTEMD": "true",
         }

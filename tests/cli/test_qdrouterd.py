@@ -190,6 +190,12 @@ def test_the_option_of_the_current_user_needs_no_switch_of_users(qdrouterd: Path
     assert "missing.conf: cannot be read" in done.stderr
 
 
+def ran(code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=TOO_LONG_S)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
 def test_user_and_groups_are_given_up_for_good() -> None:
     code = (
@@ -199,9 +205,7 @@ def test_user_and_groups_are_given_up_for_good() -> None:
         "try: os.setuid(0)\n"
         "except PermissionError: print('for good')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=TOO_LONG_S
-    )
+    done = ran(code)
     assert (done.stderr, done.stdout) == ("", "True True False\nfor good\n")
 
 
@@ -213,9 +217,7 @@ def test_a_peer_that_may_not_become_another_user_is_refused_with_that_reason() -
         "try: switch_user(account_of('root'))\n"
         "except PrivilegeError as refused: print(refused)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=TOO_LONG_S
-    )
+    done = ran(code)
     assert (done.stderr, done.stdout) == ("", "the process may not become user root, group root\n")
 
 
