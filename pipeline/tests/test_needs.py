@@ -177,8 +177,19 @@ def test_a_setting_that_is_none_of_sparks_is_refused(capsys: pytest.CaptureFixtu
     [("s3://bucket/root", "the jobs check an object store themselves"), ("/shared", "--path is for a cluster")],
 )
 def test_a_path_that_cannot_be_compared_is_refused(path: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if missing():
-        pytest.skip("doctor says first what is missing")
-    with pytest.raises(SystemExit):
-        main(["pipeline", "doctor", "--path", path])
-    assert why in capsys.readouterr().err
+    for more in ([], ["--json"]):
+        with pytest.raises(SystemExit):
+            main(["pipeline", "doctor", "--path", path, *more])
+        assert why in capsys.readouterr().err
+
+
+def test_a_cluster_that_cannot_be_used_is_in_the_document(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(needs, "_free_memory_mb", lambda: 700)
+    assert main(["pipeline", "doctor", "--json", "--master", "sc://host"]) == 1
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    told = json.loads(printed.out)
+    assert "name the cluster itself with --master" in told["missing"][0]["what"]
+    assert "700 MB of memory are free" in told["warnings"][0]["what"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,20 +54,20 @@ def run(arguments: argparse.Namespace) -> int:
     from trouter_pipeline.session import SUBMITTED, on_one_machine  # noqa: PLC0415
 
     cluster = SUBMITTED in os.environ if arguments.master is None else not on_one_machine(arguments.master)
+    here_alone = arguments.master is None and not cluster
+    if here_alone and arguments.path:
+        raise argparse.ArgumentTypeError("--path is for a cluster, so it needs --master")
     found = [] if cluster else missing()  # there the session looks, and knows more of the workers' Python
     scarcities = scarce()
-    if arguments.json and (found or (arguments.master is None and not cluster)):
+    if not found and not here_alone:
+        return _check_workers(arguments, scarcities)
+    if arguments.json:
         return _print_document(found, scarcities)
     for line in lines([*found, *scarcities]):
         print_problem(arguments, line)
-    if found:
-        return 1
-    if arguments.master is None and not cluster:
-        if arguments.path:
-            raise argparse.ArgumentTypeError("--path is for a cluster, so it needs --master")
+    if not found:
         print("Spark can run here.")
-        return 0
-    return _check_workers(arguments)
+    return 1 if found else 0
 
 
 def _print_document(found: Iterable[Need], others: Iterable[Need], **more: object) -> int:
@@ -77,15 +77,20 @@ def _print_document(found: Iterable[Need], others: Iterable[Need], **more: objec
     return 1 if missing else 0
 
 
-def _check_workers(arguments: argparse.Namespace) -> int:
+def _check_workers(arguments: argparse.Namespace, scarcities: Sequence[Need]) -> int:
     from trouter_pipeline import workers  # noqa: PLC0415
-    from trouter_pipeline.needs import Missing, found_here, found_in, lines  # noqa: PLC0415
+    from trouter_pipeline.needs import Missing, Need, found_here, found_in, lines  # noqa: PLC0415
     from trouter_pipeline.session import unchecked_session  # noqa: PLC0415
 
     name = arguments.command_parser.prog
+    if not arguments.json:
+        for line in lines(scarcities):
+            print_problem(arguments, line)
     try:
         spark = unchecked_session(name, master=arguments.master, settings=settings_of(arguments))
     except Missing as error:
+        if arguments.json:
+            return _print_document([Need(str(error), "")], scarcities)
         print_problem(arguments, error)
         return 1
     here, told = found_here(), workers.reports(spark)
@@ -95,7 +100,7 @@ def _check_workers(arguments: argparse.Namespace) -> int:
     version, master = spark.version, spark.sparkContext.master
     spark.stop()
     if arguments.json:
-        return _print_document(found, differing, here=str(here), workers=there, spark=version)
+        return _print_document(found, [*scarcities, *differing], here=str(here), workers=there, spark=version)
     print(f"here: {here}")
     for host, each in ((host, each) for host, several in there.items() for each in several):
         print(f"worker {host}: {each}")
