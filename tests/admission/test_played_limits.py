@@ -105,6 +105,18 @@ async def test_a_router_short_of_memory_refuses_clients_at_their_open(
         assert len(router.process.services.connections) == 0
 
 
+async def test_connections_that_come_at_once_count_before_they_are_served(
+    mock_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with play(LISTENER.replace("port: 0", "port: 0, maxConnections: 1") + "router { id: R }\n") as router:
+        first, second = router.accept(), router.accept()
+        assert kinds(await second.play()) == [Closed]
+        assert "refused: maxConnections 1" in caplog.text
+        assert kinds(await first.play(*OPENING)) == [bytes, Open, Begin]
+        await first.play(HANG_UP)
+        assert kinds(await router.accept().play(*OPENING)) == [bytes, Open, Begin], "the first has gone"
+
+
 async def test_a_host_refused_for_memory_keeps_the_connections_that_it_may_open(
     mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

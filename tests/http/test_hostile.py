@@ -253,6 +253,17 @@ async def test_max_connections_turns_the_next_one_away() -> None:
         assert (listener.accepted, listener.refused) == (1, 1)
 
 
+async def test_connections_that_come_at_once_count_before_they_are_served() -> None:
+    async with listening(Site(), max_connections=1) as listener:
+        address = listener.sockets[0].getsockname()[:2]
+        with socket.create_connection(address) as first, socket.create_connection(address) as second:
+            while listener.accepted + listener.refused < 2:
+                await trio.lowlevel.checkpoint()
+            assert (listener.accepted, listener.refused) == (1, 1)
+            assert second.recv(1) == b""
+            first.shutdown(socket.SHUT_RDWR)
+
+
 async def test_accept_rate_spaces_connections(patient_clock: MockClock) -> None:
     async with listening(Site(), accept_rate=2) as listener:
         begun = trio.current_time()

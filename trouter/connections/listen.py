@@ -59,8 +59,8 @@ class Listener(AcceptingListener):
         services: Services,
         numbers: ConnectionNumbers,
     ) -> None:
-        #: Its connections by their numbers: those that are peers, and those whose protocol is still being detected, or
-        #: TLS has begun.
+        #: Its connections by their numbers: those that are peers, and those that are not yet: their tasks have not
+        #: begun, their protocol is being detected, or TLS has begun.
         self.peers: dict[int, Peer] = {}
         self._newcomers: dict[int, Newcomer] = {}
         self._refused_before = 0
@@ -157,7 +157,7 @@ class Listener(AcceptingListener):
     def _full_reason(self) -> str:
         """Return why there is no room for another connection, empty if there is."""
         most = self.entity.max_connections
-        return f"maxConnections {most}" if most is not None and len(self.peers) + len(self._greeting) >= most else ""
+        return f"maxConnections {most}" if most is not None and len(self.peers) + len(self._newcomers) >= most else ""
 
     def _facts_of(self, remote: tuple[str, int]) -> PeerFacts:
         return PeerFacts(

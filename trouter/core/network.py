@@ -23,8 +23,6 @@ HINT_OF_TREATMENT: Final = {"multicast": 1, "closest": 2, "balanced": 3}
 PRIORITIES: Final = 10
 #: The first letters of the keys of link routes: prefixes and patterns, in and out.
 LINK_ROUTE_LETTERS: Final = frozenset("CDEF")
-#: The hint of link routes.
-LINK_ROUTE_HINT: Final = 4
 
 _ROUTER_PREFIX: Final = f"{DEFAULT_AREA}/"
 #: The longest key; longer ones are of addresses that no client can use here.

@@ -26,7 +26,7 @@ class HttpListener(AcceptingListener):
         self.peers: set[HttpConnection] = set()
         self._site = site
         self._door = Door()
-        #: Connections in their TLS handshake.
+        #: Connections whose tasks have not begun, or whose TLS handshakes have not ended.
         self._greeting = 0
         super().__init__(entity, sockets, log)
 
@@ -52,6 +52,7 @@ class HttpListener(AcceptingListener):
     def admit_socket(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
         served = self._count_accepted(sock, refused=self._site.turns_away(address, self.entity.name, self._full))
         if served:
+            self._greeting += 1
             nursery.start_soon(self._serve, sock, address)
         return served
 
@@ -75,7 +76,6 @@ class HttpListener(AcceptingListener):
     async def _serve(self, sock: socket.socket, remote: tuple[str, int]) -> None:
         """Serve one connection, with TLS if configured; log a bug of ours, which ends only this connection."""
         secured: Secured | None = None
-        self._greeting += 1
         try:
             secured = await self._secure(sock, remote)
         except Exception:
