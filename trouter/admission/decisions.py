@@ -36,7 +36,7 @@ log = logging.getLogger("trouter.POLICY")
 
 
 class Decisions:
-    """The decisions of one router. ``calendar`` returns seconds since 1970, ``now`` those of trio's clock."""
+    """The decisions of one router."""
 
     def __init__(
         self,
@@ -46,16 +46,12 @@ class Decisions:
         records: ChangeRecords,
         flush: Callable[[], None],
         queue: TimerQueue,
-        calendar: Callable[[], float] = time.time,
-        now: Callable[[], float] = trio.current_time,
     ) -> None:
         self._sanctions = sanctions
         self._policy = policy
         self._lockout = lockout
         self._records = records
         self._flush = flush
-        self._calendar = calendar
-        self._now = now
         self._queue = queue
         self._timer = queue.add(self._end_expired)
 
@@ -78,7 +74,7 @@ class Decisions:
             self._end_sanction(target, f"{decision.action} by {decision.id}")
             self._sanctions.remember_decision(decision)
             return None
-        lasts_s = decision.until_us / _MICROSECONDS - self._calendar()
+        lasts_s = decision.until_us / _MICROSECONDS - time.time()
         if lasts_s <= 0:
             return Rejected("until_us is in the past")
         if self._sanctions.find_sanction(target) is None and len(self._sanctions) >= limit:
@@ -86,7 +82,7 @@ class Decisions:
         why = self._unblockable_reason(decision)
         if why:
             return Rejected(why, NOT_ALLOWED)
-        self._sanctions.add_sanction(Sanction(target, decision, by, self._now() + lasts_s))
+        self._sanctions.add_sanction(Sanction(target, decision, by, trio.current_time() + lasts_s))
         self._sanctions.remember_decision(decision)
         self._queue.advance(self._timer, self._sanctions.next_s)
         log.warning(
@@ -161,7 +157,7 @@ class Decisions:
             reason=clean(decision.reason),
             evidence=decision.evidence,
             decided_by=clean(sanction.by),
-            left_s=sanction.until_s - self._now(),
+            left_s=sanction.until_s - trio.current_time(),
         )
 
     def lift_holdup(self, key: SanctionTarget) -> bool:

@@ -143,10 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the proposal; return 1 if there are no usable records, or they are corrupt."""
     try:
         learner = learned(recorded(arguments.path), arguments.vhost)
-    except Corrupt as corrupt:
-        print_problem(arguments, corrupt)
-        return 1
-    except OSError as error:
+    except (Corrupt, OSError) as error:
         print_problem(arguments, error)
         return 1
     if not learner.users:

@@ -123,10 +123,7 @@ def run_cat(arguments: argparse.Namespace) -> int:
                 for line in SegmentReader(place.path, file, open_ended=place.rest == OPEN).lines():
                     if wanted(line, fields := fields_of(line.octets)):
                         show(line, fields)
-        except Corrupt as corrupt:
-            print_problem(arguments, corrupt)
-            status = 1
-        except OSError as error:  # it may have been completed or deleted in between
+        except (Corrupt, OSError) as error:  # a file may have been completed or deleted in between
             print_problem(arguments, error)
             status = 1
     return status
@@ -141,10 +138,7 @@ def run_follow(arguments: argparse.Namespace) -> int:
             if wanted(line, fields := fields_of(line.octets)):
                 show(line, fields)
                 sys.stdout.flush()
-    except Corrupt as corrupt:
-        print_problem(arguments, corrupt)
-        return 1
-    except OSError as error:
+    except (Corrupt, OSError) as error:
         print_problem(arguments, error)
         return 1
     except KeyboardInterrupt:

@@ -54,14 +54,12 @@ NO_HANDSHAKE: Final = "will open, and no TLS handshake with it will succeed"
 NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def evaluate(
-    configuration: Configuration, plugins: Plugins | None = None, faults: Mapping[str, str] = NO_FAULTS
-) -> tuple[Problem, ...]:
+def evaluate(configuration: Configuration, plugins: Plugins | None = None) -> tuple[Problem, ...]:
     """Return all findings about a configuration, the gravest first, none of them accepted.
 
-    ``plugins`` are those that are configured with it. ``faults`` has the fault of each unusable sslProfile by name.
+    ``plugins`` are those that are configured with it.
     """
-    found = [*configuration.warnings, *not_served(configuration, faults), *unsafe(configuration, plugins)]
+    found = [*configuration.warnings, *not_served(configuration), *unsafe(configuration, plugins)]
     found += [*dangling(configuration), *unexpanded(configuration), *_alone(configuration)]
     if plugins is not None:
         found += mechanisms(configuration, plugins)

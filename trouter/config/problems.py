@@ -38,6 +38,8 @@ class Severity(StrEnum):
 #: The beginnings of messages about an attribute under its old name, and about one without effect.
 RENAMED: Final = "this is the old name of"
 UNUSED: Final = "accepted without effect"
+#: The most characters of offending text in a finding.
+MOST_SHOWN: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +121,12 @@ def _fit(about: About) -> About:
     return {**about, "text": fit_to_show(about.get("text", ""), about.get("key", ""))}
 
 
-def fit_to_show(text: str, key: str = "", limit: int = 80) -> str:
+def fit_to_show(text: str, key: str = "") -> str:
     """Return offending text fit for a log line: quoted, escaped, cut, and without what may be a password."""
     if not text:
         return ""
     text = "***" if _SECRET.search(key) else _SECRET.sub(r"\1 ***", text)
-    return repr(text if len(text) <= limit else text[: limit - 3] + "...")
+    return repr(text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "...")
 
 
 def nearest(word: str, names: Iterable[str]) -> str:

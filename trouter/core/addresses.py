@@ -70,7 +70,6 @@ def parse_address(
     text: str,
     *,
     router_id: str,
-    area: str = DEFAULT_AREA,
     mode: str = "standalone",
     phase: str = FIRST_PHASE,
     tenant: str = "",
@@ -85,7 +84,7 @@ def parse_address(
         raise ValueError(f"no such phase: {phase!r}")
     path = plain(text)
     if path.startswith("_"):
-        reserved = _parse_reserved(path, area, router_id, mode == "edge")
+        reserved = _parse_reserved(path, router_id, mode == "edge")
         if reserved is not None:
             return reserved
     qualified = f"{tenant}/{path}" if tenant else path
@@ -112,7 +111,7 @@ def strip_location(text: str) -> str:
     return text if host_end < 0 else text[host_end + 1 :]
 
 
-def _parse_reserved(path: str, area: str, router_id: str, on_edge: bool) -> Address | None:
+def _parse_reserved(path: str, router_id: str, on_edge: bool) -> Address | None:
     """Return the address if ``path`` has a complete reserved form; None if it is mobile."""
     head, *parts = path.split("/", 3)
     if head == "_local" and parts:
@@ -124,16 +123,16 @@ def _parse_reserved(path: str, area: str, router_id: str, on_edge: bool) -> Addr
         there, rest = parts[0], its_way[len(parts[0]) + 1 :]
         return Address(LOCAL, UPLINK_KEY, path, rest) if on_edge else Address(EDGE, EDGE + there, path, rest)
     if head == "_topo" and len(parts) >= 2:
-        return _parse_topological(path, parts, area, router_id, on_edge)
+        return _parse_topological(path, parts, router_id, on_edge)
     return None
 
 
-def _parse_topological(path: str, parts: list[str], area: str, router_id: str, on_edge: bool) -> Address | None:
+def _parse_topological(path: str, parts: list[str], router_id: str, on_edge: bool) -> Address | None:
     """Return the address of ``path``, _topo/AREA/ROUTER/REST with at least AREA and a slash; None if it is mobile."""
     its_area, there, rest = parts[0], parts[1], parts[2] if len(parts) == 3 else None
-    if there == "all" and rest is not None and its_area in ("all", area):
+    if there == "all" and rest is not None and its_area in ("all", DEFAULT_AREA):
         return Address(TOPOLOGICAL, TOPOLOGICAL + rest, path, rest)
-    if its_area not in ("all", area):
+    if its_area not in ("all", DEFAULT_AREA):
         rest = path[len("_topo/") + len(its_area) + 1 :]
         return Address(LOCAL, UPLINK_KEY, path, rest) if on_edge else Address(AREA, AREA + its_area, path, rest)
     if rest is None:
@@ -153,11 +152,11 @@ def temporary_token() -> str:
     return "".join([_TEMPORARY_ALPHABET[byte & 63] for byte in secrets.token_bytes(TEMPORARY_LENGTH)])
 
 
-def temporary_source(router_id: str, token: str, *, area: str = DEFAULT_AREA, mode: str = "standalone") -> str:
+def temporary_source(router_id: str, token: str, *, mode: str = "standalone") -> str:
     """Return a new address for a dynamic source: local to this router, and reachable from all others."""
     if mode == "edge":
         return f"amqp:/_edge/{router_id}/temp.{token}"
-    return f"amqp:/_topo/{area}/{router_id}/temp.{token}"
+    return f"amqp:/_topo/{DEFAULT_AREA}/{router_id}/temp.{token}"
 
 
 def temporary_target(token: str) -> str:

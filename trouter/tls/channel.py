@@ -10,7 +10,6 @@ import hashlib
 import os
 import socket
 import ssl
-from collections.abc import Callable
 from typing import Any, Final
 
 import trio
@@ -56,7 +55,6 @@ class TlsChannel:
         hostname: str | None = None,
         compares_names: bool = False,
         session: ssl.SSLSession | None = None,
-        clock: Callable[[], float] = trio.current_time,
     ) -> None:
         """``hostname`` is the dialled server, ``compares_names`` if OpenSSL does not; ``session`` is one to resume."""
         self._server = server
@@ -72,7 +70,6 @@ class TlsChannel:
         self.ended = False
         self._records = RecordCounter()
         self._counts_empty = False
-        self._clock = clock
         #: The end of the interval in which empty records are counted, and their number.
         self._span_ends_s = 0.0
         self._empty = 0
@@ -223,7 +220,7 @@ class TlsChannel:
         return found[0] if len(found) == 1 else b"".join(found)
 
     def _count_empty(self, count: int) -> None:
-        now_s = self._clock()
+        now_s = trio.current_time()
         if now_s >= self._span_ends_s:
             self._span_ends_s = now_s + EMPTY_RECORDS_SPAN_S
             self._empty = 0
