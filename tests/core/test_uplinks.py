@@ -24,6 +24,7 @@ RULES = (
     AddressRule("staged", is_prefix=True, egress_phase=1),
     AddressRule("spare", is_prefix=True, enable_fallback=True),
     AddressRule("closed", is_prefix=True, distribution="unavailable"),
+    AddressRule("summed", is_prefix=True, counted_as="sums"),
 )
 
 
@@ -187,6 +188,31 @@ def test_producers_have_credit_while_a_remote_receiver_takes_their_messages() ->
     edge.router.pump()
     assert lost.outcome == Released()
     assert sender.drains
+
+
+def test_the_sums_of_a_section_never_fall_when_receivers_elsewhere_come_and_go() -> None:
+    edge = Edge()
+    core = edge.router.core
+    core.table.count_by_rules(RULES)
+    sender = edge.router.connect().sender("summed/x")
+
+    def accepted() -> int:
+        deliveries, _ = core.table.counts.sums(core.table.entries, core.links.values())["sums"]
+        return deliveries["out", "accepted"]
+
+    for count in (1, 2):
+        edge.say("M0summed/x", True)
+        sender.send(compose(b"up"))
+        edge.one("summed/x").grant(1)
+        edge.router.pump()
+        edge.one("summed/x").received[-1].settle()
+        edge.router.pump()
+        assert accepted() == count
+        edge.say("M0summed/x", False)
+        assert accepted() == count
+    sender.detach()
+    edge.router.pump()
+    assert accepted() == 2
 
 
 def test_sent_messages_go_up_after_their_producer_has_detached() -> None:

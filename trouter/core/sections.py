@@ -76,6 +76,12 @@ class SectionCounts:
         if past is not None:
             past.update(_of_link(direction, counters))
 
+    def join_link(self, entry: AddressEntry, direction: str, counters: Counters) -> None:
+        """Count a link of an address, if that is counted; what the link has counted before is no longer kept."""
+        past = self._past.get(self.names.get(entry.key, ""))
+        if past is not None:
+            past.subtract(_of_link(direction, counters))
+
     def sums(
         self, entries: Mapping[str, AddressEntry], links: Iterable[CountedLink]
     ) -> dict[str, tuple[Counter[Counted], Counter[str]]]:

@@ -24,6 +24,7 @@ from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.ports import SharedState
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
+from trouter.core.sections import OUT
 from trouter.core.terms import network_terms
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.link_base import Link
@@ -396,6 +397,7 @@ class Uplink:
             return
         wanted = entry in self._taken and not (entry.treatment == "closest" and self._has_consumers(entry))
         if wanted and outgoing.entry is None:
+            self._router.table.counts.join_link(entry, OUT, outgoing.counters)
             outgoing.serve_entry(entry)
             entry.add_consumer(outgoing)
         elif not wanted:
@@ -405,6 +407,7 @@ class Uplink:
         if outgoing.entry is not None:
             outgoing.entry = None
             entry.remove_consumer(outgoing)
+            self._router.table.counts.leave_link(entry, OUT, outgoing.counters)
 
     # --- look-ups
 
