@@ -133,6 +133,23 @@ def test_a_router_that_names_this_router_is_a_neighbour_at_the_cost_of_its_conne
     assert isinstance(events[2], PathsChanged)
 
 
+def test_a_router_to_go_around_advertises_dearer_links_and_keeps_its_own_choice(bench: Bench) -> None:
+    bench.neighbour("R2", over=1, cost=1)
+    bench.neighbour("R3", over=2, cost=5)
+    for extra in (1000, 0):
+        bench.mesh.set_detour_cost(extra, bench.now_s)
+        (advertised,) = bench.sent(RouterAdvertisement)
+        bench.receive(LinkStateRequest("R2"))
+        (links,) = bench.sent(LinkStateUpdate)
+        assert isinstance(advertised, RouterAdvertisement)
+        assert isinstance(links, LinkStateUpdate)
+        assert links.link_sequence == advertised.link_sequence
+        assert links.peers == {"R2": 1 + extra, "R3": 5 + extra}
+        assert bench.mesh.paths.next_hop == {"R2": "R2", "R3": "R3"}
+    bench.mesh.set_detour_cost(0, bench.now_s)
+    assert bench.sent() == []
+
+
 def test_a_new_neighbour_gets_a_link_request_and_is_advertised_at_once(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello()

@@ -2,7 +2,8 @@
 one after the other, evenly over a stated time.
 
 Before a connection is closed its peer gets no new messages and no credit, until what is under way is settled, or for
-``drainTimeoutSeconds`` at most. Links to other routers stay, except those of edge routers that dialled this one.
+``drainTimeoutSeconds`` at most. Links to other routers stay, except those of edge routers that dialled this one; what
+the others send each other goes around this router, where there is another way.
 """
 
 from __future__ import annotations
@@ -32,8 +33,18 @@ log = logging.getLogger("trouter.SERVER")
 class Drain:
     """The drain of one router: whether it is under way, and the connections that leave."""
 
-    def __init__(self, connections: Connections, flush: Callable[[], None], patience_s: Callable[[], float]) -> None:
-        """``patience_s`` returns the seconds that a connection may take to settle its deliveries."""
+    def __init__(
+        self,
+        connections: Connections,
+        flush: Callable[[], None],
+        patience_s: Callable[[], float],
+        avoid_transit: Callable[[bool], None],
+    ) -> None:
+        """``patience_s`` returns the seconds that a connection may take to settle its deliveries.
+
+        ``avoid_transit`` is called with whether messages between other routers shall go around this one.
+        """
+        self._avoid_transit = avoid_transit
         self._connections = connections
         self._flush = flush
         self._patience_s = patience_s
@@ -65,6 +76,7 @@ class Drain:
         if not self.active:
             self._started_s, self._closed, self._done = now_s, 0, False
             self._leaving.clear()
+            self._avoid_transit(True)
         self.active = True
         waiting = len(self._waiting())
         self._total = self._closed + len(self._leaving) + waiting
@@ -77,6 +89,7 @@ class Drain:
         """Close no more connections; those that settle what is under way are closed in their time."""
         if self.active:
             log.log(logs.NOTICE, "The drain was cancelled after %d closed connections", self._closed)
+            self._avoid_transit(False)
         self.active = self._done = False
         self._spared.clear()
 

@@ -138,7 +138,12 @@ def assemble(
     decisions = Decisions(guard.sanctions, policy, guard.lockout, records, hub.flush, services.timers)
     consumers = Consumers(router, plugins, policy, decisions, hub.flush)
     topology = None if services.backbone is None else services.backbone.topology
-    drain = Drain(services.connections, hub.flush, lambda: float(control.configuration.router.drain_timeout_seconds))
+    drain = Drain(
+        services.connections,
+        hub.flush,
+        lambda: float(control.configuration.router.drain_timeout_seconds),
+        (lambda _: None) if services.backbone is None else services.backbone.avoid_transit,
+    )
     control = Control(
         configuration,
         read,

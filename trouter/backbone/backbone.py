@@ -50,6 +50,8 @@ SMALL_NETWORK: Final = 32
 #: Seconds from a change of our addresses to its advertisement, for which others wait to come with it.
 NEWS_AFTER_S: Final = 0.01
 _NO_NEWS: Final = float("inf")
+#: Added to the cost of each link of a router that drains: more than any way around it costs.
+DETOUR_COST: Final = 1_000_000
 
 hello_log = logging.getLogger("trouter.ROUTER_HELLO")
 links_log = logging.getLogger("trouter.ROUTER_LS")
@@ -136,6 +138,11 @@ class Backbone:
             self._linked.discard(trunk.number)
             self.mesh.link_down(trunk.number, self._now())
             self._work()
+
+    def avoid_transit(self, wanted: bool) -> None:
+        """Let messages between other routers go around this one if they can, or no longer."""
+        self.mesh.set_detour_cost(DETOUR_COST if wanted else 0, self._now())
+        self._work()
 
     # --- input and time
 

@@ -9,7 +9,7 @@ from typing import Final
 from .events import AddressesChanged, Event, Ignored, NeighbourDown, NeighbourMoved, NeighbourUp, PathsChanged, Send
 from .faults import MeshFault, MeshFaults
 from .hellos import ControlLink, Hellos
-from .messages import ALL_ADDRESSES_TO, ALL_ROUTERS_TO, Message, RouterAdvertisement
+from .messages import ALL_ADDRESSES_TO, ALL_ROUTERS_TO, MAX_COST, Message, RouterAdvertisement
 from .names import shown
 from .nodes import MeshNode, MeshNodes
 from .own import OwnAddresses
@@ -61,6 +61,8 @@ class Knowledge:
         self._faults = MeshFaults()
         self.strays = Strays(self.nodes)
         self.link_sequence = 0
+        #: What other routers are told that each of our links costs more; 0 unless they are to go around this router.
+        self._detour_cost = 0
         self._links_changed = False
         self._reshaped = ""
         self._cause = ""
@@ -83,6 +85,20 @@ class Knowledge:
         self.address_news_left = ADDRESS_NEWS_PER_TICK
 
     # --- advertising
+
+    def own_links(self) -> dict[str, int]:
+        """Return the cost of the link to each neighbour, as it is advertised."""
+        return {
+            router: min(self.links[connection].cost + self._detour_cost, MAX_COST)
+            for router, connection in self.neighbours.items()
+        }
+
+    def set_detour_cost(self, cost: int, now_s: float) -> None:
+        """Advertise that our links cost so much more; this router remains reachable at the neighbours' own costs."""
+        if cost != self._detour_cost:
+            self._detour_cost = cost
+            self._change_links(now_s, "other routers go around this one" if cost else "no router goes around this one")
+            self.advertise_at_once(now_s)
 
     def count_links(self) -> bool:
         """Increment the sequence of our link state if that changed; return whether it did."""
@@ -237,7 +253,7 @@ class Knowledge:
         why, self._reshaped = self._reshaped, ""
         self.last_change_s = now_s
         links: dict[str, Mapping[str, int]] = {router: node.peers for router, node in self.nodes.items() if node.peers}
-        links[self.me] = {router: self.links[connection].cost for router, connection in self.neighbours.items()}
+        links[self.me] = self.own_links()
         former, self.paths = self.paths.next_hop, Paths(self.me, links)
         self.events.append(PathsChanged(why, self._cause))
         for router, node in self.nodes.items():

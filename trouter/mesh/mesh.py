@@ -140,6 +140,12 @@ class Mesh:
             self._known.choose_way(link.router, now_s, "connection lost")
             self._known.advertise_at_once(now_s)
 
+    def set_detour_cost(self, cost: int, now_s: float) -> None:
+        """Advertise that each link of this router costs so much more than it does, so that messages between others take
+        another way if there is one; 0 ends that.
+        """
+        self._known.set_detour_cost(cost, now_s)
+
     def add_address(self, key: str, hint: int) -> None:
         """Note that a local receiver listens on ``key``, to be advertised at the next tick or before."""
         self._known.own.add_address(key, hint)
@@ -404,10 +410,7 @@ class Mesh:
             )
 
     def _answer_links(self, router: str) -> None:
-        peers = {
-            neighbour: self._known.links[connection].cost for neighbour, connection in self._known.neighbours.items()
-        }
-        update = LinkStateUpdate(self.me, self.instance, self._known.link_sequence, peers)
+        update = LinkStateUpdate(self.me, self.instance, self._known.link_sequence, self._known.own_links())
         self._known.queue_message(update, router_address(router))
 
     def _receive_address_request(self, request: MobileAddressRequest, connection: int, now_s: float) -> None:
