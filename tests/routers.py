@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 #: Seconds that only a hang takes; no test waits for them to pass.
 DEADLINE_S = 400.0
 PLAIN_LISTENER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
-_LISTENING = re.compile(r"SERVER \(notice\) Listening on (\S+):(\d+)")
+_LISTENING = re.compile(r"SERVER \(notice\) (?:\[W1\] )?Listening on (\S+):(\d+)")
 _OPERATIONAL = re.compile(r"SERVER \(notice\) Operational")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 

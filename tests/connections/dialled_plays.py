@@ -10,8 +10,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from tests.connections.plays import LISTENER, sasl
-from trouter.connections import connector as connectors
 from trouter.connections.connector import Connector
+from trouter.net import reach
 from trouter.net.dialing import Endpoint
 from trouter.testing.player import PlayedPeer, PlayedRouter, play
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
@@ -71,7 +71,7 @@ async def dialling(
         all_of_it.servers.append(PlayedPeer(all_of_it.router, sock))
         return sock
 
-    monkeypatch.setattr(connectors, "connect", connect)
+    monkeypatch.setattr(reach, "connect", connect)
     text = HEAD.format(mode=mode) + CONNECTOR.format(role=role)
     async with play(text) as router:
         made = Dialling(router)

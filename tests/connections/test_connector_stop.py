@@ -11,8 +11,8 @@ import trio.testing
 
 from trouter.app.process import RouterProcess
 from trouter.config import load
-from trouter.connections import connector
 from trouter.hooks import Plugins
+from trouter.net import reach
 from trouter.net.dialing import connect
 
 HANG_S = 60.0
@@ -34,7 +34,7 @@ async def test_a_connection_dialled_after_the_stop_is_closed(
         dialled.append(own)
         return dialled[0]  # type: ignore[no-any-return]
 
-    monkeypatch.setattr(connector, "connect", connect_and_stop)
+    monkeypatch.setattr(reach, "connect", connect_and_stop)
     await nursery.start(here.run)
     with trio.fail_after(HANG_S):
         while len(dialled) < 2:

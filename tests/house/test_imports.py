@@ -94,6 +94,8 @@ MAY_IMPORT = {
         "policy",
         "wire",
     ),
+    # The parent of several processes, and what each of them asks it for; it sees no message.
+    "workers": ("app.supervision", "net.dialing", "net.parts", "net.sockets", "config", "logs"),
     "records": (),
     "tools": ("client", "columns", "config", "wire"),
     "client": ("engine", "wire"),
@@ -118,6 +120,7 @@ MAY_IMPORT = {
         "testing",
         "tools",
         "policy",
+        "workers",
     ),
     # The rooms of trouter_pipeline; nothing in the router imports it. Messages on disk until they are consumed, without
     # Spark:
@@ -142,12 +145,12 @@ EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_fetch", "_text", "_twin", "mechan
 #: What the pipeline shares with the router beside rooms: the choice of the twin.
 SHARED = ("_twin",)
 #: The rooms of the router that wait, read and write.
-WAITING = {"net", "telemetry", "tls", "admission", "auth", "backbone", "connections", "app"}
+WAITING = {"net", "telemetry", "tls", "admission", "auth", "backbone", "connections", "app", "workers"}
 PIPELINE = {"pipeline", "pipeline.spool", "pipeline.commands"}
 ONLY_IN = {
     "trio": {*WAITING, "client", "load", "cli", "testing", "management", "http", "tools", *PIPELINE},
     "ssl": {"tls", "client", "load", "tools"},
-    "socket": {"net", "tls", "connections", "app", "client", "load", "http"},
+    "socket": {"net", "tls", "connections", "app", "workers", "client", "load", "http"},
     "h11": {"http", "tls", "pipeline.commands"},
     "wsproto": {"http"},
     "prometheus_client": {"http", "pipeline.spool", "pipeline.commands"},

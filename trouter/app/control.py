@@ -85,10 +85,12 @@ class Control:
         drain: Drain,
         spans: MessageSpans,
         uplinks: Uplinks | None = None,
+        why_fixed: str = "",
     ) -> None:
         """``read`` returns the configuration for a reload, from the source of the present one; None if it has none.
 
-        ``make_listener`` returns a listener on sockets that are bound, which may show this object.
+        ``make_listener`` returns a listener on sockets that are bound, which may show this object. ``why_fixed`` says
+        why management can change nothing, empty if it can.
         """
         self.service = Service()
         self.running = running
@@ -102,6 +104,7 @@ class Control:
         self._consumers = consumers
         self._spans = spans
         self._uplinks = uplinks
+        self._why_fixed = why_fixed
         self._one_at_a_time = trio.Lock()
         #: Cache of the findings about the configuration; None until they are first evaluated for it.
         self._findings: tuple[Problem, ...] | None = None
@@ -238,6 +241,7 @@ class Control:
 
     async def start_drain(self, over_s: float) -> DrainReport:
         """Close the listeners of clients, and their connections over ``over_s`` seconds; ChangeRefused."""
+        self._check_changeable()
         async with self._turn():
             self.drain.start(over_s, REQUESTER.get())
             try:
@@ -249,6 +253,7 @@ class Control:
 
     async def cancel_drain(self) -> DrainReport:
         """Open the listeners again; ChangeRefused if one cannot be opened: then the drain goes on."""
+        self._check_changeable()
         async with self._turn():
             self.drain.reopens = True
             try:
@@ -290,6 +295,7 @@ class Control:
 
     async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
         """Return an entity that was created and put into service; ChangeRefused, and nothing changed."""
+        self._check_changeable()
         records = self._change_records.recording("CREATE", kind.full_name, name or "", attributes)
         async with self._turn():
             with records as change:
@@ -301,6 +307,7 @@ class Control:
 
     async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
         """Change attributes of an entity and return the changed one; ChangeRefused, and nothing changed."""
+        self._check_changeable()
         records = self._change_records.recording("UPDATE", entity.type.full_name, entity.identity, attributes)
         async with self._turn():
             with records as change:
@@ -314,6 +321,7 @@ class Control:
 
     async def delete(self, entity: Entity) -> None:
         """Take an entity out of service; connections that came through it stay. ChangeRefused, and nothing changed."""
+        self._check_changeable()
         records = self._change_records.recording("DELETE", entity.type.full_name, entity.identity, {})
         async with self._turn():
             with records as change:
@@ -326,6 +334,8 @@ class Control:
 
         Entities that management created and the file lacks are deleted: afterwards the file describes the router.
         """
+        if REQUESTER.get():
+            self._check_changeable()
         try:
             async with self._turn():
                 return await self._reload()
@@ -361,6 +371,11 @@ class Control:
     def _check_running(self) -> None:
         if self.stopping:
             raise ChangeRefused(FORBIDDEN, "the router is shutting down")
+
+    def _check_changeable(self) -> None:
+        """Check that management may change the configuration; ChangeRefused."""
+        if self._why_fixed:
+            raise ChangeRefused(FORBIDDEN, self._why_fixed)
 
     def _present(self, entity: Entity) -> Entity:
         """Return the entity as it is now: another change may have been applied while this one waited."""

@@ -25,6 +25,7 @@ from trouter.management.agent import Agent
 from trouter.net.hub import Hub
 from trouter.net.parts import Change
 from trouter.net.poller import Poller
+from trouter.net.reach import Alone, Reach
 from trouter.net.sockets import ListenError
 from trouter.telemetry.observers import Observers
 from trouter.wire.performatives import Error
@@ -55,6 +56,7 @@ def run(
     ready: Callable[[], None] | None = None,
     ended: Callable[[], None] | None = None,
     bound: Callable[[], None] | None = None,
+    reach: Reach | None = None,
 ) -> int:
     """Route until a signal stops the router; return the exit status. INT ends the process by INT after a clean stop.
 
@@ -66,7 +68,7 @@ def run(
     # Unsettled deliveries come and go by the thousand and are freed by their count; the collector's default
     # threshold would look through them again and again.
     gc.set_threshold(50_000, 20, 100)
-    process = RouterProcess(configuration, plugins, read, ready, bound)
+    process = RouterProcess(configuration, plugins, read, ready, bound, reach=reach)
     # Blocked in every later thread and until the end: one task takes the signals one at a time, so that they interrupt
     # no other code.
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
@@ -99,9 +101,11 @@ class RouterProcess:
         bound: Callable[[], None] | None = None,
         calendar: Callable[[], float] = time.time,
         make_poller: Callable[[Hub], Poller] = Poller,
+        reach: Reach | None = None,
     ) -> None:
         """``calendar`` returns seconds since 1970, by which certificates expire."""
-        self._assembly = assembly = assemble(configuration, plugins, read, calendar, make_poller)
+        self._reach = reach = reach or Alone()
+        self._assembly = assembly = assemble(configuration, plugins, read, calendar, make_poller, reach)
         self.router = assembly.router
         self.services = assembly.services
         self.control = assembly.control
@@ -173,6 +177,7 @@ class RouterProcess:
         router_log.info("Router started in %s mode", self.control.configuration.router.mode.capitalize())
         router_log.info("Version: %s", trouter.__version__)
         self._look_after(nursery)
+        nursery.start_soon(self._reach.run)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()
@@ -182,6 +187,7 @@ class RouterProcess:
         self._assembly.telemetry.begin_timing()  # the configuration says whether records are wanted
         self.control.record_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
+        self._reach.note_ready()
         if self._ready is not None:
             self._ready()
 
@@ -207,8 +213,11 @@ class RouterProcess:
     async def _reload(self) -> None:
         """Reopen the log files, which may have been rotated, and reload the configuration; log the result."""
         logs.reopen()
+        changed = False
         with suppress(ChangeRefused):
             await self.control.reload()
+            changed = True
+        self._reach.note_reloaded(changed=changed)
 
     async def _dump(self) -> None:
         """Write the state of the router into a file, on USR1."""

@@ -30,6 +30,7 @@ from trouter.hooks import Plugins
 from trouter.net.hub import Hub
 from trouter.net.owed import grant_owed_credit
 from trouter.net.poller import Poller
+from trouter.net.reach import Reach
 from trouter.net.timers import TimerQueue
 from trouter.policy.router_policy import RouterPolicy
 from trouter.policy.sanctions import Sanctions
@@ -74,8 +75,9 @@ class Assembly:
 class Makers:
     """Maker of the listeners and connectors that run for entities of the configuration."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, reach: Reach) -> None:
         self._services = services
+        self._reach = reach
         self._router = services.hub.router
         self._numbers = ConnectionNumbers()
         self._site: RouterSite | None = None
@@ -100,7 +102,7 @@ class Makers:
         from trouter.connections.connector import Connector  # noqa: PLC0415  # most routers have none
 
         settings = connector_settings(self._router.table.router_id, entity)
-        return Connector(entity, settings, self._services, self._numbers)
+        return Connector(entity, settings, self._services, self._numbers, self._reach)
 
     def site(self, control: Control) -> RouterSite:
         """Return the router as its HTTP listeners see it, made on first use."""
@@ -117,6 +119,7 @@ def assemble(
     read: Callable[[], Configuration] | None,
     calendar: Callable[[], float],
     make_poller: Callable[[Hub], Poller],
+    reach: Reach,
 ) -> Assembly:
     """Return the objects of a router; the arguments are those of ``process.RouterProcess``."""
     own = configuration.router
@@ -124,6 +127,7 @@ def assemble(
     own_links = OwnLinks(timers)
     router = Router(own.id, own.mode, own.default_distribution, observer=own_links, on_route=own_links.note_route)
     router.table.tenants_confined = own.secure_defaults
+    router.network.siblings = reach.siblings
     services = _services(configuration, router, timers, plugins, calendar, make_poller)
     recorder, hub = services.recorder, services.hub
     grant_owed_credit(router, timers)
@@ -131,8 +135,8 @@ def assemble(
     telemetry = Telemetry(
         router, recorder, plugins, lambda: record_logs.interval_s, lambda: record_logs.latency_addresses
     )
-    makers = Makers(services)
-    parts = _parts(services, makers, record_logs)
+    makers = Makers(services, reach)
+    parts = _parts(services, makers, record_logs, reach)
     records = ChangeRecords(recorder, services.connections)
     guard, policy = services.guard, services.policy
     decisions = Decisions(guard.sanctions, policy, guard.lockout, records, hub.flush, services.timers)
@@ -155,6 +159,7 @@ def assemble(
         drain,
         MessageSpans(router.shared, plugins, timers),
         services.uplinks,
+        reach.why_fixed,
     )
     return Assembly(
         router,
@@ -201,11 +206,11 @@ def _services(
     )
 
 
-def _parts(services: Services, makers: Makers, record_logs: RecordLogs) -> ConfiguredParts:
+def _parts(services: Services, makers: Makers, record_logs: RecordLogs, reach: Reach) -> ConfiguredParts:
     """Return the parts that run for configured entities."""
     router, flush = services.hub.router, services.hub.flush
     return ConfiguredParts(
-        listeners=Listeners(),
+        listeners=Listeners(reach),
         connectors=Connectors(makers.connector),
         connections=services.connections,
         addresses=ConfiguredAddresses(router.table),

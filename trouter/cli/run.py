@@ -22,9 +22,11 @@ from trouter.app.privileges import (
 )
 from trouter.cli.console import at_a_desktop, console_url, show_in_browser
 from trouter.cli.startup import StartError, existing_path, prepare, warnings
-from trouter.config import Configuration, ConfigurationError, Kind, load
+from trouter.config import Configuration, ConfigurationError, Kind, load, texts
 from trouter.config.configuration import BUILT_IN
 from trouter.config.problems import Severity
+from trouter.config.schema import BadValue
+from trouter.config.workers import count_workers, why_not_shared, with_workers
 from trouter.logs.outputs import NAMED
 
 #: The addresses are those of the built-in configuration.
@@ -62,6 +64,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="start a small network with traffic, to look at, on free ports of this machine",
     )
     parser.add_argument(
+        "--workers",
+        metavar="N|auto",
+        type=number_of_workers,
+        help="as `workers` of the router section, which it replaces: the processes that serve the listeners together",
+    )
+    parser.add_argument(
         "--browser",
         action=argparse.BooleanOptionalAction,
         help="open the web console in a browser once the router listens; at a desktop's terminal the built-in "
@@ -76,8 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.group and not arguments.user:
         parser.error("--group needs --user")
     if arguments.demo:
-        if arguments.config or arguments.user:
-            parser.error("--demo has configurations and users of its own")
+        if arguments.config or arguments.user or arguments.workers:
+            parser.error("--demo has configurations, users and workers of its own")
         from trouter.cli import demo  # noqa: PLC0415  # the router does not need the client
 
         return demo.run(arguments.browser)
@@ -86,6 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         user=arguments.user or "",
         group=arguments.group or "",
         welcome=partial(show_around, arguments.browser),
+        workers=arguments.workers,
     )
 
 
@@ -113,16 +122,20 @@ def route(
     user: str = "",
     group: str = "",
     welcome: Callable[[Configuration], None] | None = None,
+    workers: str | None = None,
 ) -> int:
     """Load the configuration, log its problems, and run the router until a signal stops it; return the exit status.
 
     ready: called once every listener is open. ended: called at the end. user, group: take this identity once every
-    socket is bound. welcome: called in place of ``ready`` with the configuration.
+    socket is bound. welcome: called in place of ``ready`` with the configuration. workers: replaces those of the
+    router section.
     """
     try:
         configuration, plugins = prepare(path)
+        configuration = with_workers(configuration, workers)
         logs.configure(configuration)
         account = account_of(user, group) if user else None
+        check_workers(configuration, account)
     except (StartError, ConfigurationError, PrivilegeError) as error:
         print(error, file=sys.stderr)
         logs.of("MAIN").critical("Router start-up failed: see the lines above")
@@ -132,9 +145,38 @@ def route(
         logs.of("MAIN").log(_LEVELS.get(finding.severity, logging.WARNING), "%s%s", prefix, finding)
     if welcome is not None:
         ready = partial(welcome, configuration)
+    count = count_workers(configuration.router)
+    if count > 1:
+        from trouter.workers.parent import Parent, run_parent  # noqa: PLC0415  # most routers have one process
+
+        source = None if path is None else str(path)
+        status = run_parent(Parent(configuration.router.id, count, source, workers, ready))
+        if ended is not None:
+            ended()
+        return status
     from trouter.app.process import run as serve  # noqa: PLC0415  # the whole router, which other commands do not need
 
     return serve(configuration, plugins, partial(load, path), ready, ended, partial(confine, configuration, account))
+
+
+def check_workers(configuration: Configuration, account: Account | None) -> None:
+    """Check that the router can have as many workers as it is to have; StartError."""
+    problems = tuple(why_not_shared(configuration))
+    if problems:
+        raise StartError(*map(str, problems), problems=problems)
+    if account is not None and count_workers(configuration.router) > 1:
+        raise StartError(
+            "--user cannot be used with workers: start the router as that user; systemd does so with User= and "
+            "AmbientCapabilities=CAP_NET_BIND_SERVICE"
+        )
+
+
+def number_of_workers(text: str) -> str:
+    """Return a number of workers of the command line; argparse.ArgumentTypeError."""
+    try:
+        return texts.workers(text)
+    except BadValue as wrong:
+        raise argparse.ArgumentTypeError(f"'{text}' {wrong}") from wrong
 
 
 def confine(configuration: Configuration, account: Account | None) -> None:

@@ -37,6 +37,7 @@ from trouter.config.problems import Problem, Severity, SourcePosition, nearest
 from trouter.config.reporting import finding_of
 from trouter.config.strictness import POINTS
 from trouter.config.tenants import why_no_tenants
+from trouter.config.workers import WORKERS_HOST, worker_findings
 from trouter.hooks import Plugins
 from trouter.mechanisms import ANONYMOUS, PLAIN, mechanism_of
 
@@ -61,6 +62,7 @@ def evaluate(configuration: Configuration, plugins: Plugins | None = None) -> tu
     """
     found = [*configuration.warnings, *not_served(configuration), *unsafe(configuration, plugins)]
     found += [*dangling(configuration), *unexpanded(configuration), *_alone(configuration)]
+    found += worker_findings(configuration)
     if plugins is not None:
         found += mechanisms(configuration, plugins)
     return ordered(found)
@@ -196,6 +198,8 @@ def unsafe(configuration: Configuration, plugins: Plugins | None = None) -> tupl
 
 
 def _listener(listener: ListenerEntity, router: RouterEntity, plugins: Plugins | None) -> Iterator[Problem]:
+    if listener.host == WORKERS_HOST:
+        return
     finding = partial(finding_of, entity=listener)
     encrypted = listener.require_ssl or listener.require_encryption
     if "*" in listener.web_socket_origins:

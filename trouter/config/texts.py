@@ -38,6 +38,9 @@ MAX_OPEN_PROPERTIES: Final = 64
 RESERVED_PREFIXES: Final = ("qd.", "x-opt-qd.")
 
 MAX_ROUTER_ID: Final = 127
+#: The most workers of a router, and the word for as many as there are cores.
+MAX_WORKERS: Final = 64
+AUTO: Final = "auto"
 MAX_PORT: Final = 65535
 MAX_HOST_NAME: Final = 253
 #: A name of a host, of which the first label may be a wildcard.
@@ -70,6 +73,15 @@ def router_id(text: str) -> str:
     if any(char.isspace() or not char.isprintable() for char in text):
         raise BadValue("must not contain blanks or control characters", "leave them out")
     return text
+
+
+def workers(text: str) -> str:
+    """Return a number of workers, or `auto`, as text; BadValue."""
+    if text.lower() == AUTO:
+        return AUTO
+    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_WORKERS:
+        raise BadValue("is not a number of workers", f"1 to {MAX_WORKERS}, or {AUTO} for one for each core")
+    return str(int(text))
 
 
 def port(text: str) -> str:

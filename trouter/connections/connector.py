@@ -19,7 +19,8 @@ import trio
 from trouter.auth.client_mechanisms import client_mechanisms
 from trouter.config import ConnectorEntity
 from trouter.hooks import ConnectorFacts, ListenerFacts, PeerFacts
-from trouter.net.dialing import Endpoint, cause, connect
+from trouter.net.dialing import Endpoint, cause
+from trouter.net.reach import Reach
 from trouter.telemetry.clocks import now_us
 from trouter.telemetry.connection_records import describe_open
 from trouter.tls.problems import TlsFailed
@@ -53,9 +54,15 @@ class Connector:
     """One configured connector, dialling until it is stopped."""
 
     def __init__(
-        self, entity: ConnectorEntity, settings: PeerSettings, services: Services, numbers: ConnectionNumbers
+        self,
+        entity: ConnectorEntity,
+        settings: PeerSettings,
+        services: Services,
+        numbers: ConnectionNumbers,
+        reach: Reach,
     ) -> None:
         self.entity = entity
+        self._reach = reach
         self._status = "INITIALIZING"
         self._message = ""
         self._settings = settings
@@ -147,7 +154,7 @@ class Connector:
         why = f"no answer within {DIAL_TIMEOUT_S:g} s"
         with trio.move_on_after(DIAL_TIMEOUT_S):
             try:
-                sock = await connect(endpoint, self.entity.protocol_family)
+                sock = await self._reach.connect(endpoint, self.entity.protocol_family)
                 if self._stopped:  # connected in the pass in which the connector stopped
                     sock.close()
                     return None

@@ -8,9 +8,11 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
 from trouter.config import ListenerEntity
+from trouter.config.workers import WORKERS_HOST
 from trouter.logs import NOTICE
 from trouter.net.parts import Key, Part, Parts, PendingParts, keyed
-from trouter.net.sockets import ListenError, open_for
+from trouter.net.reach import Alone, Reach
+from trouter.net.sockets import ListenError
 
 #: The attributes that cannot change while the sockets stay.
 _PLACE: Final = ("host", "port", "socket_address_family", "serves_http")
@@ -49,6 +51,10 @@ MakeListener = Callable[[ListenerEntity, list[socket.socket]], Standing]
 class Listeners(Parts[ListenerEntity, Standing]):
     """Listeners by host, port and name."""
 
+    def __init__(self, reach: Reach | None = None) -> None:
+        super().__init__()
+        self._reach: Reach = reach or Alone()
+
     async def prepare(
         self, entities: Iterable[ListenerEntity], make: MakeListener
     ) -> PendingParts[ListenerEntity, Standing]:
@@ -71,7 +77,7 @@ class Listeners(Parts[ListenerEntity, Standing]):
             for key, entity in wanted.items():
                 if key not in before or must_move(before[key], entity):
                     try:
-                        fresh[key] = make(entity, await open_for(entity, leaving))
+                        fresh[key] = make(entity, await self._reach.open_for(key, entity, leaving))
                     except ListenError as error:
                         lines += error.lines
             if lines:
@@ -97,6 +103,8 @@ class Listeners(Parts[ListenerEntity, Standing]):
         )
         words = "Listening for HTTP on" if entity.serves_http else "Listening on"
         name = f" ({entity.given_name})" if entity.named else ""
+        if entity.host == WORKERS_HOST:
+            return
         for sock in part.sockets:
             host, port = sock.getsockname()[:2]
             log.log(NOTICE, "%s %s:%s%s", words, f"[{host}]" if ":" in host else host, port, name)

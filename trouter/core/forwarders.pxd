@@ -19,6 +19,7 @@ cdef class Forwarder:
     cdef public list subscriptions
     cdef public list remotes
     cdef public bint is_exchange
+    cdef public list siblings
     cdef Py_ssize_t _turn
     cdef Py_ssize_t _turn_inside
     cdef Py_ssize_t _turn_across
@@ -49,6 +50,8 @@ cdef class Closest(Forwarder):
     cpdef Copies forward_message(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(count=Py_ssize_t, looks=Py_ssize_t, outgoing=OutgoingEndpoint)
     cdef OutgoingEndpoint _next_here(self, DeliverySource source)
+    @cython.locals(origin=Trunk, sibling=RemoteRouter, place=Py_ssize_t)
+    cdef OutgoingEndpoint _next_sibling(self, DeliverySource source, Message message)
 
 
 cdef class Balanced(Forwarder):

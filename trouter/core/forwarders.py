@@ -46,6 +46,7 @@ class Forwarder:
         "consumers",
         "remotes",
         "is_exchange",
+        "siblings",
         "subscriptions",
     )
 
@@ -55,6 +56,8 @@ class Forwarder:
         self.subscriptions: list[Subscription] = []
         #: Reachable other routers with consumers, sorted by id.
         self.remotes: list[RemoteRouter] = []
+        #: Those of ``remotes`` that are other workers of this router.
+        self.siblings: list[RemoteRouter] = []
         #: Messages are taken even without consumers: the address is that of an exchange.
         self.is_exchange = False
         self._turn = 0
@@ -89,11 +92,15 @@ class Forwarder:
     def add_remote(self, router: RemoteRouter) -> None:
         """Add a reachable router with consumers."""
         insort(self.remotes, router, key=_ROUTER_ID)
+        if router.sibling:
+            insort(self.siblings, router, key=_ROUTER_ID)
         self._generation = -1
 
     def remove_remote(self, router: RemoteRouter) -> None:
         """Remove a router that has no consumers any more, or cannot be reached."""
         self.remotes.remove(router)
+        if router.sibling:
+            self.siblings.remove(router)
         self._generation = -1
 
     def _work_out(self, network: Network) -> None:
@@ -202,11 +209,33 @@ class Closest(Forwarder):
         """See ``Forwarder.forward_message``."""
         if self.subscriptions:
             return self._to_inside(source, delivery, data, start, end, message)
+        if self.siblings:
+            way = self._next_sibling(source, message)
+            if way is not None:
+                way.offer_delivery(source, delivery, data, start, end, message)
+                return _ONE_ACROSS
         outgoing = self._next_here(source)
         if outgoing is None:
             return self._to_nearest(source, delivery, data, start, end, message) if self.remotes else _NONE
         outgoing.offer_delivery(source, delivery, data, start, end, message)
         return _ONE_HERE
+
+    def _next_sibling(self, source: DeliverySource, message: Message | None) -> OutgoingEndpoint | None:
+        """Return the link to the worker whose turn it is among the local links and the workers with consumers.
+
+        None if it is the turn of a local link, or the message comes from a worker: each of these passes it on once.
+        """
+        origin: Trunk | None = source.trunk  # type: ignore[assignment]  # behind the port
+        if origin is not None and origin.to_sibling:
+            return None
+        if self._turn_across >= len(self.consumers) + len(self.siblings):
+            self._turn_across = 0
+        place = self._turn_across - len(self.consumers)
+        self._turn_across += 1
+        if place < 0:
+            return None
+        sibling: RemoteRouter = self.siblings[place]
+        return _way(sibling.trunk, source, message)
 
     def _next_here(self, source: DeliverySource) -> OutgoingEndpoint | None:
         """Return the local link whose turn it is; None if there is none for this source."""

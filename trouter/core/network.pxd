@@ -12,6 +12,7 @@ cdef class Trunk:
     cdef public Py_ssize_t cost
     cdef public str neighbour
     cdef public str name
+    cdef public bint to_sibling
     cdef public str remote_container
     cdef public object control_in
     cdef public OutgoingEndpoint control_out
@@ -30,6 +31,7 @@ cdef class Trunk:
 
 cdef class RemoteRouter:
     cdef public str id
+    cdef public bint sibling
     cdef public Py_ssize_t index
     cdef public Trunk trunk
     cdef public Py_ssize_t cost
@@ -38,6 +40,7 @@ cdef class RemoteRouter:
 
 cdef class Network:
     cdef public object table
+    cdef public frozenset siblings
     cdef public dict routers
     cdef public Py_ssize_t radius
     cdef public Py_ssize_t generation

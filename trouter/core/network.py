@@ -121,6 +121,7 @@ class Trunk:
         "outstanding",
         "remote_container",
         "stream_pool",
+        "to_sibling",
     )
 
     def __init__(
@@ -142,6 +143,8 @@ class Trunk:
         #: The id of the router at the other end, "" before its hello; and its name in annotations.
         self.neighbour = ""
         self.name = _ROUTER_PREFIX
+        #: The neighbour is another worker of this router.
+        self.to_sibling = False
         self.remote_container = remote_container
         self.control_in: DeliverySource | None = None
         self.control_out: OutgoingEndpoint | None = None
@@ -234,10 +237,12 @@ class Trunk:
 class RemoteRouter:
     """Another router: the connection that leads there, None for none, and the cost of the way."""
 
-    __slots__ = ("addresses", "cost", "id", "index", "trunk")
+    __slots__ = ("addresses", "cost", "id", "index", "sibling", "trunk")
 
-    def __init__(self, router_id: str, index: int = 0) -> None:
+    def __init__(self, router_id: str, index: int = 0, *, sibling: bool = False) -> None:
         self.id = router_id
+        #: It is another worker of this router: its consumers count as local.
+        self.sibling = sibling
         #: Its position in lists by router, where this router has 0; it keeps it while it is known.
         self.index = index
         self.trunk: Trunk | None = None
@@ -261,11 +266,14 @@ class Network:
         "stream_pools",
         "radius",
         "routers",
+        "siblings",
         "table",
     )
 
     def __init__(self, table: RemoteTable) -> None:
         self.table = table
+        #: The ids of the other workers of this router.
+        self.siblings: frozenset[str] = frozenset()
         self.routers: dict[str, RemoteRouter] = {}
         #: Links on the way to the farthest router.
         self.radius = 0
@@ -343,12 +351,14 @@ class Network:
         self.radius = ways.radius
         for trunk in self._trunks.values():
             trunk.set_neighbour("")
+            trunk.to_sibling = False
         for name, number in neighbours.items():
             if number in self._trunks:
                 self._trunks[number].set_neighbour(name)
+                self._trunks[number].to_sibling = name in self.siblings
         for router_id, hop in ways.next_hop.items():
             router = self.obtain_router(router_id)
-            router.cost = ways.cost[router_id]
+            router.cost = 0 if router.sibling else ways.cost[router_id]
             self._route_over(router, self._trunks.get(neighbours.get(hop, -1)))
         for router in self.routers.values():
             if router.id not in ways.next_hop:
@@ -401,7 +411,9 @@ class Network:
         """Return the router with this id, added if unknown; messages may be sent to it by name."""
         router = self.routers.get(router_id)
         if router is None:
-            router = self.routers[router_id] = RemoteRouter(router_id, self._free_index())
+            router = self.routers[router_id] = RemoteRouter(
+                router_id, self._free_index(), sibling=router_id in self.siblings
+            )
             entry = self.table.obtain_remote(ROUTER + router_id, "closest")
             entry.pinned = True
             router.addresses[entry.key] = entry

@@ -74,6 +74,8 @@ class LogHandler(logging.Handler):
     def __init__(self, kept: LogBook) -> None:
         super().__init__()
         self.state = BEGINNING
+        #: The number of this worker, which its lines show; 0 for a router of one process.
+        self.worker = 0
         self._book = kept
 
     def settings_of(self, module: str) -> ModuleSettings:
@@ -98,7 +100,8 @@ class LogHandler(logging.Handler):
             self._book.keep_line(entry)
             if output.lost:
                 self._log_gap(output, settings.shape)
-            output.put(number, line_of(entry, trace, _shape_for(output, settings.shape), self.state.clock))
+            shape = _shape_for(output, settings.shape)
+            output.put(number, line_of(entry, trace, shape, self.state.clock, self.worker))
         except Exception as failure:  # noqa: BLE001  # a full disk, a closed pipe: routing goes on
             output.lost += 1
             output.why = escape_unprintable(getattr(failure, "strerror", None) or str(failure))
@@ -108,7 +111,7 @@ class LogHandler(logging.Handler):
         lines = "line" if output.lost == 1 else "lines"
         text = f"{output.lost} log {lines} could not be written to {escape_unprintable(output.name)}: {output.why}"
         entry = LogLine(_TELLS, "warning", text, "trouter/logs/handler.py", 0, time.time())
-        output.put(logging.WARNING, line_of(entry, "", _shape_for(output, shape), self.state.clock))
+        output.put(logging.WARNING, line_of(entry, "", _shape_for(output, shape), self.state.clock, self.worker))
         output.lost = 0
         self._book.tally_of(_TELLS)[logging.WARNING] += 1
         self._book.keep_line(entry)
@@ -194,6 +197,11 @@ def configure(configuration: Configuration) -> LogHandler:
     root.propagate = False
     prepared.apply()
     return _handler
+
+
+def name_worker(worker: int) -> None:
+    """Show the number of this worker in every line from now on."""
+    _handler.worker = worker
 
 
 def always(module: str, number: int, text: str) -> None:

@@ -85,13 +85,14 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - len(CUT)] + CUT
 
 
-def line_of(entry: LogLine, trace: str, shape: Shape, clock: Clock) -> str:
-    """Return the line without its line end."""
-    return _json(entry, trace, shape, clock) if shape.json else _text(entry, trace, shape, clock)
+def line_of(entry: LogLine, trace: str, shape: Shape, clock: Clock, worker: int = 0) -> str:
+    """Return the line without its line end; ``worker`` is the number of the process, 0 for a router of one process."""
+    return (_json if shape.json else _text)(entry, trace, shape, clock, worker)
 
 
-def _text(entry: LogLine, trace: str, shape: Shape, clock: Clock) -> str:
-    parts = [f"{entry.module} ({entry.level}) {entry.text}"]
+def _text(entry: LogLine, trace: str, shape: Shape, clock: Clock, worker: int) -> str:
+    who = f"[W{worker}] " if worker else ""
+    parts = [f"{entry.module} ({entry.level}) {who}{entry.text}"]
     if shape.timestamp:
         parts.insert(0, f"{clock.text(entry.seconds)} ")
     if shape.source:
@@ -100,11 +101,13 @@ def _text(entry: LogLine, trace: str, shape: Shape, clock: Clock) -> str:
     return "".join(parts)
 
 
-def _json(entry: LogLine, trace: str, shape: Shape, clock: Clock) -> str:
+def _json(entry: LogLine, trace: str, shape: Shape, clock: Clock, worker: int) -> str:
     fields: dict[str, object] = {}
     if shape.timestamp:
         fields["ts"] = clock.iso(entry.seconds)
     fields |= {"module": entry.module, "level": entry.level, "text": entry.text}
+    if worker:
+        fields["worker"] = worker
     if ids := _IDS.match(entry.text):
         fields["connection"] = int(ids[1])
         if ids[2]:

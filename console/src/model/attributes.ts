@@ -49,6 +49,7 @@ export interface Attributes {
     | "uptimeSeconds"
     | "memoryUsage"
     | "readyWithoutUplink"
+    | "workers"
     | "usersFile"
     | "pamService"
     | "oauthIssuer"

@@ -97,6 +97,48 @@ class RouterEntity(Entity):
         inert="trouter runs in one thread",
         head=Head("Worker Threads"),
     )
+    workers: str = with_points(
+        string(
+            "The number of processes that serve the listeners together, each on a core of its own; `auto` for one for "
+            "each core that the router may use. Not with `mode: edge`, a `recordLog` or the plugin `feedback`.",
+            "1",
+            parse=texts.workers,
+            reload=RESTART,
+            extra=True,
+        ),
+        Point(
+            name="not-with-workers",
+            compatible="a router of one process serves it; one of several workers does not start",
+            warning="{what} cannot be used with workers: the router will not start",
+            cure="write workers: 1",
+            page="workers.md",
+            severity=Severity.PROBLEM,
+        ),
+        Point(
+            name="more-workers-than-cores",
+            compatible="more workers than cores are started",
+            warning="{count} workers will share {cores} cores, which costs more than it brings",
+            cure="write workers: auto",
+            page="workers.md",
+            severity=Severity.NOTE,
+        ),
+        Point(
+            name="limits-by-worker",
+            compatible="each worker counts what vhosts limit for itself",
+            warning="the limits and quotas of {what} will hold in each of {count} workers by itself: together they "
+            "let in up to {count} times as much",
+            cure="divide them by the number of workers, or write workers: 1",
+            page="workers.md",
+        ),
+        Point(
+            name="first-worker-only",
+            compatible="the first worker alone serves HTTP",
+            warning="the first worker alone will serve {what}, and show its own figures there",
+            cure="ask each worker by its id: trouter stat -r ID",
+            page="workers.md",
+            severity=Severity.NOTE,
+        ),
+    )
     debug_dump_file: str | None = path(
         "The file into which the router writes its state on the signal USR1.",
         default_doc="a file of its own in the working directory, for each signal",

@@ -1,0 +1,113 @@
+"""The number of workers, and the part of the configuration that each of them has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trouter.config import Configuration, ConfigurationError, load
+from trouter.config.findings import evaluate
+from trouter.config.problems import Severity
+from trouter.config.workers import WORKERS_HOST, available_cores, count_workers, part_of, with_workers, worker_id
+
+GIB = 1 << 30
+CLIENTS = "listener {\n    host: 127.0.0.1\n    port: 1\n    maxConnections: 5\n    acceptRate: 3\n}\n"
+ROUTERS = "listener {\n    host: 127.0.0.1\n    port: 2\n    role: inter-router\n}\n"
+PAGES = "listener {\n    host: 127.0.0.1\n    port: 3\n    http: yes\n}\n"
+DIALS = "connector {\n    name: b\n    host: 127.0.0.1\n    port: 4\n    role: route-container\n}\n"
+AUTO_LINK = "autoLink {\n    address: a\n    direction: in\n    connection: b\n}\n"
+EXCHANGE = "exchange {\n    name: x\n    address: x\n}\n"
+
+
+def configuration(workers: str, *sections: str, router: str = "") -> Configuration:
+    return load(text=f"router {{\n    id: A\n    workers: {workers}\n{router}}}\n" + "".join(sections))
+
+
+def points(found: Configuration) -> dict[str, Severity]:
+    return {each.point: each.severity for each in evaluate(found) if each.key == "workers"}
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "two", "65", "1.5", "99999999999"])
+def test_a_number_of_workers_that_is_none_is_refused(wrong: str) -> None:
+    with pytest.raises(ConfigurationError, match="number of workers"):
+        configuration(wrong)
+
+
+def test_auto_is_a_worker_for_each_core_of_this_process() -> None:
+    assert count_workers(configuration("Auto").router) == available_cores() <= len(os.sched_getaffinity(0))
+    assert count_workers(load(text="").router) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [("max 100000", 10**6), ("100000 100000", 1), ("150000 100000", 2), ("1 100000", 1), ("x", 10**6), ("1 0", 10**6)],
+)
+def test_the_quota_of_a_container_bounds_the_cores(text: str, most: int, tmp_path: Path) -> None:
+    quota = tmp_path / "cpu.max"
+    quota.write_text(text, encoding="ascii")
+    assert available_cores(quota) == min(most, len(os.sched_getaffinity(0)))
+
+
+def test_the_first_worker_has_all_and_the_others_the_listeners_of_clients() -> None:
+    sections = CLIENTS, ROUTERS, PAGES, DIALS, AUTO_LINK, EXCHANGE
+    whole = configuration("3", *sections, router="    mode: interior\n")
+    first, third = part_of(whole, "A", 1, 3, GIB), part_of(whole, "A", 3, 3, GIB)
+    assert [each.port for each in first.listeners if each.host != WORKERS_HOST] == ["1", "2", "3"]
+    assert [each.port for each in third.listeners if each.host != WORKERS_HOST] == ["1"]
+    assert [each.host for each in first.connectors] == ["127.0.0.1"]
+    assert [(each.host, each.port) for each in third.connectors] == [(WORKERS_HOST, "1"), (WORKERS_HOST, "2")]
+    assert len(first.auto_links) == len(first.exchanges) == 1
+    assert not third.auto_links
+    assert not third.exchanges
+    assert (first.router.id, third.router.id) == ("A", "A.3") == (worker_id("A", 1), worker_id("A", 3))
+    assert first.router.mode == third.router.mode == "interior"
+    assert not [each for each in evaluate(third) if WORKERS_HOST in str(each)]
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_limits_are_divided_so_that_together_they_let_in_less_than_a_worker_each_more(count: int) -> None:
+    given = (
+        "    maxHandshakes: 100\n    authLockoutAfter: 20\n    acceptRatePerHost: 0\n    maxMemoryBytes: 700000000\n"
+    )
+    whole = configuration(str(count), CLIENTS, router=given)
+    parts = [part_of(whole, "A", place, count, GIB) for place in range(1, count + 1)]
+    for name, limit in {"max_handshakes": 100, "auth_lockout_after": 20}.items():
+        assert limit <= sum(getattr(each.router, name) for each in parts) < limit + count
+    assert 5 <= sum(each.listeners[0].max_connections or 0 for each in parts) < 5 + count
+    assert 3 <= sum(each.listeners[0].accept_rate or 0 for each in parts) < 3 + count
+    assert {each.router.accept_rate_per_host for each in parts} == {0}
+    assert sum(each.router.max_memory_bytes or 0 for each in parts) <= 700_000_000
+    assert part_of(load(text=""), "A", 1, 4, GIB).router.max_memory_bytes == GIB // 4
+
+
+@pytest.mark.parametrize(
+    ("sections", "point", "severity"),
+    [
+        ("recordLog {\n    dir: /tmp\n}\n", "not-with-workers", Severity.PROBLEM),
+        ("policy {\n    maxConnections: 9\n}\n", "limits-by-worker", Severity.UNSAFE),
+        ("policy {\n    enableVhostPolicy: yes\n}\nvhost {\n    hostname: h\n}\n", "limits-by-worker", Severity.UNSAFE),
+        (PAGES, "first-worker-only", Severity.NOTE),
+    ],
+    ids=["record log", "all connections", "vhost", "pages"],
+)
+def test_what_workers_do_not_share_is_a_finding(sections: str, point: str, severity: Severity) -> None:
+    assert points(with_workers(configuration("1", sections), "2")).get(point) is severity
+    assert not points(configuration("1", sections))
+
+
+def test_a_router_that_cannot_have_workers_is_a_finding() -> None:
+    assert points(configuration("2", router="    mode: edge\n"))["not-with-workers"] is Severity.PROBLEM
+    assert points(with_workers(load(text=f"router {{\n    id: {'a' * 127}\n}}\n"), "2"))["not-with-workers"]
+
+
+def test_more_workers_than_cores_are_a_note() -> None:
+    cores = available_cores()
+    assert points(configuration(str(cores + 1))).get("more-workers-than-cores") is Severity.NOTE
+    assert not points(configuration("auto"))
+
+
+def test_the_command_line_replaces_the_number_of_the_file() -> None:
+    assert with_workers(configuration("3"), "2").router.workers == "2"
+    assert with_workers(configuration("3"), None).router.workers == "3"

@@ -1,0 +1,45 @@
+"""The program of one worker; only the parent process starts it, with the descriptor of its line."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Any
+
+from trouter import logs
+from trouter.admission.process_memory import available_bytes
+from trouter.app.process import run as serve
+from trouter.cli.run import confine
+from trouter.cli.startup import StartError, prepare
+from trouter.config import Configuration, ConfigurationError, load
+from trouter.workers.line import Line
+from trouter.workers.worker import WorkerReach, WorkerTerms
+
+
+def main(descriptor: int) -> int:
+    """Serve as a worker until the parent stops it; return the exit status."""
+    line = Line.at(descriptor)
+    try:
+        given: Any = line.receive_first()
+    except OSError:  # the router has stopped, and this process was not needed
+        return 0
+    terms = WorkerTerms(**given)
+    logs.name_worker(terms.place)
+    try:
+        whole, plugins = prepare(terms.file)
+        configuration = terms.part_of(whole, available_bytes())
+        logs.configure(configuration)
+    except (StartError, ConfigurationError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+    def read() -> Configuration:
+        return terms.part_of(load(terms.file), available_bytes())
+
+    return serve(
+        configuration, plugins, read, bound=partial(confine, configuration, None), reach=WorkerReach(line, terms)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -1,0 +1,64 @@
+"""How a router gets its listening sockets and its connections: from the system, or as one of several workers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from typing import Protocol
+
+from trouter.config import ListenerEntity
+
+from .dialing import Endpoint, connect
+from .parts import Key
+from .sockets import open_for
+
+
+class Reach(Protocol):
+    """What differs between a process that is a router and one that is a worker of it."""
+
+    @property
+    def siblings(self) -> frozenset[str]:
+        """The ids of the other workers; empty for a router of one process."""
+
+    @property
+    def why_fixed(self) -> str:
+        """Return why management cannot change the configuration; empty if it can."""
+
+    async def open_for(self, key: Key, entity: ListenerEntity, leaving: Sequence[socket.socket]) -> list[socket.socket]:
+        """Return the sockets that ``entity`` listens on; see ``sockets.open_for``."""
+
+    async def connect(self, endpoint: Endpoint, family_name: str | None) -> socket.socket:
+        """Return a connected socket; see ``dialing.connect``."""
+
+    async def run(self) -> None:
+        """Do what the parent process asks for, while the router runs."""
+
+    def note_ready(self) -> None:
+        """Note that every listener is open."""
+
+    def note_reloaded(self, *, changed: bool) -> None:
+        """Note that the configuration was read again, and whether it is in force."""
+
+
+class Alone:
+    """A process that is the whole router: the system has its sockets."""
+
+    siblings: frozenset[str] = frozenset()
+    why_fixed = ""
+
+    async def open_for(self, _: Key, entity: ListenerEntity, leaving: Sequence[socket.socket]) -> list[socket.socket]:
+        """Open the sockets here."""
+        return await open_for(entity, leaving)
+
+    async def connect(self, endpoint: Endpoint, family_name: str | None) -> socket.socket:
+        """Dial from here."""
+        return await connect(endpoint, family_name)
+
+    async def run(self) -> None:
+        """Do nothing: there is no parent."""
+
+    def note_ready(self) -> None:
+        """Do nothing: nobody waits for it."""
+
+    def note_reloaded(self, *, changed: bool) -> None:
+        """Do nothing: nobody waits for it."""

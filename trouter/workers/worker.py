@@ -1,0 +1,143 @@
+"""A worker: it gets its listening sockets, its connections and the links to the other workers from the parent."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from trouter import logs
+from trouter.config import Configuration, ListenerEntity
+from trouter.config.workers import WORKERS_HOST, part_of, with_workers, worker_id
+from trouter.net.dialing import Endpoint, connect
+from trouter.net.parts import Key
+from trouter.net.sockets import ListenError, place_of
+
+from .handed import HandedSocket, SiblingSocket
+from .line import Line, LineClosed, Message, close_all
+
+#: Seconds between two signs of life.
+ALIVE_EVERY_S: Final = 1.0
+#: The answer to a request for a change of the configuration.
+WHY_FIXED: Final = (
+    "this router has several workers, which share one configuration: change its file, and send HUP to process {parent}"
+)
+
+log = logging.getLogger("trouter.MAIN")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerTerms:
+    """What the parent tells a worker first: its number, of how many, and where the configuration is."""
+
+    place: int
+    count: int
+    #: The id of the router, which may have been made up at its start.
+    router_id: str
+    path: str | None
+    #: The number of workers as text, if the command line says it.
+    workers: str | None = None
+
+    @property
+    def file(self) -> Path | None:
+        """The file of the configuration; None for the built-in one."""
+        return None if self.path is None else Path(self.path)
+
+    def part_of(self, configuration: Configuration, memory_bytes: int) -> Configuration:
+        """Return this worker's part of the configuration of the router."""
+        whole = with_workers(configuration, self.workers)
+        return part_of(whole, self.router_id, self.place, self.count, memory_bytes)
+
+
+class WorkerReach:
+    """One worker's end of the line: a ``Reach``."""
+
+    def __init__(self, line: Line, terms: WorkerTerms) -> None:
+        self._line = line
+        self._terms = terms
+        places = range(1, terms.count + 1)
+        self.siblings = frozenset(worker_id(terms.router_id, place) for place in places if place != terms.place)
+        self.why_fixed = WHY_FIXED.format(parent=os.getppid())
+
+    async def run(self) -> None:
+        """Give signs of life, and do what the parent asks for; stop the router when the parent has ended."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._live)
+            try:
+                while True:
+                    message, descriptors = await self._line.receive()
+                    close_all(descriptors)
+                    if message.get("reopen"):
+                        logs.reopen()
+            except OSError:
+                log.critical("the parent process has ended: this worker stops")
+                os.kill(os.getpid(), signal.SIGTERM)
+            nursery.cancel_scope.cancel()
+
+    async def _live(self) -> None:
+        while True:
+            self._tell({"alive": True})
+            await trio.sleep(ALIVE_EVERY_S)
+
+    async def open_for(self, key: Key, entity: ListenerEntity, leaving: Sequence[socket.socket]) -> list[socket.socket]:
+        """Return sockets on which the connections of a listener come; ListenError if the parent cannot listen."""
+        if entity.host == WORKERS_HOST:
+            _, descriptors = await self._ask({"siblings": True})
+            return [HandedSocket(descriptors[0], "127.0.0.1", 0)]
+        request = {
+            "listen": key,
+            "family": entity.socket_address_family,
+            "leaving": [place_of(each) for each in leaving],
+        }
+        try:
+            answer, descriptors = await self._ask(request)
+        except OSError as error:
+            raise ListenError(f"cannot listen on {entity.host or '*'}:{entity.port}: {error}") from error
+        if why := answer.get("error"):
+            raise ListenError(str(why))
+        places = answer["places"]
+        assert isinstance(places, list)  # noqa: S101  # the parent is of the same version
+        found = zip(descriptors, places, strict=True)
+        return [HandedSocket(descriptor, host, port) for descriptor, (host, port) in found]
+
+    async def connect(self, endpoint: Endpoint, family_name: str | None) -> socket.socket:
+        """Return a socket that is connected to another worker, or to a host; OSError."""
+        if endpoint.host != WORKERS_HOST:
+            return await connect(endpoint, family_name)
+        place = int(endpoint.port)
+        _, descriptors = await self._ask({"join": place})
+        sock = SiblingSocket(descriptors[0], place)
+        sock.setblocking(False)
+        return sock
+
+    def note_ready(self) -> None:
+        """Tell the parent that every listener is open."""
+        self._tell({"ready": True})
+
+    def note_reloaded(self, *, changed: bool) -> None:
+        """Tell the parent whether the configuration that was read is in force."""
+        self._tell({"reloaded": changed})
+
+    def _tell(self, message: Message) -> None:
+        with suppress(OSError):  # the parent has ended: `run` stops this worker
+            self._line.send(message)
+
+    async def _ask(self, request: Message) -> tuple[Message, list[int]]:
+        """Return the parent's answer; OSError if it ends before."""
+        answers, theirs = Line.pair()
+        try:
+            with theirs:
+                self._line.send(request, [theirs.fileno()])
+            return await answers.receive()
+        except LineClosed:
+            raise OSError("the parent process does not answer") from None
+        finally:
+            answers.close()
