@@ -24,6 +24,9 @@ from typing import Any, Final
 OURS: Final = Path(__file__).resolve().parent
 #: The file in the folder of a package that has the hashes of the sources of its compiled modules.
 RECORD: Final = "compiled.sha256"
+#: The folder of the C sources, and the file there that has the hashes of the types that they were made with.
+TRANSLATED: Final = Path("build/cython")
+TYPES: Final = TRANSLATED / "types.sha256"
 
 
 class Distribution:
@@ -56,6 +59,17 @@ class Distribution:
             files |= {path.relative_to(folder).as_posix(): path for path in (folder / package).rglob("*.pxd")}
         lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n" for name, path in sorted(files.items())]
         return "".join(lines)
+
+    def hashes_of_inlined(self) -> str:
+        """Return the hashes of the `.pxd` files whose functions are inlined into the modules that cimport them."""
+        sources = {path.removesuffix(".py") for _, path in self.sources()}
+        lines = self.hashes().splitlines(keepends=True)
+        return "".join(
+            line
+            for line in lines
+            if (name := line.rstrip().split("  ")[1]).endswith(".pxd")
+            and Path(self.within, name).with_suffix("").as_posix() not in sources
+        )
 
     def _listed(self) -> Iterator[Path]:
         return (Path(path) for _, path in self.sources())
@@ -90,6 +104,10 @@ def _extensions(distribution: Distribution) -> list[Any]:
 
     # no debugger reads the generated C, and a build without symbols takes three quarters of the time
     symbols = [] if "-g" in os.environ.get("CFLAGS", "") else ["-g0"]
+    # Cython does not see that a module depends on the types of one that it cimports whole (`from trouter.wire cimport
+    # octets`), so a change of any such file translates everything anew.
+    types = distribution.hashes_of_inlined()
+    changed = TRANSLATED.is_dir() and (not TYPES.is_file() or TYPES.read_text(encoding="ascii") != types)
     translated: list[Any] = []
     for checks in (True, False):
         translated += cythonize(  # type: ignore[no-untyped-call]  # it has no types
@@ -99,7 +117,8 @@ def _extensions(distribution: Distribution) -> list[Any]:
                 if (module not in distribution.unchecked) is checks
             ],
             include_path=[distribution.within, str(OURS.parent)],
-            build_dir="build/cython",
+            build_dir=str(TRANSLATED),
+            force=changed,
             nthreads=os.cpu_count() or 1,
             compiler_directives={
                 "annotation_typing": False,
@@ -108,6 +127,8 @@ def _extensions(distribution: Distribution) -> list[Any]:
                 "wraparound": checks,
             },
         )
+    if translated:
+        TYPES.write_text(types, encoding="ascii")
     return translated
 
 

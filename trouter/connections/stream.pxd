@@ -4,6 +4,7 @@ cimport cython
 from trouter.engine.connection cimport Connection
 
 
+@cython.final
 cdef class Stream:
     cdef readonly object _sock
     cdef object _channel

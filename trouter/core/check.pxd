@@ -1,8 +1,11 @@
+cimport cython
+
 from trouter.core.message cimport Message
 from trouter.wire.order cimport SectionOrder
 from trouter.wire.sections cimport MessageScan
 
 
+@cython.final
 cdef class MessageCheck:
     cdef public bytes user
     cdef public bytes stamp

@@ -3,6 +3,7 @@ cimport cython
 cdef Py_ssize_t _MAX_ORIGINS
 
 
+@cython.final
 cdef class Counters:
     cdef public Py_ssize_t deliveries
     cdef public Py_ssize_t presettled
@@ -18,6 +19,7 @@ cdef class Counters:
     cpdef count_outcome(self, int code, double age_s)
 
 
+@cython.final
 cdef class AddressCounters:
     cdef public Py_ssize_t ingress
     cdef public Py_ssize_t egress
@@ -31,6 +33,7 @@ cdef class AddressCounters:
     cpdef add_copies(self, Copies copies)
 
 
+@cython.final
 cdef class Copies:
     cdef public Py_ssize_t here
     cdef public Py_ssize_t inside
@@ -38,10 +41,12 @@ cdef class Copies:
     cdef public Py_ssize_t total
 
 
+@cython.final
 cdef class OriginTally:
     cdef public Py_ssize_t count
 
 
+@cython.final
 cdef class Origins:
     cdef public Py_ssize_t here
     cdef public dict there
@@ -59,6 +64,7 @@ cdef Py_ssize_t _SLOTS
 cdef Py_ssize_t _FIRST
 
 
+@cython.final
 cdef class Latency:
     cdef double[13] _bounds
     cdef Py_ssize_t[350] _counts
@@ -68,6 +74,7 @@ cdef class Latency:
     cpdef count_delivery(self, Py_ssize_t address_class, int code, double age_s)
 
 
+@cython.final
 cdef class Outcomes:
     cdef public Latency latency
     cdef Py_ssize_t[5] presettled

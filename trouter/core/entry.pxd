@@ -4,6 +4,7 @@ from trouter.core.counters cimport AddressCounters
 from trouter.core.forwarders cimport Forwarder
 
 
+@cython.final
 cdef class AddressEntry:
     cdef public str key
     cdef public int phase

@@ -14,6 +14,7 @@ from trouter.wire.order cimport SectionOrder
 cdef Py_ssize_t _STREAM_AT
 
 
+@cython.final
 cdef class CreditAccount:
     cdef public IncomingLink link
     cdef public SharedState shared
@@ -40,6 +41,7 @@ cdef class CreditAccount:
     cpdef grant_credit(self, Py_ssize_t count)
 
 
+@cython.final
 cdef class Settlement:
     cdef public CreditAccount account
     cdef public SharedState shared
@@ -68,6 +70,7 @@ cdef class Settlement:
     cdef _count_dropped(self, IncomingDelivery delivery)
 
 
+@cython.final
 cdef class Frames:
     cdef IncomingLink _link
     cdef SectionOrder _order

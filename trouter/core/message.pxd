@@ -1,5 +1,6 @@
 cimport cython
 
+from trouter.engine cimport reuse
 from trouter.engine.ports cimport Delivery, SessionPort, advance_incoming
 from trouter.wire cimport octets
 from trouter.wire.annotations cimport RouterAnnotations, compose_annotations, parse_annotations
@@ -12,6 +13,7 @@ cdef int _RELEASED
 cdef int _REJECTED
 
 
+@cython.final
 cdef class CachedAnnotations:
     cdef public bytes section
     cdef public RouterAnnotations parsed
@@ -25,6 +27,7 @@ cdef class CachedAnnotations:
     cpdef bytes plain_section(self)
 
 
+@cython.final
 cdef class AnnotationRewriter:
     cdef public str here
     cdef public bint marks
@@ -47,6 +50,7 @@ cdef class AnnotationRewriter:
     cdef bytes _compose_section(self, CachedAnnotations annotations, str to, int phase)
 
 
+@cython.final
 cdef class Fanout:
     cdef public list copies
     cdef public Py_ssize_t outcomes_open
@@ -56,10 +60,12 @@ cdef class Fanout:
     cpdef add_outcome(self, int code)
 
 
+@cython.final
 cdef class Outstanding:
     cdef public Py_ssize_t count
 
 
+@cython.final
 cdef class IncomingDelivery(Delivery):
     cdef public double arrived_at_s
     cdef public Message message
@@ -69,6 +75,7 @@ cdef class IncomingDelivery(Delivery):
     cdef public object span
 
 
+@cython.final
 cdef class OutgoingDelivery(Delivery):
     cdef public double arrived_at_s
     cdef public IncomingDelivery sender_delivery
@@ -135,6 +142,7 @@ cdef int _DEFAULT_PRIORITY
 cdef int _HIGHEST_PRIORITY
 
 
+@cython.final
 cdef class Arrival:
     cdef public int priority
     cdef public str origin

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from trouter.engine import reuse
 from trouter.engine.ports import Delivery, LinkPort, SessionPort, advance_incoming
 from trouter.engine.states import DeliveryStep
 from trouter.wire import octets
@@ -281,6 +282,10 @@ class OutgoingDelivery(Delivery):
         self.outstanding: Outstanding | None = None
         #: Its outcome is counted among those of a multicast.
         self.counted = False
+
+
+reuse.reuse_memory(IncomingDelivery)
+reuse.reuse_memory(OutgoingDelivery)
 
 
 def join_copy(delivery: IncomingDelivery, out: OutgoingDelivery) -> None:

@@ -1,3 +1,5 @@
+cimport cython
+
 from trouter.core.outgoing cimport OutgoingEndpoint
 from trouter.core.message cimport Outstanding
 
@@ -5,6 +7,7 @@ cdef Py_ssize_t _LAST
 cdef Py_ssize_t _MAX_ORIGINS
 
 
+@cython.final
 cdef class Trunk:
     cdef public Py_ssize_t number
     cdef public object engine
@@ -29,6 +32,7 @@ cdef class Trunk:
     cpdef Outstanding outstanding_of(self, object forwarder)
 
 
+@cython.final
 cdef class RemoteRouter:
     cdef public str id
     cdef public bint sibling
@@ -38,6 +42,7 @@ cdef class RemoteRouter:
     cdef public dict addresses
 
 
+@cython.final
 cdef class Network:
     cdef public object table
     cdef public frozenset siblings

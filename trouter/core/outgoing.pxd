@@ -11,6 +11,7 @@ cdef int _FIRST_OUTCOME
 cdef int _LAST_OUTCOME
 
 
+@cython.final
 cdef class Backlog:
     cdef public object queue
     cdef public Py_ssize_t count

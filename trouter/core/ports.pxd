@@ -9,6 +9,7 @@ from trouter.wire.sections cimport MessageScan
 cdef int _FIRST_OUTCOME
 
 
+@cython.final
 cdef class SharedState:
     cdef public bint stopping
     cdef public object network

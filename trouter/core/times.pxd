@@ -3,6 +3,7 @@ cimport cython
 from trouter.records.sketch cimport bucket_of
 
 
+@cython.final
 cdef class Times:
     cdef public list counts
     cdef public long long smallest
@@ -12,6 +13,7 @@ cdef class Times:
     cpdef add_latency(self, long long microseconds)
 
 
+@cython.final
 cdef class TimesByAddress:
     cdef public Py_ssize_t max_addresses
     cdef list _entries

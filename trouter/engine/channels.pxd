@@ -1,6 +1,9 @@
+cimport cython
+
 from trouter.engine.session cimport Session
 
 
+@cython.final
 cdef class Channels:
     cdef public dict by_channel
     cdef public dict by_remote_channel

@@ -15,6 +15,7 @@ cdef int _DISPOSITION
 cdef Py_ssize_t _MAX_OUTGOING_FRAME
 
 
+@cython.final
 cdef class Connection(ConnectionPort):
     cdef public object limits
     cdef public object local_open

@@ -1,3 +1,6 @@
+cimport cython
+
+@cython.final
 cdef class IdleTimeouts:
     cdef public double local_timeout_s
     cdef public double remote_timeout_s

@@ -13,6 +13,7 @@ cdef int _SETTLE_HERE
 cdef int _DROP
 
 
+@cython.final
 cdef class Budget:
     cdef public Py_ssize_t held
     cdef public Py_ssize_t limit

@@ -1,7 +1,10 @@
+cimport cython
+
 from trouter.engine.ports cimport ConnectionPort, LinkPort
 from trouter.wire.transfers cimport FlowReader, TransferReader
 
 
+@cython.final
 cdef class SessionLinks:
     cdef ConnectionPort _connection
     cdef list _spare_handles

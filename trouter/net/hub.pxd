@@ -5,6 +5,7 @@ from trouter.engine.connection cimport Connection
 from trouter.wire.transfers cimport FrequentFrames
 
 
+@cython.final
 cdef class Hub:
     cdef public object router
     cdef public list outbox

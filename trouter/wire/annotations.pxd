@@ -7,6 +7,7 @@ cdef dict _KEYS
 cdef list _OCTET
 cdef bytes _PHASE_KEY, _STREAM_ENTRY, _TO_KEY, _INGRESS_KEY, _TRACE_KEY
 
+@cython.final
 cdef class RouterAnnotations:
     cdef public Py_ssize_t phase
     cdef public bint stream

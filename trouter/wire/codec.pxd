@@ -5,6 +5,7 @@ cdef bytes _SHAPES
 cdef list _FROM_OCTETS, _OF_ONE_OCTET
 cdef dict _CONSTANTS, _SMALL, _LARGE, _SHORT
 
+@cython.final
 cdef class Reader:
     cdef bytes data
     cdef readonly Py_ssize_t offset

@@ -1,9 +1,10 @@
 cimport cython
 
-from trouter.wire.codec cimport be32
+from trouter.wire cimport octets
 
 cdef Py_ssize_t _HEADER_BYTES
 
+@cython.final
 cdef class FrameReader:
     cdef public Py_ssize_t max_frame_bytes
     cdef public bytes data
@@ -25,5 +26,5 @@ cdef class FrameReader:
     @cython.locals(missing=Py_ssize_t, taken=Py_ssize_t, size=Py_ssize_t)
     cdef int _finish_carried(self) except -1
     cdef _drop_input(self)
-    @cython.locals(size=Py_ssize_t, data_offset=Py_ssize_t)
+    @cython.locals(raw=cython.p_uchar, size=Py_ssize_t, data_offset=Py_ssize_t)
     cdef Py_ssize_t _read_header(self, bytes data, Py_ssize_t offset) except -1

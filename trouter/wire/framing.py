@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .codec import be32
+from . import octets
 from .errors import DecodeError
 
 FRAME_AMQP: Final = 0
@@ -134,18 +134,19 @@ class FrameReader:
 
     def _read_header(self, data: bytes, offset: int) -> int:
         """Return the frame's size; set type, channel and, in ``start``, the body's distance from ``offset``;
-        FramingError.
+        FramingError. The caller has checked that its 8 bytes are there.
         """
-        size = be32(data, offset)
-        data_offset = data[offset + 4] * 4
+        raw = data  # compiled, a pointer
+        size = octets.get_uint32(data, offset)
+        data_offset = raw[offset + 4] * 4
         if size < _HEADER_BYTES:
             raise FramingError(f"frame of {size} bytes is smaller than its header", offset)
         if size > self.max_frame_bytes:
             raise FramingError(f"frame of {size} bytes exceeds the maximum of {self.max_frame_bytes}", offset)
         if data_offset < _HEADER_BYTES or data_offset > size:
             raise FramingError(f"frame data offset of {data_offset} bytes in a frame of {size}", offset)
-        self.frame_type = data[offset + 5]
-        self.channel = data[offset + 6] << 8 | data[offset + 7]
+        self.frame_type = raw[offset + 5]
+        self.channel = raw[offset + 6] << 8 | raw[offset + 7]
         self.start = data_offset
         return size
 

@@ -3,6 +3,11 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.string cimport memcmp, memcpy
 
 
+cdef inline Py_ssize_t get_uint32(bytes data, Py_ssize_t offset) noexcept:
+    cdef const unsigned char* there = <const unsigned char*>PyBytes_AS_STRING(data) + offset
+    return <Py_ssize_t>there[0] << 24 | <Py_ssize_t>there[1] << 16 | <Py_ssize_t>there[2] << 8 | there[3]
+
+
 cdef inline int append_slice(bytearray out, bytes data, Py_ssize_t start, Py_ssize_t end) except -1:
     cdef Py_ssize_t before = PyByteArray_GET_SIZE(out)
     PyByteArray_Resize(out, before + end - start)

@@ -8,6 +8,11 @@ slice.
 from __future__ import annotations
 
 
+def get_uint32(data: bytes, offset: int) -> int:
+    """Return the big-endian number in the 4 bytes at ``offset``; the caller has checked that they are there."""
+    return int.from_bytes(data[offset : offset + 4], "big")
+
+
 def append_slice(out: bytearray, data: bytes, start: int, end: int) -> None:
     """Append ``data[start:end]``; the caller ensures 0 <= start <= end <= len(data), here and below."""
     out += data[start:end]

@@ -9,6 +9,7 @@ cdef int _MORE
 cdef int _MORE_AGAIN
 
 
+@cython.final
 cdef class TransferWriter:
     cdef int _channel
     cdef Py_ssize_t _handle

@@ -7,6 +7,7 @@ cdef Py_ssize_t _MAX_SECTION_BYTES, _MAX_ANNOTATIONS_BYTES, _LONGEST_SYMBOL
 cdef dict _SYMBOLS
 cdef bytes _WIDE_ULONG
 
+@cython.final
 cdef class MessageScan:
     cdef Py_ssize_t _content
     cdef Py_ssize_t _items

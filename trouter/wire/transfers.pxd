@@ -1,11 +1,13 @@
 cimport cython
 
 from trouter.wire.codec cimport be32, skip
+from trouter.wire cimport octets
 
 cdef int _ABSENT
 cdef int _KEPT
 cdef int _CUT
 
+@cython.locals(raw=cython.p_uchar)
 cpdef int read_descriptor(bytes data, Py_ssize_t start, Py_ssize_t end) except? -1
 
 
@@ -48,6 +50,7 @@ cdef class StateReader(FieldReader):
     cdef _check_state(self)
 
 
+@cython.final
 cdef class TransferReader(StateReader):
     cdef public Py_ssize_t handle
     cdef public Py_ssize_t delivery_id
@@ -68,10 +71,11 @@ cdef class TransferReader(StateReader):
     @cython.locals(code=int, size=Py_ssize_t)
     cdef _read_tag(self)
     cpdef parse(self, bytes data, Py_ssize_t start, Py_ssize_t end)
-    @cython.locals(list_end=Py_ssize_t, offset=Py_ssize_t, code=int)
+    @cython.locals(raw=cython.p_uchar, list_end=Py_ssize_t, offset=Py_ssize_t, code=int)
     cdef bint _parse_usual(self, bytes data, Py_ssize_t start, Py_ssize_t end) except? -1
 
 
+@cython.final
 cdef class DispositionReader(StateReader):
     cdef public int role
     cdef public Py_ssize_t first
@@ -81,6 +85,7 @@ cdef class DispositionReader(StateReader):
     cpdef parse(self, bytes data, Py_ssize_t start, Py_ssize_t end)
 
 
+@cython.final
 cdef class FlowReader(FieldReader):
     cdef public Py_ssize_t next_incoming_id
     cdef public Py_ssize_t incoming_window
@@ -96,6 +101,7 @@ cdef class FlowReader(FieldReader):
     cpdef parse(self, bytes data, Py_ssize_t start, Py_ssize_t end)
 
 
+@cython.final
 cdef class FrequentFrames:
     cdef public TransferReader transfer
     cdef public DispositionReader disposition

@@ -14,6 +14,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+from . import octets
 from .codec import be32, decode, skip
 from .constants import MAX_NODES
 from .errors import DecodeError
@@ -42,8 +43,9 @@ _SYMBOLIC: Final = {
 
 def read_descriptor(data: bytes, start: int, end: int) -> int:
     """Return the descriptor code of the described value at ``start``, -1 for an unknown one; DecodeError."""
-    if end - start >= 3 and data[start] == 0 and data[start + 1] == 0x53:
-        return data[start + 2]
+    raw = data  # compiled, a pointer: read only what was checked to be there
+    if end - start >= 3 and raw[start] == 0 and raw[start + 1] == 0x53:
+        return raw[start + 2]
     if end - start < 2 or data[start] != 0:
         raise DecodeError("a frame body is not a described value", start)
     descriptor = decode(data, start + 1, end)[0]
@@ -352,51 +354,52 @@ class TransferReader(StateReader):
 
         Return False if anything is unusual or wrong; the general way then reads it or finds the fault.
         """
-        if end - start < 13 or data[start + 1] != 0x53 or data[start + 3] != 0xC0 or data[start + 5] != 6:
+        raw = data  # compiled, a pointer: read only what was checked to be there
+        if end - start < 13 or raw[start + 1] != 0x53 or raw[start + 3] != 0xC0 or raw[start + 5] != 6:
             return False
-        list_end = start + 5 + data[start + 4]
+        list_end = start + 5 + raw[start + 4]
         if list_end > end or list_end - start > 60:
             return False
         offset = start + 6
-        code = data[offset]
+        code = raw[offset]
         if code == 0x43:
             self.handle = 0
             offset += 1
         elif code == 0x52:
-            self.handle = data[offset + 1]
+            self.handle = raw[offset + 1]
             offset += 2
         elif code == 0x70 and list_end - offset > 5:
-            self.handle = be32(data, offset + 1)
+            self.handle = octets.get_uint32(data, offset + 1)
             offset += 5
         else:
             return False
-        code = data[offset]
+        code = raw[offset]
         if code == 0x52:
-            self.delivery_id = data[offset + 1]
+            self.delivery_id = raw[offset + 1]
             offset += 2
         elif code == 0x70 and list_end - offset > 5:
-            self.delivery_id = be32(data, offset + 1)
+            self.delivery_id = octets.get_uint32(data, offset + 1)
             offset += 5
         elif code == 0x43:
             self.delivery_id = 0
             offset += 1
         else:
             return False
-        if list_end - offset < 2 or data[offset] != 0xA0 or data[offset + 1] > 32:
+        if list_end - offset < 2 or raw[offset] != 0xA0 or raw[offset + 1] > 32:
             return False
         self._tag_start = offset + 2
-        offset = self._tag_end = offset + 2 + data[offset + 1]
+        offset = self._tag_end = offset + 2 + raw[offset + 1]
         if list_end - offset < 3:
             return False
-        code = data[offset]
+        code = raw[offset]
         if code != 0x43 and code != 0x40:
             return False
         self.message_format = 0 if code == 0x43 else _ABSENT
-        code = data[offset + 1]
+        code = raw[offset + 1]
         if code < 0x40 or code > 0x42:
             return False
         self.settled = _ABSENT if code == 0x40 else code == 0x41
-        code = data[offset + 2]
+        code = raw[offset + 2]
         if code < 0x40 or code > 0x42 or offset + 3 != list_end:
             return False
         self.more = code == 0x41
