@@ -20,7 +20,13 @@ PURE = bool(os.environ.get("TROUTER_PURE"))
 #: Modules whose compiled body stands in their `.pxd` and is inlined into others, and one that passes on the types of
 #: others: nothing of them is built.
 INLINED = frozenset(
-    {"trouter.client.sink", "trouter.core.deliveries", "trouter.engine.deliveries", "trouter.wire.octets"}
+    {
+        "trouter.client.sink",
+        "trouter.core.deliveries",
+        "trouter.engine.deliveries",
+        "trouter.engine.reuse",
+        "trouter.wire.octets",
+    }
 )
 
 

@@ -350,10 +350,7 @@ class TransferReader(StateReader):
         self.payload = self._list_end
 
     def _parse_usual(self, data: bytes, start: int, end: int) -> bool:
-        """Read the usual transfer: a short list of handle, id, tag, format, settled and more.
-
-        Return False if anything is unusual or wrong; the general way then reads it or finds the fault.
-        """
+        """Read the usual short list of handle to `more`; return False for any other, for the general way."""
         raw = data  # compiled, a pointer: read only what was checked to be there
         if end - start < 13 or raw[start + 1] != 0x53 or raw[start + 3] != 0xC0 or raw[start + 5] != 6:
             return False
