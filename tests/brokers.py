@@ -55,7 +55,8 @@ class Broker(MessagingHandler):
         #: Transactions that were declared and not discharged; the broker refuses all other ids.
         self._open: set[bytes] = set()
         self._acceptor: Any = None
-        self._sent: dict[str, tuple[Any, Message]] = {}
+        #: Deliveries to receivers without an outcome, by the name of the link and the tag: the sender and the message.
+        self._sent: dict[tuple[str, str], tuple[Any, Message]] = {}
         self._refusing: dict[Any, Condition] = {}
 
     # --- called in the test's thread
@@ -179,7 +180,7 @@ class Broker(MessagingHandler):
         queue = self.queues[sender.source.address]
         while queue and sender.credit > 0:
             message = queue.popleft()
-            self._sent[sender.send(message).tag] = sender, message
+            self._sent[sender.name, sender.send(message).tag] = sender, message
 
     def put(self, address: str, message: Message) -> None:
         """Queue a message for the receivers of the address, and send it if there is credit."""
@@ -233,20 +234,26 @@ class Broker(MessagingHandler):
 
     def on_accepted(self, event: Any) -> None:
         self.dispositions.append("accepted")
+        self._sent.pop((event.link.name, event.delivery.tag), None)
         self._tell()
 
     def on_rejected(self, event: Any) -> None:
         self.dispositions.append("rejected")
+        self._sent.pop((event.link.name, event.delivery.tag), None)
         self._tell()
 
     def on_modified(self, event: Any) -> None:
         self.dispositions.append("modified")
+        self._sent.pop((event.link.name, event.delivery.tag), None)
         self._tell()
 
     def on_released(self, event: Any) -> None:
         """Queue the message again, and send it at once unless the router drains the link."""
         self.dispositions.append("released")
-        sender, message = self._sent[event.delivery.tag]
+        key = event.link.name, event.delivery.tag
+        if key not in self._sent:  # it was queued again, because its link was over
+            return
+        sender, message = self._sent.pop(key)
         self.queues[sender.source.address].appendleft(message)
         if not sender.drain_mode and sender.state & Endpoint.REMOTE_ACTIVE:
             self._serve(sender)

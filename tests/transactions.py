@@ -78,15 +78,33 @@ class TransactionalBroker(Broker):
         if transaction is None:
             return
         assert int(delivery.remote.data[1].descriptor) == _ACCEPTED
-        transaction.accepted.append((delivery, *self._sent[delivery.tag]))
+        transaction.accepted.append((delivery, *self._sent.pop((delivery.link.name, delivery.tag))))
         self._say(delivery, bytes(delivery.remote.data[0]))
         self._tell()
 
     def on_released(self, event: Any) -> None:
         """Take an acceptance out of its transaction: the receiver has returned the message after all."""
-        for transaction in self.transactions.values():
-            transaction.accepted = [each for each in transaction.accepted if each[0] != event.delivery]
+        self._withdraw(event.delivery)
         super().on_released(event)
+
+    def on_modified(self, event: Any) -> None:
+        """Queue the message again: its delivery failed on the way."""
+        self._withdraw(event.delivery)
+        self._put_back(event.link.name, event.delivery.tag)
+        super().on_modified(event)
+
+    def _withdraw(self, delivery: Any) -> None:
+        """Take an acceptance out of its transaction."""
+        for transaction in self.transactions.values():
+            for each in [each for each in transaction.accepted if each[0] == delivery]:
+                transaction.accepted.remove(each)
+                self._sent[delivery.link.name, delivery.tag] = each[1], each[2]
+
+    def _put_back(self, name: str, tag: str) -> None:
+        """Queue a message that was sent without an outcome again."""
+        if (name, tag) in self._sent:
+            sender, message = self._sent.pop((name, tag))
+            self.queues[sender.source.address].appendleft(message)
 
     def forget(self) -> None:
         """Begin again, with empty queues and no counts."""
@@ -162,13 +180,22 @@ class TransactionalBroker(Broker):
 
     def _gone(self, event: Any, closed: bool) -> None:
         self._abandon(lambda each: each.link == event.link)
+        self._return_sent(lambda sender: sender == event.link)
         super()._gone(event, closed)
+
+    def _return_sent(self, over: Callable[[Any], bool]) -> None:
+        """Queue what was sent on links that are over, and has neither an outcome nor a transaction, again."""
+        for key in reversed([key for key, (sender, _) in self._sent.items() if over(sender)]):
+            self._put_back(*key)
+        self._tell()
 
     def on_session_closing(self, event: Any) -> None:
         self._abandon(lambda each: each.session == event.session)
+        self._return_sent(lambda sender: sender.session == event.session)
 
     def on_disconnected(self, event: Any) -> None:
         self._abandon(lambda each: each.session.connection == event.connection)
+        self._return_sent(lambda sender: sender.session.connection == event.connection)
 
 
 @contextmanager
