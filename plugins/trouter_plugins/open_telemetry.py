@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
+import json
 import logging
-import marshal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -105,10 +105,10 @@ class Exporter:
         assert process.stdin is not None  # noqa: S101 - it is a pipe
         try:
             with process.stdin as pipe:
-                marshal.dump(self._hello, pipe)
+                pipe.write(_line_of(self._hello))
                 while (batch := self._queue.get()) is not None:
                     self._taken += len(batch)
-                    pipe.write(marshal.dumps(batch))
+                    pipe.write(_line_of(batch))
                     pipe.flush()
                     if self.dropped > told:
                         log.warning("open_telemetry: %d spans were dropped, because too many wait", self.dropped - told)
@@ -125,6 +125,11 @@ class Exporter:
             process.kill()
             process.wait()
         return True
+
+
+def _line_of(value: object) -> bytes:
+    """Return a value for the exporting process: a line of JSON, in which each octet is a character."""
+    return json.dumps(value, default=lambda octets: octets.decode("latin-1")).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
