@@ -30,8 +30,11 @@ def test_the_service_manager_is_notified_of_ready_watchdog_and_stop(
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
         monkeypatch.setenv("WATCHDOG_USEC", "60000")
         with running(PLAIN_LISTENER, tmp_path) as router:
-            heard = [manager.recv(100) for _ in range(4)]
-            assert heard == [b"READY=1", b"WATCHDOG=1", b"WATCHDOG=1", b"WATCHDOG=1"]
+            # A sign of life may be due before the listeners are open.
+            while (first := manager.recv(100)) == b"WATCHDOG=1":
+                pass
+            heard = [manager.recv(100) for _ in range(3)]
+            assert (first, heard) == (b"READY=1", [b"WATCHDOG=1"] * 3)
             assert router.stop() == 0
         while (last := manager.recv(100)) == b"WATCHDOG=1":
             pass
