@@ -58,7 +58,7 @@ class Alone:
         """Do nothing: there is no parent."""
 
     def note_ready(self) -> None:
-        """Do nothing: nobody waits for it."""
+        """Do nothing: this router has no parent that waits until it is ready."""
 
     def note_reloaded(self, *, changed: bool) -> None:
-        """Do nothing: nobody waits for it."""
+        """Do nothing: this router has no parent that waits for the reload."""

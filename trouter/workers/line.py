@@ -77,6 +77,6 @@ class Line:
 
 
 def close_all(descriptors: Sequence[int]) -> None:
-    """Close descriptors that nobody uses."""
+    """Close descriptors that came with a message and that this process does not use."""
     for each in descriptors:
         os.close(each)
