@@ -16,6 +16,7 @@ from tests.rabbitmq import V3, V4
 from trouter.load.led import Led
 from trouter.load.plan import Load
 
+from . import areas as whole_areas
 from . import balanced, policies, strangers, syncing
 from . import failing as failures
 from . import greeting as greetings
@@ -569,6 +570,22 @@ def paths(bench: Bench) -> None:
         bench.figure(f"{what}: the ways of all messages through it besides", everything, "ms of CPU", 100.0)
 
 
+def areas(bench: Bench) -> None:
+    """Simulate a network of 10,000 routers (quick: 1,000): interior routers, each with edge routers behind it."""
+    edges = whole_areas.EDGES if bench.extent.everything else 9
+    routers = whole_areas.INTERIOR * (1 + edges)
+    bench.say(f"{routers:,} routers in areas")
+    run = measured_apart(whole_areas, str(whole_areas.INTERIOR), str(edges))
+    for what, key, unit in (
+        ("all addresses are known after", "addresses_known_s", "s"),
+        ("messages reach the edge routers of one that was killed after", "edges_moved_s", "s"),
+        ("an interior router at rest", "calm_interior_cpu_us", "us of CPU a second"),
+        ("an interior router at rest sends", "calm_interior_octets", "octets a second"),
+        ("an edge router's start costs the network", "edge_join_cpu_ms", "ms of CPU"),
+    ):
+        bench.figure(f"{routers:,} routers in areas: {what}", Spread.of([run[key]]), unit)
+
+
 def recording(bench: Bench) -> None:
     """Compare a router that records everything with one that records nothing, both with all links in use."""
     each = bench.extent.connections
@@ -622,5 +639,6 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "balanced": balanced_clients,
     "sessions": sessions,
     "paths": paths,
+    "areas": areas,
     "recording": recording,
 }

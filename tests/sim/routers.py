@@ -69,6 +69,8 @@ class End:
     to_edge: bool
     trunk: Trunk | None = None
     gone: bool = False
+    #: The line, once both ends are there.
+    line: Line | None = None
 
     def hear(self, data: bytes) -> None:
         """Receive bytes from the other end."""
@@ -311,7 +313,9 @@ class Network(Timeline):
         number = next(self._line_numbers)
         to_edge = self.sites[one].is_edge
         ends = self.sites[one].add_end(cost, True, to_edge), self.sites[other].add_end(cost, False, to_edge)
-        self.lines[number] = Line(number, ends, delay_s)
+        line = self.lines[number] = Line(number, ends, delay_s)
+        for end in ends:
+            end.line = line
         for end in ends:
             self._settle(end.site)
         return number
@@ -481,11 +485,10 @@ class Network(Timeline):
         while True:
             site.memory.pump()
             moved = self._judge(site)
-            for line in list(self.lines.values()):
-                for end in line.ends:
-                    if end.site is site and (data := end.take()):
-                        moved = True
-                        self._carry(line, end, data)
+            for end in list(site.ends):
+                if end.line is not None and (data := end.take()):
+                    moved = True
+                    self._carry(end.line, end, data)
             if not moved:
                 return
 
