@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ from trouter.connections.stream import LINGER_S
 from trouter.core.edge.protocol import HEARTBEAT
 from trouter.hooks import Plugins
 from trouter.management.agent import Agent
+from trouter.management.sibling import MANAGE
 from trouter.net.hub import Hub
 from trouter.net.parts import Change
 from trouter.net.poller import Poller
@@ -34,7 +35,7 @@ from .periodic import periodic_work, start
 from .privileges import PrivilegeError, forbid_core_files
 from .python_log import python_logged
 from .supervision import Supervisor
-from .wiring import assemble
+from .wiring import assemble, number_apart
 
 if TYPE_CHECKING:
     from .site import RouterSite
@@ -106,6 +107,8 @@ class RouterProcess:
         """``calendar`` returns seconds since 1970, by which certificates expire."""
         self._reach = reach = reach or Alone()
         self._assembly = assembly = assemble(configuration, plugins, read, calendar, make_poller, reach)
+        if reach.workers is not None:
+            number_apart(assembly.router, assembly.services.recorder, reach.workers)
         self.router = assembly.router
         self.services = assembly.services
         self.control = assembly.control
@@ -181,8 +184,11 @@ class RouterProcess:
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()
-        agent = Agent(self.router, self.control, logs.book, trio.current_time, self.services.hub.flush)
+        workers = self._reach.workers
+        agent = Agent(self.router, self.control, logs.book, trio.current_time, self.services.hub.flush, workers)
         await nursery.start(agent.run)
+        if workers is not None:
+            nursery.start_soon(workers.answer_calls, self._worker_answers(agent))
         change.apply()
         self._assembly.telemetry.begin_timing()  # the configuration says whether records are wanted
         self.control.record_start()
@@ -190,6 +196,10 @@ class RouterProcess:
         self._reach.note_ready()
         if self._ready is not None:
             self._ready()
+
+    def _worker_answers(self, agent: Agent) -> Mapping[str, Callable[[bytes], Awaitable[bytes]]]:
+        """Return the functions that answer what other workers ask this one."""
+        return {MANAGE: agent.answer_worker}
 
     def _look_after(self, nursery: trio.Nursery) -> None:
         """Start the poller, the timers and the periodic work."""

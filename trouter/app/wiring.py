@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count as counted_from
 from typing import TYPE_CHECKING
 
 import trio
@@ -30,7 +31,7 @@ from trouter.hooks import Plugins
 from trouter.net.hub import Hub
 from trouter.net.owed import grant_owed_credit
 from trouter.net.poller import Poller
-from trouter.net.reach import Reach
+from trouter.net.reach import Reach, Workers
 from trouter.net.timers import TimerQueue
 from trouter.policy.router_policy import RouterPolicy
 from trouter.policy.sanctions import Sanctions
@@ -79,7 +80,8 @@ class Makers:
         self._services = services
         self._reach = reach
         self._router = services.hub.router
-        self._numbers = ConnectionNumbers()
+        workers = reach.workers
+        self._numbers = ConnectionNumbers() if workers is None else ConnectionNumbers(workers.number, len(workers.ids))
         self._site: RouterSite | None = None
 
     def listener(self, control: Control, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
@@ -172,6 +174,13 @@ def assemble(
         StateDump(router, services),
         makers,
     )
+
+
+def number_apart(router: Router, recorder: Recorder, workers: Workers) -> None:
+    """Let this worker, which has numbered nothing yet, give other numbers than the others to what lives at one."""
+    number, count = workers.number, len(workers.ids)
+    router.identities = counted_from(number, count)
+    recorder.denials.number_from(number, count)
 
 
 def _services(

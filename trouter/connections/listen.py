@@ -38,14 +38,21 @@ error_log = logging.getLogger("trouter.ERROR")
 
 @dataclass(slots=True)
 class ConnectionNumbers:
-    """The source of the numbers ``[C<n>]`` in logs."""
+    """The source of the numbers ``[C<n>]`` in logs.
 
-    given: int = 0
+    Each of several workers gives out every ``step``-th number, from another ``first`` one on, so that all of the
+    router's connections have different numbers.
+    """
+
+    first: int = 1
+    step: int = 1
+    _given: int = 0
 
     def next_number(self) -> int:
-        """Return the next number, from 1."""
-        self.given += 1
-        return self.given
+        """Return the next number."""
+        number = self.first + self._given * self.step
+        self._given += 1
+        return number
 
 
 class Listener(AcceptingListener):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import count, islice
 
 from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
@@ -64,7 +64,8 @@ class Router:
         self.uplink: Uplink | None = None
         #: Every link by its identity, ascending.
         self.links: dict[int, Endpoint] = {}
-        self._last_identity = 0
+        #: The numbers for links, configured addresses and routes.
+        self.identities: Iterator[int] = count(1)
         #: The links that were lost last; their sinks may still be asked for numbers.
         self._lost: list[Link] = []
         self._watch = Watch()
@@ -92,8 +93,7 @@ class Router:
 
     def next_identity(self) -> int:
         """Return a number that no link, configured address or route of this router had before."""
-        self._last_identity += 1
-        return self._last_identity
+        return next(self.identities)
 
     def answer_attach(self, link: Link, terms: PeerTerms, *, goes_up: bool = False) -> Error | None:
         """Answer the peer's attach that created ``link``; return the error if it was refused with one.

@@ -26,18 +26,25 @@ from trouter.wire.errors import EncodeError
 from .context import Node
 from .directory import Directory, Sources
 from .operations import CHANGES, LOGGED, perform
-from .ports import REQUESTER, ControlPort, LogBookPort
+from .ports import REQUESTER, ControlPort, LogBookPort, WorkersPort
 from .profile import WorkProfile
-from .query import Queries
+from .providers.parted import WorkerPart
+from .query import MAX_VALUES, Queries
 from .requests import Request, read_request, shown
 from .responses import OperationResult, compose, refusal
 from .rights import Forbidden
-from .status import INTERNAL_ERROR
+from .sibling import decode_request, encode_result
+from .status import INTERNAL_ERROR, NOT_FOUND
+from .whole import Whole, reload_first
 
-#: The agent's addresses on its own router; from elsewhere they are ``_topo/0/ID/...`` and ``_edge/ID/...``.
-ADDRESSES: Final = ("$management", "_local/$management")
+#: The agent's addresses on its own router; from elsewhere the second is ``_topo/0/ID/...`` and ``_edge/ID/...``. Of
+#: a router with several workers, the first is that of the whole router, the second that of one worker.
+FOR_WHOLE: Final = "$management"
+FOR_ONE: Final = "_local/$management"
 #: Where tenants get the answers of other clients; ``$management`` shows a tenant only its own.
 FOR_ALL: Final = "_local/$_management_internal"
+#: Requests to a router with several workers that are answered at the same time: each waits for the other workers.
+WHOLE_AT_ONCE: Final = 8
 #: The most requests that wait, and their bytes.
 MAX_WAITING: Final = 1000
 MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
@@ -91,9 +98,11 @@ class Desk:
     ``node`` shows the tenant's own entities, or all; ``tenant`` is the one whose addresses the answers go to.
     """
 
-    def __init__(self, node: Node, tenant: Tenant | None) -> None:
+    def __init__(self, node: Node, tenant: Tenant | None, whole: Whole | None = None) -> None:
         self.node = node
         self.tenant = tenant
+        #: The router with all of its workers, of which the node is a part; None for a node that is asked alone.
+        self.whole = whole
         #: Requests that wait to be answered.
         self.waiting = 0
 
@@ -103,14 +112,20 @@ class Desk:
         return self.tenant is not None and self.waiting >= MAX_WAITING_OF_TENANT
 
 
-class _ForAll:
-    """The agent at its address for all clients, also of tenants, which shows everything."""
+class _Entrance:
+    """The agent at one of its addresses.
 
-    def __init__(self, agent: Agent) -> None:
+    ``shows_all``: a tenant sees everything that others see, and not only its own. ``is_whole``: the answers are those
+    of all workers, if the router has several.
+    """
+
+    def __init__(self, agent: Agent, *, shows_all: bool = False, is_whole: bool = False) -> None:
         self._agent = agent
+        self._shows_all = shows_all
+        self._is_whole = is_whole
 
     def receive(self, received: InsideMessage) -> None:
-        self._agent.receive(received, shows_all=True)
+        self._agent.receive(received, shows_all=self._shows_all, is_whole=self._is_whole)
 
 
 class Agent:
@@ -126,34 +141,46 @@ class Agent:
         book: LogBookPort,
         now: Callable[[], float],
         flush: Callable[[], None],
+        workers: WorkersPort | None = None,
     ) -> None:
+        """``workers`` are those of a router of several processes."""
         self._router = router
+        self._workers = workers
+        self._whole = None if workers is None else Whole(workers)
         self._now = now
         self._flush = flush
         self._profile = WorkProfile()
         self._sources = Sources(router, control, book, now)
-        self._desk = self._open_desk(None)
         #: Desks by tenant and by whether they show everything, the last used at the end.
-        self._desks: OrderedDict[tuple[str, bool], Desk] = OrderedDict()
+        self._desks: OrderedDict[tuple[str, bool, bool], Desk] = OrderedDict()
+        self._desk = self._open_desk(None)
+        self._desk_of_all = self._desk if workers is None else self._open_desk(None, is_whole=True)
         self._incoming: RequestQueue[tuple[Desk, bytes, int]] = RequestQueue()
         self._changes: RequestQueue[tuple[Desk, Request]] = RequestQueue()
+        #: Requests that the other workers answer too.
+        self._shared: RequestQueue[tuple[Desk, Request]] = RequestQueue()
 
-    def _open_desk(self, tenant: Tenant | None, *, shows_all: bool = False) -> Desk:
+    def _open_desk(self, tenant: Tenant | None, *, shows_all: bool = False, is_whole: bool = False) -> Desk:
         sources = self._sources
         seen_by = None if shows_all else tenant
-        directory = Directory(sources, seen_by)
-        queries = Queries(directory, self._now, self._breathe)
+        part, max_values = None, MAX_VALUES
+        if is_whole and self._workers is not None:
+            number, ids = self._workers.number, self._workers.ids
+            part = WorkerPart(number, frozenset(each for place, each in ids.items() if place != number))
+            max_values //= len(ids)
+        directory = Directory(sources, seen_by, part)
+        queries = Queries(directory, self._now, self._breathe, max_values)
         node = Node(directory, queries, sources.control, sources.book, self._router, self._profile, seen_by)
-        return Desk(node, tenant)
+        return Desk(node, tenant, self._whole if is_whole else None)
 
-    def _desk_of(self, tenant: Tenant | None, *, shows_all: bool) -> Desk:
+    def _desk_of(self, tenant: Tenant | None, *, shows_all: bool, is_whole: bool) -> Desk:
         """Return the desk for requests of this tenant, or of none."""
         if tenant is None:
-            return self._desk
-        key = (tenant.name, shows_all)
+            return self._desk_of_all if is_whole else self._desk
+        key = (tenant.name, shows_all, is_whole)
         desk = self._desks.get(key)
         if desk is None or desk.tenant is not tenant:
-            desk = self._desks[key] = self._open_desk(tenant, shows_all=shows_all)
+            desk = self._desks[key] = self._open_desk(tenant, shows_all=shows_all, is_whole=is_whole)
         self._desks.move_to_end(key)
         if len(self._desks) > MAX_DESKS:
             self._desks.popitem(last=False)
@@ -161,12 +188,18 @@ class Agent:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled."""
-        subscriptions = [self._router.subscribe(address, self) for address in ADDRESSES]
-        subscriptions.append(self._router.subscribe(FOR_ALL, _ForAll(self)))
+        entrances = {
+            FOR_WHOLE: _Entrance(self, is_whole=True),
+            FOR_ONE: _Entrance(self),
+            FOR_ALL: _Entrance(self, shows_all=True),
+        }
+        subscriptions = [self._router.subscribe(address, each) for address, each in entrances.items()]
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._serve)
                 nursery.start_soon(self._serve_changes)
+                for _ in range(WHOLE_AT_ONCE if self._whole is not None else 0):
+                    nursery.start_soon(self._serve_shared)
                 task_status.started()
         finally:
             for subscription in subscriptions:
@@ -175,14 +208,11 @@ class Agent:
     @property
     def idle(self) -> bool:
         """True if no request waits."""
-        return not (len(self._incoming) or len(self._changes))
+        return not (len(self._incoming) or len(self._changes) or len(self._shared))
 
-    def receive(self, received: InsideMessage, *, shows_all: bool = False) -> None:
-        """Accept a request, whatever its answer will be; release it if there is no room.
-
-        ``shows_all``: a tenant sees everything that others see, and not only its own.
-        """
-        desk = self._desk_of(received.tenant, shows_all=shows_all)
+    def receive(self, received: InsideMessage, *, shows_all: bool = False, is_whole: bool = False) -> None:
+        """Accept a request, whatever its answer will be; release it if there is no room; see ``_Entrance``."""
+        desk = self._desk_of(received.tenant, shows_all=shows_all, is_whole=is_whole)
         if not desk.full and self._incoming.put((desk, received.message, received.origin), len(received.message)):
             desk.waiting += 1
             received.settle()
@@ -206,6 +236,10 @@ class Agent:
                 if not self._changes.put((desk, request), len(data)):
                     self._reply(desk, request, refusal(INTERNAL_ERROR, "too many changes are waiting; try again later"))
                 continue
+            if desk.whole is not None:
+                if not self._shared.put((desk, request), len(data)):
+                    self._reply(desk, request, refusal(INTERNAL_ERROR, "too many requests are waiting"))
+                continue
             await self._handle(desk, request)
             await trio.lowlevel.checkpoint()
 
@@ -214,6 +248,21 @@ class Agent:
             desk, request = await self._changes.take_item()
             await self._handle(desk, request)
             self._flush()
+
+    async def _serve_shared(self) -> None:
+        while True:
+            desk, request = await self._shared.take_item()
+            await self._handle(desk, request)
+            self._flush()
+
+    async def answer_worker(self, octets: bytes) -> bytes:
+        """Return the answer to a request of another worker, for which this one is a part of the router."""
+        request, tenant_name = decode_request(octets)
+        tenant = self._router.table.tenants.get(tenant_name) if tenant_name else None
+        if tenant_name and tenant is None:
+            return encode_result(refusal(NOT_FOUND, "no client of the tenant is connected here"))
+        node = self._desk_of(tenant, shows_all=False, is_whole=True).node
+        return encode_result(await self._answer(node, request))
 
     def _is_awaited(self, desk: Desk, request: Request) -> bool:
         """Return whether the answer has a receiver; if not, the request is dropped, as no refusal would be read."""
@@ -239,16 +288,21 @@ class Agent:
 
     async def _handle(self, desk: Desk, request: Request) -> None:
         log.debug("Agent request %s", request.summary(LOGGED))
-        self._reply(desk, request, await self._answer(desk.node, request))
+        self._reply(desk, request, await self._answer(desk.node, request, desk.whole))
 
-    async def _answer(self, node: Node, request: Request) -> OperationResult:
+    async def _answer(self, node: Node, request: Request, whole: Whole | None = None) -> OperationResult:
         self._set_clock()
         REQUESTER.set(request.origin)
         try:
+            if whole is not None:  # it waits for the other workers: that is no work
+                return await whole.perform(node, request)
+            if request.granted is not None:
+                return await self._answer_part(node, request)
             with self._profile.working():
                 return await perform(node, request)
         except Forbidden as refused:
-            node.control.running.denied(request.origin, request.summary(LOGGED))
+            if request.granted is None:  # else the worker that the requester asked notes it
+                node.control.running.denied(request.origin, request.summary(LOGGED))
             return self._refuse(request, refused.status, refused.description)
         except ChangeRefused as refused:
             return self._refuse(request, refused.status, refused.description)
@@ -257,6 +311,12 @@ class Agent:
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("internal error in a management request")
             return self._refuse(request, INTERNAL_ERROR, "internal error; the log of the router has the details")
+
+    async def _answer_part(self, node: Node, request: Request) -> OperationResult:
+        """Answer a request of another worker; the first one alone is asked for a RELOAD, which concerns all."""
+        if self._workers is not None and request.malformed is None and request.operation == "RELOAD":
+            return await reload_first(node, request, self._workers)
+        return await perform(node, request)
 
     def _refuse(self, request: Request, status: int, description: str) -> OperationResult:
         operation = request.properties.get("operation")

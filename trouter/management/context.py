@@ -31,6 +31,8 @@ class Node:
 
     def rights(self, request: Request) -> Rights:
         """Return the requester's current rights."""
+        if request.granted is not None:
+            return request.granted
         return self.control.running.rights(request.origin)
 
 

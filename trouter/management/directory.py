@@ -17,12 +17,13 @@ from trouter.config.types import TYPES
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
 
-from .kinds import MANAGEMENT, descendants_of
+from .kinds import MANAGEMENT, columns_of, descendants_of
 from .ports import ControlPort, LogBookPort
 from .providers import process, routing
 from .providers.base import Listed, Nothing, Provider
 from .providers.configured import Configured, Routing
 from .providers.owned import OWNED
+from .providers.parted import AT_ONE, WORKER, WorkerPart, part_of
 from .providers.scoped import ConnectionLinkRoutes
 from .requests import shown
 from .status import NOT_FOUND, REASONS, bad_request, not_found
@@ -73,17 +74,22 @@ _MAKERS: Final[dict[str, Maker]] = {
 }
 
 
-def _provider(kind: EntityType, sources: Sources) -> Provider:
+def _provider(kind: EntityType, sources: Sources, part: WorkerPart | None) -> Provider:
+    provider = _alone(kind, sources)
+    return provider if part is None else part_of(kind, provider, part, sources.router, sources.control)
+
+
+def _alone(kind: EntityType, sources: Sources) -> Provider:
     make = _MAKERS.get(kind.short)
     if make is not None:
         return make(kind, sources)
     return Configured(kind, sources.control) if kind.sections else Nothing(kind)
 
 
-def _own(kind: EntityType, sources: Sources, tenant: Tenant) -> Provider:
+def _own(kind: EntityType, sources: Sources, tenant: Tenant, part: WorkerPart | None) -> Provider:
     if kind.short in OWNED:
-        return OWNED[kind.short](_provider(kind, sources), tenant, sources.router, sources.control)
-    return _provider(kind, sources) if kind.short == MANAGEMENT else Nothing(kind)
+        return OWNED[kind.short](_provider(kind, sources, part), tenant, sources.router, sources.control)
+    return _provider(kind, sources, part) if kind.short == MANAGEMENT else Nothing(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +107,21 @@ class FoundEntity:
 class Directory:
     """The providers of all types, in the order of GET-TYPES."""
 
-    def __init__(self, sources: Sources, tenant: Tenant | None = None) -> None:
-        """Make the providers; for a ``tenant`` they have only the tenant's own entities, and the node itself."""
+    def __init__(self, sources: Sources, tenant: Tenant | None = None, part: WorkerPart | None = None) -> None:
+        """Make the providers; for a ``tenant`` they have only the tenant's own entities, and the node itself.
+
+        ``part``: they have them as a part of a router with several workers.
+        """
+        self.part = part
         self._providers = {
-            kind.short: _provider(kind, sources) if tenant is None else _own(kind, sources, tenant) for kind in TYPES
+            kind.short: _provider(kind, sources, part) if tenant is None else _own(kind, sources, tenant, part)
+            for kind in TYPES
         }
+
+    def columns_of(self, kind: EntityType | None) -> tuple[str, ...]:
+        """Return the columns of a QUERY that names none."""
+        at_one = self.part is not None and kind is not None and kind.short in AT_ONE
+        return (*columns_of(kind), WORKER) if at_one else columns_of(kind)
 
     def provider(self, kind: EntityType) -> Provider:
         """Return the provider of the entities of exactly this type."""

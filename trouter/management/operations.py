@@ -29,20 +29,26 @@ CHANGES: Final = frozenset(name for each in VERBS if each.changes for name in ea
 LOGGED: Final = tuple(each.name for each in arguments() if each.logged)
 
 
-async def perform(node: Node, request: Request) -> OperationResult:
-    """Perform ``request`` and return the answer; ChangeRefused."""
+def check_request(node: Node, request: Request) -> str:
+    """Return the operation of a request that its requester may make at all; Refusal."""
     if request.malformed is not None:
         raise request.malformed
     operation = request.operation
-    if not may_begin(node.rights(request), operation, _kind_named(request)):
+    if not may_begin(node.rights(request), operation, kind_named(request)):
         raise Forbidden
     if node.tenant is not None:
         check_operation(operation, node.control.configuration.policy.enable_vhost_policy)
+    return operation
+
+
+async def perform(node: Node, request: Request) -> OperationResult:
+    """Perform ``request`` and return the answer; ChangeRefused."""
+    operation = check_request(node, request)
     if operation == "CREATE":
         return await create(node, request)
     if operation == "QUERY":
         return await query(node, request)
-    if _is_for_node(request):
+    if is_for_node(request):
         if operation == "UPDATE":
             return await update_by_body(node, request)
         check_level(node.rights(request), operation, None)
@@ -53,7 +59,7 @@ async def perform(node: Node, request: Request) -> OperationResult:
     return await on_entity(node, request, operation)
 
 
-def _kind_named(request: Request) -> EntityType | None:
+def kind_named(request: Request) -> EntityType | None:
     """Return the type of the entity that a request is about; None if it names no type that is known."""
     try:
         return kind_of(entity_type_of(request) or TYPE.read(request))
@@ -61,7 +67,7 @@ def _kind_named(request: Request) -> EntityType | None:
         return None
 
 
-def _is_for_node(request: Request) -> bool:
+def is_for_node(request: Request) -> bool:
     """Return whether the request is for the management node itself and not for an entity."""
     name, identity = NAME.read(request), IDENTITY.read(request)
     if name or identity:

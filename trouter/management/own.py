@@ -33,7 +33,12 @@ MAX_EMPTY: Final = 64
 
 
 async def query(node: Node, request: Request) -> OperationResult:
-    """Answer a QUERY of the type in entityType, or in type if the request has no entityType; Refusal."""
+    """Answer a QUERY; Refusal."""
+    return await node.queries.run(request, check_query(node, request))
+
+
+def check_query(node: Node, request: Request) -> EntityType | None:
+    """Return the type of a QUERY, in entityType, or in type if it has no entityType, None for all; Refusal."""
     text = ENTITY_TYPE.read(request)
     own = TYPE.read(request)
     if not is_node_type(own):
@@ -43,7 +48,7 @@ async def query(node: Node, request: Request) -> OperationResult:
     kind = kind_of(text) if text else None
     if node.tenant is not None:
         check_listing(kind)
-    return await node.queries.run(request, kind)
+    return kind
 
 
 def _kinds_wanted(entity_type: str) -> tuple[EntityType, ...]:
@@ -150,8 +155,8 @@ async def _get_nodes(node: Node, _: Request) -> OperationResult:
     level=READ,
     tenants=True,
 )
-async def _get_schema(_: Node, __: Request) -> OperationResult:
-    return OperationResult(OK, encoded_schema(tuple(NODE_OPERATIONS)))
+async def _get_schema(node: Node, _: Request) -> OperationResult:
+    return OperationResult(OK, encoded_schema(tuple(NODE_OPERATIONS), node.directory.part is not None))
 
 
 @verb(
@@ -162,8 +167,8 @@ async def _get_schema(_: Node, __: Request) -> OperationResult:
     takes=(Number("indent", "formats the answer with line breaks, and so many blanks a level"),),
     tenants=True,
 )
-async def _get_json_schema(_: Node, __: Request, indent: int | None) -> OperationResult:
-    return answer(schema_text(tuple(NODE_OPERATIONS), indent))
+async def _get_json_schema(node: Node, _: Request, indent: int | None) -> OperationResult:
+    return answer(schema_text(tuple(NODE_OPERATIONS), indent, node.directory.part is not None))
 
 
 @verb(

@@ -15,7 +15,7 @@ from .arguments import ATTRIBUTE_NAMES, COUNT, OFFSET
 from .cells import encode_row
 from .cursor import Asker, Cursors, Group
 from .directory import Directory
-from .kinds import column_of, columns_of, is_base
+from .kinds import column_of, is_base
 from .providers.base import Provider
 from .requests import Request, shown
 from .responses import OperationResult, table
@@ -37,7 +37,11 @@ Breathe = Callable[[], Awaitable[None]]
 class Queries:
     """The QUERY operation, with the positions of each requester's pages."""
 
-    def __init__(self, directory: Directory, now: Callable[[], float], breathe: Breathe) -> None:
+    def __init__(
+        self, directory: Directory, now: Callable[[], float], breathe: Breathe, max_values: int = MAX_VALUES
+    ) -> None:
+        """``max_values`` is the number of values of an answer beyond which long lists become null."""
+        self._max_values = max_values
         self.cursors = Cursors()
         self._directory = directory
         self._now = now
@@ -46,14 +50,19 @@ class Queries:
     async def run(self, request: Request, kind: EntityType | None) -> OperationResult:
         """Return the rows of ``kind`` and its descendants, of all types for None; Refusal."""
         wanted = ATTRIBUTE_NAMES.read(request)
-        names = wanted or columns_of(kind)
-        columns = _columns(kind, names)
+        names = wanted or self._directory.columns_of(kind)
+        columns = self.columns(kind, names)
         offset = OFFSET.read(request) or 0
         count = COUNT.read(request) or 0
         if offset < 0:
             return table(names, ())
         rows = await self._rows(request, kind, columns, offset, count, thins=not wanted)
         return table(names, rows)
+
+    def columns(self, kind: EntityType | None, names: Sequence[str]) -> list[str]:
+        """Return the column for each name; Refusal names the unknown ones."""
+        known = self._directory.columns_of(kind)
+        return _columns(kind, known, names)
 
     async def _rows(
         self, request: Request, kind: EntityType | None, columns: Sequence[str], offset: int, count: int, *, thins: bool
@@ -71,7 +80,7 @@ class Queries:
         rows: list[bytes] = []
         size = 0
         expected = min(count, len(listing)) if count > 0 else len(listing)
-        spare = MAX_VALUES - expected * (len(columns) + 1)
+        spare = self._max_values - expected * (len(columns) + 1)
         turn_at_s = time.perf_counter() + PORTION_S
         for place, owner, key in listing.walk(start):
             provider: Provider = owner
@@ -116,12 +125,11 @@ def _thinned(cells: list[object], spare: int) -> tuple[list[object], int]:
     return cells, spare
 
 
-def _columns(kind: EntityType | None, names: Sequence[str]) -> list[str]:
-    """Return the column for each name; Refusal names the unknown ones."""
-    columns = [column_of(kind, name) for name in names]
+def _columns(kind: EntityType | None, known_columns: Sequence[str], names: Sequence[str]) -> list[str]:
+    columns = [name if name in known_columns else column_of(kind, name) for name in names]
     unknown = [shown(name) for name, column in zip(names, columns, strict=True) if column is None]
     if unknown:
         whose = "any type" if kind is None else f"'{kind.full_name}'"
-        known = "" if kind is None else f"; its attributes are {', '.join(columns_of(kind))}"
+        known = "" if kind is None else f"; its attributes are {', '.join(known_columns)}"
         raise not_found(f"Unknown attribute {', '.join(map(repr, unknown[:5]))} for {whose}{known}")
     return [column for column in columns if column is not None]

@@ -13,6 +13,7 @@ from trouter.wire.errors import DecodeError
 from trouter.wire.message import SectionReader
 from trouter.wire.types import Described, ULong
 
+from .ports import Rights
 from .status import Refusal, bad_request
 
 #: The largest request, in bytes; of a larger one only the properties are read, for its refusal.
@@ -39,6 +40,8 @@ class Request:
         self.properties: Mapping[Any, Any] = {}
         self.body: object = _NO_BODY
         self.malformed: Refusal | None = None
+        #: The rights that another worker found that the requester has; None for a request that came here.
+        self.granted: Rights | None = None
 
     @property
     def operation(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from trouter.config import ListenerEntity
@@ -13,12 +13,34 @@ from .parts import Key
 from .sockets import open_for
 
 
+class Workers(Protocol):
+    """The workers of this router, as one of them sees them: what it asks the others, and what they ask it."""
+
+    #: The number of this worker, from 1.
+    number: int
+    #: The ids of all workers by their numbers.
+    ids: Mapping[int, str]
+
+    async def ask(self, number: int, what: str, request: bytes = b"") -> bytes:
+        """Return the answer of another worker; OSError with a text if it does not answer in time."""
+
+    async def answer_calls(self, answers: Mapping[str, Callable[[bytes], Awaitable[bytes]]]) -> None:
+        """Answer the calls of other workers, each by the function for what it asks; until cancelled."""
+
+    def reload_others(self) -> None:
+        """Have the other workers read the configuration, which is in force in this one, the first."""
+
+
 class Reach(Protocol):
     """What differs between a process that is a router and one that is a worker of it."""
 
     @property
     def siblings(self) -> frozenset[str]:
         """The ids of the other workers; empty for a router of one process."""
+
+    @property
+    def workers(self) -> Workers | None:
+        """The workers of the router; None for a router of one process."""
 
     @property
     def why_fixed(self) -> str:
@@ -44,6 +66,7 @@ class Alone:
     """A process that is the whole router: the system has its sockets."""
 
     siblings: frozenset[str] = frozenset()
+    workers = None
     why_fixed = ""
 
     async def open_for(self, _: Key, entity: ListenerEntity, leaving: Sequence[socket.socket]) -> list[socket.socket]:

@@ -111,14 +111,19 @@ class Denials:
         self.logins_denied = 0
         self._clock = clock
         self._number = 0
+        self._step = 1
         self._remembered: OrderedDict[Denied, _Seen] = OrderedDict()
+
+    def number_from(self, first: int, step: int) -> None:
+        """Give every ``step``-th number from ``first`` on to the denials that are to come."""
+        self._number, self._step = first - step, step
 
     def note_denial(self, denied: Denied, count: int = 1) -> None:
         """Record a denial that happened ``count`` times just now."""
         denied = Denied(*map(clean, denied))
         seen = self._remembered.get(denied)
         if seen is None:
-            self._number += 1
+            self._number += self._step
             seen = self._remembered[denied] = _Seen(self._number)
             if len(self._remembered) > MAX_REMEMBERED:
                 self._remembered.popitem(last=False)

@@ -65,6 +65,8 @@ class Worker:
     #: Where its connections go: by listener one socket for each address; and the one for connections of workers.
     channels: dict[Key, list[socket.socket]] = field(default_factory=dict)
     siblings: socket.socket | None = None
+    #: Where the sockets of the calls of other workers go.
+    calls: socket.socket | None = None
     ready: trio.Event = field(default_factory=trio.Event)
     ended: trio.Event = field(default_factory=trio.Event)
     alive_at_s: float = 0.0
@@ -74,8 +76,9 @@ class Worker:
         self.line.close()
         for key in list(self.channels):
             self.close_listener(key)
-        if self.siblings is not None:
-            self.siblings.close()
+        for sock in (self.siblings, self.calls):
+            if sock is not None:
+                sock.close()
 
     def close_listener(self, key: Key) -> None:
         """Hand it no more connections of a listener."""
@@ -294,6 +297,10 @@ class Parent:
             with suppress(OSError):  # it has ended meanwhile
                 if "siblings" in message:
                     self._open_for_siblings(worker, answers)
+                elif "calls" in message:
+                    self._open_for_calls(worker, answers)
+                elif "call" in message:
+                    self._connect_call(worker, int(str(message["call"])), answers)
                 elif "listen" in message:
                     await self._open(worker, message, answers)
         finally:
@@ -318,6 +325,27 @@ class Parent:
             answers.send({}, [one_end.fileno()])
             socket.send_fds(other.siblings, [bytes([place])], [other_end.fileno()])
         answers.close()
+
+    def _open_for_calls(self, worker: Worker, answers: Line) -> None:
+        """Let other workers call this one."""
+        worker.calls, theirs = _channel()
+        with theirs:
+            answers.send({}, [theirs.fileno()])
+
+    def _connect_call(self, worker: Worker, other_place: int, answers: Line) -> None:
+        """Answer with a socket for one call to another worker."""
+        other = self._workers.get(other_place)
+        if other is None or other.calls is None or other.process.returncode is not None:
+            answers.send({"error": "it does not serve"})
+            return
+        one_end, other_end = socket.socketpair()
+        with one_end, other_end:
+            try:
+                socket.send_fds(other.calls, [bytes([worker.place])], [other_end.fileno()])
+            except OSError:  # it has ended, or hangs
+                answers.send({"error": "it takes no calls"})
+            else:
+                answers.send({}, [one_end.fileno()])
 
     async def _open(self, worker: Worker, message: Message, answers: Line) -> None:
         """Answer with a socket for each address of a listener, which the parent binds if no worker has it yet."""

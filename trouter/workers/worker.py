@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from trouter.net.dialing import Endpoint, connect
 from trouter.net.parts import Key
 from trouter.net.sockets import ListenError, place_of
 
+from .calls import Answer, CallFailed, answer_calls, call
 from .handed import HandedSocket, SiblingSocket
 from .line import Line, LineClosed, Message, close_all
 
@@ -66,6 +67,14 @@ class WorkerReach:
         places = range(1, terms.count + 1)
         self.siblings = frozenset(worker_id(terms.router_id, place) for place in places if place != terms.place)
         self.why_fixed = WHY_FIXED.format(parent=os.getppid())
+        self.number = terms.place
+        #: The ids of all workers by their numbers.
+        self.ids: Mapping[int, str] = {place: worker_id(terms.router_id, place) for place in places}
+
+    @property
+    def workers(self) -> WorkerReach:
+        """This object: it asks the other workers too."""
+        return self
 
     async def run(self) -> None:
         """Give signs of life, and do what the parent asks for; stop the router when the parent has ended."""
@@ -117,6 +126,26 @@ class WorkerReach:
         sock = SiblingSocket(descriptors[0], place)
         sock.setblocking(False)
         return sock
+
+    async def ask(self, number: int, what: str, request: bytes = b"") -> bytes:
+        """Return the answer of another worker; OSError with a text if it does not answer, in the time of a call."""
+        answer, descriptors = await self._ask({"call": number})
+        if not descriptors:
+            raise CallFailed(str(answer.get("error")))
+        end = socket.socket(fileno=descriptors[0])
+        end.setblocking(False)
+        return await call(end, what, request)
+
+    async def answer_calls(self, answers: Mapping[str, Answer]) -> None:
+        """Answer the calls of other workers, each by the function for what it asks; until cancelled."""
+        _, descriptors = await self._ask({"calls": True})
+        with socket.socket(fileno=descriptors[0]) as channel:
+            channel.setblocking(False)
+            await answer_calls(channel, answers)
+
+    def reload_others(self) -> None:
+        """Have the other workers read the configuration, which is in force in this one, the first."""
+        self._tell({"reloaded": True})
 
     def note_ready(self) -> None:
         """Tell the parent that every listener is open."""

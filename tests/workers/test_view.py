@@ -1,0 +1,235 @@
+"""A router with two workers as one router in management, whichever worker is asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.management.node import Node
+from tests.routers import RunningRouter, process, stopped_cleanly
+from tests.waiting import until
+
+TWO = "router {\n    id: A\n    workers: 2\n    drainTimeoutSeconds: 5\n}\n"
+LISTENER = "listener {\n    name: amqp\n    host: 127.0.0.1\n    port: 0\n    saslMechanisms: ANONYMOUS\n}\n"
+FIRST, SECOND = "A", "A.2"
+WORKER = {FIRST: 1, SECOND: 2}
+
+
+@contextmanager
+def two_workers(folder: Path) -> Iterator[RunningRouter]:
+    """Run a router with two workers, which must stop cleanly."""
+    with process(TWO + LISTENER, folder) as router:
+        router.wait_for_line(r"MAIN \(notice\) 2 workers serve")
+        router.wait_for_line(r"\[W1\] router A.2 is a neighbour")
+        with stopped_cleanly(router):
+            yield router
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    """Return one router for the tests that leave it as it was."""
+    with two_workers(tmp_path_factory.mktemp("view")) as running:
+        yield running
+
+
+class Both(NamedTuple):
+    """A requester at each worker."""
+
+    first: Node
+    second: Node
+
+
+@contextmanager
+def both_of(port: int, address: str = "$management") -> Iterator[Both]:
+    nodes: dict[str, Node] = {}
+    try:
+        for _ in range(4):
+            node = Node(port, address)
+            known = nodes.setdefault(node.connection.conn.remote_container, node)
+            if known is not node:
+                node.close()
+            if len(nodes) == 2:
+                break
+        yield Both(nodes[FIRST], nodes[SECOND])
+    finally:
+        for node in nodes.values():
+            node.close()
+
+
+@pytest.fixture
+def both(router: RunningRouter) -> Iterator[Both]:
+    with both_of(router.port) as nodes:
+        yield nodes
+
+
+@pytest.fixture(params=[FIRST, SECOND])
+def asked(request: pytest.FixtureRequest, both: Both) -> Node:
+    """Return each of the two requesters in turn."""
+    return both.first if request.param == FIRST else both.second
+
+
+def container_of(node: Node) -> str:
+    return str(node.connection.container.container_id)  # proton's client has one for each connection
+
+
+def test_connections_of_all_workers_are_listed_with_their_worker(both: Both, asked: Node) -> None:
+    rows = asked.query("connection")
+    assert [each["worker"] for each in rows] == [1, 2]
+    assert {each["role"] for each in rows} == {"normal"}
+    assert len({each["identity"] for each in rows}) == 2
+
+
+def test_columns_that_a_query_names_may_have_the_worker(asked: Node) -> None:
+    rows = asked.query("connection", ["worker", "identity"])
+    assert [list(each) for each in rows] == [["worker", "identity"]] * 2
+    assert [each["worker"] for each in rows] == [1, 2]
+
+
+def test_links_of_all_workers_are_listed_without_those_between_them(asked: Node) -> None:
+    rows = asked.query("router.link")
+    assert [each["worker"] for each in rows] == [1, 1, 2, 2]
+    assert {each["linkType"] for each in rows} == {"endpoint"}
+    assert len({each["identity"] for each in rows}) == 4
+
+
+@pytest.mark.parametrize("kind", ["router.link", "router.address", "listener", "logStats"])
+def test_pages_go_through_all_workers(asked: Node, kind: str) -> None:
+    whole = [each["identity"] for each in asked.query(kind, ["identity"])]
+    paged: list[str] = []
+    while page := asked.query(kind, ["identity"], offset=len(paged), count=3):
+        paged += [each["identity"] for each in page]
+    assert paged == whole
+    assert [each["identity"] for each in asked.query(kind, ["identity"], offset=1, count=2)] == whole[1:3]
+
+
+def test_an_address_is_one_row_with_the_consumers_of_all(both: Both, asked: Node) -> None:
+    receivers = [each.connection.create_receiver("jobs", credit=0) for each in both]
+
+    def row() -> dict[str, Any] | None:
+        found = [each for each in asked.query("router.address") if each["name"] == "M0jobs"]
+        assert len(found) <= 1
+        return found[0] if found and found[0]["subscriberCount"] == 2 else None
+
+    assert until(row, "both consumers")["remoteCount"] == 0
+    assert asked.get("READ", type="router.address", identity="M0jobs")["subscriberCount"] == 2
+    for each in receivers:
+        each.close()
+
+
+def test_the_router_is_one_row(asked: Node) -> None:
+    (row,) = asked.query("router")
+    assert (row["id"], row["name"], row["identity"]) == (FIRST, FIRST, "1")
+    assert (row["connectionCount"], row["linkCount"], row["nodeCount"], row["workerThreads"]) == (2, 4, 0, 2)
+    for names in ({"name": FIRST}, {"identity": "1"}):
+        assert asked.get("READ", type="router", **names)["connectionCount"] == 2
+    (parts,) = [each for each in asked.query() if each["type"] == "org.apache.qpid.dispatch.router"]
+    assert parts["connectionCount"] == 2
+
+
+def test_other_workers_are_no_routers_of_the_network(asked: Node) -> None:
+    assert [each["id"] for each in asked.query("router.node")] == [FIRST]
+    assert asked.get("GET-MGMT-NODES") == ["amqp:/_topo/0/A/$management"]
+    assert {"RA", "RA.2"}.isdisjoint(each["name"] for each in asked.query("router.address"))
+
+
+def test_the_configuration_is_listed_once(asked: Node) -> None:
+    assert [each["name"] for each in asked.query("listener")] == ["amqp"]
+    assert asked.query("connector") == []
+    every = asked.query()
+    identities = [(each["type"], each["identity"]) for each in every]
+    assert len(set(identities)) == len(identities)
+    (listener,) = [each for each in every if each["type"] == "org.apache.qpid.dispatch.listener"]
+    assert asked.get("READ", type="listener", name="amqp")["identity"] == listener["identity"]
+
+
+def test_a_connection_is_found_and_closed_at_any_worker(router: RunningRouter, both: Both) -> None:
+    for asks, at in ((both.first, SECOND), (both.second, FIRST)):
+        with both_of(router.port) as others:
+            goes = others.first if at == FIRST else others.second
+            container = container_of(goes)
+            (row,) = [each for each in asks.query("connection") if each["container"] == container]
+            found = asks.get("READ", type="connection", identity=row["identity"])
+            assert (found["container"], found["worker"]) == (container, WORKER[at])
+            asks.get("UPDATE", {"adminStatus": "deleted"}, type="connection", identity=row["identity"])
+            router.wait_for_line(rf"\[W{WORKER[at]}\] \[C{row['identity']}\] closed by management")
+
+
+def test_what_no_worker_has_is_not_found(asked: Node) -> None:
+    assert asked.ask("READ", type="connection", identity="999999").status == 404
+
+
+def test_a_worker_can_be_asked_alone(router: RunningRouter) -> None:
+    with both_of(router.port, "_topo/0/A.2/$management") as nodes:
+        for node in nodes:
+            rows = node.query("connection")
+            assert {each["role"] for each in rows} == {"normal", "inter-router"}
+            assert not any("worker" in each for each in rows)
+            assert [each["id"] for each in node.query("router")] == [SECOND]
+
+
+def test_the_schema_has_the_worker_where_rows_have_it(asked: Node) -> None:
+    types = asked.get("GET-SCHEMA")["entityTypes"]
+    assert "worker" in types["connection"]["attributes"]
+    assert "worker" not in types["router"]["attributes"]
+
+
+def test_the_log_names_the_worker_of_each_line(asked: Node) -> None:
+    texts = [each[2] for each in asked.get("GET-LOG")]
+    assert any(text.startswith("[W1] ") for text in texts)
+    assert any(text.startswith("[W2] ") for text in texts)
+
+
+@pytest.mark.parametrize("by", ["", "process", "connection", "user", "vhost"])
+def test_memory_is_that_of_all_workers(asked: Node, by: str) -> None:
+    rows = asked.get("GET-MEMORY", **({"by": by} if by else {}))
+    clients = [each for each in rows if each.get("vhost") == "127.0.0.1"]
+    if by in ("connection", "user", "vhost"):
+        assert sum(each["connections"] for each in clients) == 2
+        assert len(clients) == (2 if by == "connection" else 1)
+    elif by == "process":
+        assert len(rows) == 1
+    else:
+        assert [each["count"] for each in rows if each["name"] == "qd_connection_t"] == [4]  # with those of the mesh
+
+
+def test_a_worker_that_hangs_is_named_as_missing(tmp_path: Path) -> None:
+    with two_workers(tmp_path) as router, both_of(router.port) as nodes:
+        found = router.matching(r"\[W2\] Operational, 1 Threads Running \(process ID \d+\)")[-1]
+        pid = int(found.rpartition("process ID ")[2].rstrip(")"))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            given = nodes.first.ask("QUERY", entityType="connection")
+            assert given.status == 200
+            assert given.description == "incomplete, workers are missing: A.2: it did not answer within 3 s"
+            assert len(given.body["results"]) == 1
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_reload_through_management_reaches_all_workers(tmp_path: Path) -> None:
+    with two_workers(tmp_path) as router, both_of(router.port) as nodes:
+        before = router.configuration.read_text(encoding="utf-8")
+        router.configuration.write_text(before + LISTENER.replace("amqp", "more"), encoding="utf-8")
+        assert len(nodes.second.get("RELOAD")["created"]) == 1
+        router.wait_for_line(r"\[W1\] Listening on \S+ \(more\)")
+        router.wait_for_line(r"\[W2\] Listening on \S+ \(more\)")
+        router.configuration.write_text("router {", encoding="utf-8")
+        assert nodes.first.ask("RELOAD").status == 400
+
+
+def test_a_drain_through_management_empties_all_workers(tmp_path: Path) -> None:
+    with two_workers(tmp_path) as router, both_of(router.port) as nodes:
+        with both_of(router.port) as others:
+            assert nodes.first.get("DRAIN", over=0)["total"] == 3  # its own connection stays
+            until(lambda: nodes.first.get("GET-DRAIN")["state"] == "drained")
+            del others
+        assert nodes.first.get("CANCEL-DRAIN")["state"] == "serving"
+        router.wait_for_line(r"\[W2\] The drain was cancelled")
+        with both_of(router.port):
+            pass

@@ -1,0 +1,415 @@
+"""The router as a whole, if it has several workers: each request is answered for all of them.
+
+The worker that a request came to judges the requester, asks the others, and merges their answers (``merging.py``). A
+worker that does not answer in time is missing in the answer, whose description names it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import trio
+
+from trouter.config.schema import EntityType
+from trouter.config.workers import FIRST
+from trouter.wire.codec import decode_all
+
+from .arguments import ATTRIBUTE_NAMES, COUNT, IDENTITY, NAME, OFFSET, TYPE
+from .cells import encode_row
+from .context import Node
+from .entities import entity_type_of
+from .kinds import descendants_of, is_node_type, kind_of
+from .merging import has_parts, merged, merged_maps
+from .operations import check_request, is_for_node, kind_named, perform
+from .own import check_query
+from .ports import REQUESTER, WorkersPort
+from .providers.parted import AT_ONE
+from .providers.process import ROUTER_IDENTITY
+from .query import MAX_ANSWER_BYTES
+from .requests import Request
+from .responses import OperationResult, answer, table
+from .rights import NOT_ALLOWED, Forbidden
+from .sibling import MANAGE, cells_of, decode_result, encode_request, rows_of
+from .status import BAD_REQUEST, FORBIDDEN, NOT_FOUND, OK, REASONS, Refusal, bad_request
+
+#: Requesters whose pages are continued; the one unused for longest is dropped first.
+MAX_PAGED: Final = 32
+_IDENTIFYING: Final = ("type", "identity")
+#: The operations on entities that another worker may have.
+_ON_ENTITIES: Final = frozenset({"READ", "UPDATE", "DELETE", "CALLME"})
+
+log = logging.getLogger("trouter.AGENT")
+
+#: By the number of a worker its answer.
+Answers = dict[int, OperationResult]
+
+
+class Asking:
+    """One request, which the workers answer; ``missing`` says of each that does not why."""
+
+    def __init__(self, workers: WorkersPort, node: Node, request: Request) -> None:
+        self._workers = workers
+        self._node = node
+        self.request = request
+        self.missing: dict[int, str] = {}
+
+    async def ask(
+        self, number: int, properties: Mapping[str, object] | None = None, names: list[str] | None = None
+    ) -> OperationResult | None:
+        """Return the answer of one worker, with other properties and columns if they are given; None if there is none.
+
+        Refusal if this worker, or another one for want of rights, refuses.
+        """
+        request, node = self.request, self._node
+        wanted = request.properties if properties is None else properties
+        if number == self._workers.number:
+            return await perform(node, _changed(request, wanted, names))
+        tenant = "" if node.tenant is None else node.tenant.name
+        octets = encode_request(request, node.rights(request), tenant, wanted, names)
+        try:
+            given = decode_result(await self._workers.ask(number, MANAGE, octets))
+        except OSError as error:
+            self.missing[number] = str(error)
+            return None
+        if given.status == FORBIDDEN and given.description.startswith(NOT_ALLOWED):
+            raise Forbidden
+        return given
+
+    async def ask_all(
+        self, properties: Mapping[str, object] | None = None, names: list[str] | None = None, *, own: bool = True
+    ) -> Answers:
+        """Return the answers of all workers at the same time, of the others only without ``own``; Refusal."""
+        found: Answers = {}
+        refused: list[Refusal] = []
+
+        async def ask(number: int) -> None:
+            try:
+                given = await self.ask(number, properties, names)
+            except Refusal as refusal:
+                refused.append(refusal)
+            else:
+                if given is not None:
+                    found[number] = given
+
+        async with trio.open_nursery() as nursery:
+            for number in self._workers.ids:
+                if own or number != self._workers.number:
+                    nursery.start_soon(ask, number)
+        if refused:
+            raise refused[0]
+        return dict(sorted(found.items()))
+
+    def complete(self, result: OperationResult) -> OperationResult:
+        """Return the result, whose description names the workers that are missing."""
+        if not self.missing:
+            return result
+        why = "; ".join(f"{self._workers.ids[number]}: {text}" for number, text in sorted(self.missing.items()))
+        log.warning("an answer of management lacks workers: %s", why)
+        return replace(result, description=f"incomplete, workers are missing: {why}")
+
+
+class Whole:
+    """The management node of a router with several workers, at one of them."""
+
+    def __init__(self, workers: WorkersPort) -> None:
+        self._workers = workers
+        #: By requester and query: the offset of its next page, the worker where it begins, and the offset in that one.
+        self._pages: OrderedDict[tuple[str, ...], tuple[int, int, int]] = OrderedDict()
+
+    async def perform(self, node: Node, request: Request) -> OperationResult:
+        """Perform a request on the whole router; ``node`` is this worker as a part of it. Refusal."""
+        operation = check_request(node, request)
+        asking = Asking(self._workers, node, request)
+        if operation == "QUERY":
+            return asking.complete(await self._query(node, asking))
+        if operation in _ON_ENTITIES and not (operation != "UPDATE" and is_for_node(request)):
+            return asking.complete(await self._on_entity(node, asking, operation))
+        combine = _COMBINED.get(operation)
+        if combine is not None and node.tenant is None and is_for_node(request):
+            answers = await asking.ask_all()
+            failed = next((each for each in answers.values() if each.status != OK), None)
+            return asking.complete(failed or combine(answers))
+        if operation == "RELOAD" and node.tenant is None:
+            return await self._reload(node, asking)
+        result = await perform(node, request)
+        return self._without_workers(result) if operation in _NODES else result
+
+    async def _reload(self, node: Node, asking: Asking) -> OperationResult:
+        """Reload the first worker; the others follow if the configuration is in force there."""
+        if self._workers.number != FIRST:
+            given = await asking.ask(FIRST)
+            if given is None:
+                raise bad_request(f"nothing was changed: the first worker is missing: {asking.missing[FIRST]}")
+            return given
+        return await reload_first(node, asking.request, self._workers)
+
+    def _without_workers(self, result: OperationResult) -> OperationResult:
+        """Return the list of management nodes without those of the other workers."""
+        hidden = {f"amqp:/_topo/0/{each}/$management" for number, each in self._workers.ids.items() if number != FIRST}
+        return answer([each for each in decode_all(result.body) if each not in hidden])
+
+    # --- entities
+
+    async def _on_entity(self, node: Node, asking: Asking, operation: str) -> OperationResult:
+        """Perform an operation on an entity at the worker that has it, or at all that have their part of it."""
+        request = asking.request
+        kind = _kind_here(node, request)
+        if kind is not None and has_parts(kind) and operation in ("READ", "DELETE"):
+            return await self._on_parts(asking, kind, operation)
+        is_once = kind is not None and kind.short not in AT_ONE
+        if is_once and operation == "READ" and self._workers.number != FIRST:
+            given = await asking.ask(FIRST)
+            if given is not None:
+                return given
+        refusal: Refusal | None = None
+        try:
+            return await perform(node, request)
+        except Refusal as refused:
+            if is_once or not _is_absent(refused):
+                raise
+            refusal = refused
+        for number in self._workers.ids:
+            given = await asking.ask(number) if number != self._workers.number else None
+            if given is not None and not _is_absent(given):
+                return given
+        if asking.missing:
+            return OperationResult(refusal.status, answer({}).body, refusal.description)
+        raise refusal
+
+    async def _on_parts(self, asking: Asking, kind: EntityType, operation: str) -> OperationResult:
+        answers: Answers = {}
+        absent: Refusal | None = None
+        properties = self._for_any(kind, asking.request)
+        try:
+            own = await asking.ask(self._workers.number, properties)
+            answers = {} if own is None else {self._workers.number: own}
+        except Refusal as refused:
+            if not _is_absent(refused):
+                raise
+            absent = refused
+        answers |= await asking.ask_all(properties, own=False)
+        done = [each for _, each in sorted(answers.items()) if not _is_absent(each)]
+        if not done and absent is not None:
+            raise absent
+        failed = next((each for each in done if each.status >= BAD_REQUEST), None)
+        if failed is not None or operation != "READ":
+            return failed or done[0]
+        return answer(merged_maps(kind, [decode_all(each.body) for each in done]))
+
+    def _for_any(self, kind: EntityType, request: Request) -> Mapping[str, object]:
+        """Return the properties of a request as every worker understands them: each names its router by another id."""
+        first = self._workers.ids[FIRST]
+        named = {NAME.read(request), IDENTITY.read(request)} & {first, f"router/{first}"}
+        if kind.short != "router" or not named:
+            return request.properties
+        rest = {name: value for name, value in request.properties.items() if name != "name"}
+        return {**rest, "identity": ROUTER_IDENTITY}
+
+    # --- listings
+
+    async def _query(self, node: Node, asking: Asking) -> OperationResult:
+        request = asking.request
+        kind = check_query(node, request)
+        names = ATTRIBUTE_NAMES.read(request)
+        node.queries.columns(kind, names)
+        offset, count = OFFSET.read(request) or 0, max(COUNT.read(request) or 0, 0)
+        if offset < 0:
+            return await perform(node, request)
+        if kind is not None and descendants_of(kind) == (kind,) and not has_parts(kind):
+            if kind.short in AT_ONE:
+                return await self._list_in_turn(node, asking, kind, offset, count)
+            first = await asking.ask(FIRST)
+            return first if first is not None else await perform(node, request)
+        return await self._list_merged(asking, names, offset, count)
+
+    async def _list_in_turn(
+        self, node: Node, asking: Asking, kind: EntityType, offset: int, count: int
+    ) -> OperationResult:
+        """List entities that live at one worker each: those of the first worker, then those of the next."""
+        names = ATTRIBUTE_NAMES.read(asking.request) or list(node.directory.columns_of(kind))
+        if count == 0:
+            answers = await asking.ask_all(_paged(asking.request, 0, 0))
+            return _bounded(names, [row for each in answers.values() for row in _rows(each)][offset:])
+        who = (asking.request.reply_to, kind.short, str(hash(tuple(names))))
+        places = list(self._workers.ids)
+        found, at, inner = self._pages.get(who, (-1, 0, 0))
+        skip = 0
+        if found != offset:
+            at, inner, skip = 0, 0, offset
+        rows: list[bytes] = []
+        while at < len(places) and len(rows) < count:
+            wanted = count - len(rows) + skip
+            given = await asking.ask(places[at], _paged(asking.request, inner, wanted))
+            got = [] if given is None else _rows(given)
+            inner += len(got)
+            rows += got[skip:]
+            skip = max(skip - len(got), 0)
+            if len(got) < wanted:
+                at, inner = at + 1, 0
+        self._turn_page(who, (offset + count, at, inner) if at < len(places) else None)
+        return _bounded(names, rows)
+
+    def _turn_page(self, who: tuple[str, ...], following: tuple[int, int, int] | None) -> None:
+        """Note where the next page of a requester begins; None after the last."""
+        self._pages.pop(who, None)
+        if following is not None:
+            self._pages[who] = following
+            if len(self._pages) > MAX_PAGED:
+                self._pages.popitem(last=False)
+
+    async def _list_merged(self, asking: Asking, names: list[str], offset: int, count: int) -> OperationResult:
+        """List entities of which each worker has a part; of those that are the same in all, the first worker's."""
+        asked = [*names, *(each for each in _IDENTIFYING if each not in names)] if names else None
+        answers = await asking.ask_all(_paged(asking.request, 0, 0), asked)
+        columns = asked or []
+        by_entity: dict[tuple[str, str], list[tuple[int, bytes]]] = {}
+        for number, given in answers.items():
+            columns, rows = rows_of(given.body) if given.status == OK else (columns, [])
+            places = [columns.index(each) for each in _IDENTIFYING]
+            for index, row in enumerate(rows):
+                cells = cells_of(row)
+                kind, identity = (str(cells[place]) for place in places)
+                if kind == _ROUTER:  # each worker has an identity of its own
+                    identity = ""
+                by_entity.setdefault((kind, identity), []).append((number, row))
+                if index % _IN_A_ROW == _IN_A_ROW - 1:
+                    await trio.lowlevel.checkpoint()
+        shown = len(names) or len(columns)
+        first = next(iter(answers), FIRST)
+        found = [self._merge(columns, kind, rows, shown) for (kind, _), rows in _kept(by_entity, first)]
+        return _bounded(columns[:shown], found[offset : offset + count] if count else found[offset:])
+
+    def _merge(self, columns: list[str], type_name: str, rows: list[tuple[int, bytes]], shown: int) -> bytes:
+        if len(rows) == 1 and shown == len(columns):
+            return rows[0][1]
+        cells = merged(kind_of(type_name), columns, [cells_of(row) for _, row in rows])
+        return encode_row(cells[:shown])
+
+
+_IN_A_ROW: Final = 100
+_ROUTER: Final = "org.apache.qpid.dispatch.router"
+
+
+def _kept(
+    by_entity: dict[tuple[str, str], list[tuple[int, bytes]]], first: int
+) -> Iterable[tuple[tuple[str, str], list[tuple[int, bytes]]]]:
+    """Yield the entities with their rows: of those without parts only what the ``first`` worker has."""
+    for (type_name, identity), rows in by_entity.items():
+        kind = kind_of(type_name)
+        if kind.short in AT_ONE or has_parts(kind):
+            yield (type_name, identity), rows
+        elif rows[0][0] == first:
+            yield (type_name, identity), rows[:1]
+
+
+async def reload_first(node: Node, request: Request, workers: WorkersPort) -> OperationResult:
+    """Perform a RELOAD in the first worker, and have the others follow if it is in force."""
+    REQUESTER.set(0)  # the request is one for all workers, which this one may carry out
+    result = await perform(node, request)
+    workers.reload_others()
+    return result
+
+
+def _changed(request: Request, properties: Mapping[str, object], names: list[str] | None) -> Request:
+    """Return a request with other properties, and other columns instead of its body."""
+    if properties is request.properties and names is None:
+        return request
+    changed = Request()
+    changed.reply_to, changed.origin, changed.granted = request.reply_to, request.origin, request.granted
+    changed.correlation_id = request.correlation_id
+    changed.properties = properties
+    changed.body = request.body if names is None else {"attributeNames": names}
+    return changed
+
+
+def _paged(request: Request, offset: int, count: int) -> dict[str, object]:
+    return {**request.properties, "offset": offset, "count": count}
+
+
+def _rows(given: OperationResult) -> list[bytes]:
+    """Return the rows of an answer; none if the worker does not know the requester's tenant."""
+    return rows_of(given.body)[1] if given.status == OK else []
+
+
+def _bounded(names: Sequence[str], rows: Sequence[bytes]) -> OperationResult:
+    if sum(map(len, rows)) > MAX_ANSWER_BYTES:
+        raise bad_request(
+            f"the answer would have more than {MAX_ANSWER_BYTES} bytes: "
+            "ask for fewer attributes, or for pages with offset and count"
+        )
+    return table(names, rows)
+
+
+def _is_absent(given: OperationResult | Refusal) -> bool:
+    """Return whether a worker does not have the entity."""
+    unknown = given.description == REASONS[NOT_FOUND] or given.description.startswith("No entity with ")
+    return given.status == NOT_FOUND or unknown  # an UPDATE of a connection has another status
+
+
+def _kind_here(node: Node, request: Request) -> EntityType | None:
+    """Return the type of the entity that a request names, if the request or this worker knows it."""
+    named = kind_named(request)
+    if named is not None and descendants_of(named) == (named,) and not is_node_type(named.short):
+        return named
+    name, identity = NAME.read(request), IDENTITY.read(request)
+    try:
+        return node.directory.find(
+            named if entity_type_of(request) or TYPE.read(request) else None, name, identity
+        ).kind
+    except Refusal:
+        return None
+
+
+# --- answers of the node itself, from those of all workers
+
+
+def _sum_drain(answers: Answers) -> OperationResult:
+    maps: list[dict[str, Any]] = [decode_all(each.body) for each in answers.values()]
+    states = {each["state"] for each in maps}
+    active = [each for each in maps if each["state"] != "serving"]
+    return answer(
+        {
+            "state": next((state for state in ("drained", "serving") if states == {state}), "draining"),
+            **{name: sum(each[name] for each in maps) for name in ("total", "closed", "left")},
+            **{name: max((each[name] for each in active), default=0.0) for name in ("overSeconds", "forSeconds")},
+        }
+    )
+
+
+def _sort_log(answers: Answers) -> OperationResult:
+    entries = [
+        [entry[0], entry[1], f"[W{number}] {entry[2]}", *entry[3:]]
+        for number, each in answers.items()
+        for entry in decode_all(each.body)
+    ]
+    return answer(sorted(entries, key=lambda entry: entry[-1]))
+
+
+def _sum_memory(answers: Answers) -> OperationResult:
+    """Return the rows of all workers; those of the same name, user, vhost or address are added up."""
+    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    for number, each in answers.items():
+        for row in decode_all(each.body):
+            key: tuple[object, ...] = tuple((name, value) for name, value in row.items() if isinstance(value, str))
+            if row.get("connection"):  # its number is a text, and no other worker has it
+                key = (*key, number)
+            known = found.setdefault(key, {})
+            for name, value in row.items():
+                same = name not in known or isinstance(value, str) or name == "size" or value is None
+                known[name] = value if same else known[name] + value
+    rows = list(found.values())
+    return answer(sorted(rows, key=lambda row: -row.get("bytes", 0)) if any("bytes" in row for row in rows) else rows)
+
+
+_COMBINED: Final[dict[str, Callable[[Answers], OperationResult]]] = {
+    "DRAIN": _sum_drain,
+    "CANCEL-DRAIN": _sum_drain,
+    "GET-DRAIN": _sum_drain,
+    "GET-LOG": _sort_log,
+    "GET-MEMORY": _sum_memory,
+}
+_NODES: Final = frozenset({"GET-MGMT-NODES", "DISCOVER-MGMT-NODES"})
