@@ -48,6 +48,8 @@ class Broker(MessagingHandler):
         self._connections: list[Any] = []
         self._dials = dials
         self._changed = threading.Condition()
+        #: The exception that ended the broker's thread; each wait of the test fails with it.
+        self._fault: Exception | None = None
         self._injector = EventInjector()
         self._container = Container(self)
         self._container.container_id = name
@@ -63,7 +65,12 @@ class Broker(MessagingHandler):
 
     def run(self) -> None:
         """Serve until ``stop``; then close the sockets of all connections, as the end of a process does."""
-        self._container.run()
+        try:
+            self._container.run()
+        except Exception as fault:  # noqa: BLE001 (whatever it is, the test fails with it)
+            self._fault = fault
+            self._close_acceptor()
+            self._tell()
         for connection in self._connections:
             if connection.transport is not None and connection.transport._selectable is not None:
                 connection.transport._selectable._delegate.close()
@@ -71,28 +78,40 @@ class Broker(MessagingHandler):
     def wait(self, condition: Callable[[Broker], Any]) -> None:
         """Wait until the condition holds."""
         with self._changed:
-            assert self._changed.wait_for(lambda: condition(self), DEADLINE_S), f"never came to be: {vars(self)}"
+            held = self._changed.wait_for(lambda: self._fault is not None or condition(self), DEADLINE_S)
+        self.assert_no_fault()
+        assert held, f"never came to be: {vars(self)}"
 
     def do(self, what: Callable[[Broker], Any]) -> None:
         """Run a function in the broker's thread, and wait until it returns."""
-        done = threading.Event()
+        done = False
 
         def run() -> None:
+            nonlocal done
             what(self)
-            done.set()
+            done = True
+            self._tell()
 
         self._injector.trigger(ApplicationEvent("order", subject=run))
-        assert done.wait(DEADLINE_S)
+        self.wait(lambda _: done)
+
+    def assert_no_fault(self) -> None:
+        """Fail with the exception that ended the broker's thread, if one did."""
+        if self._fault is not None:
+            raise AssertionError(f"the broker's thread ended: {self._fault!r}") from self._fault
 
     def stop(self) -> None:
         self._injector.trigger(ApplicationEvent("order", subject=self._end))
 
     def _end(self) -> None:
+        self._close_acceptor()
+        self._container.stop()
+
+    def _close_acceptor(self) -> None:
         if self._acceptor is not None:
             listening = self._acceptor._selectable._delegate
             self._acceptor.close()
             listening.close()
-        self._container.stop()
 
     # --- called in the broker's thread
 
@@ -297,3 +316,4 @@ def served(made: Broker, dials: int = 0) -> Iterator[None]:
         made.stop()
         thread.join(DEADLINE_S)
         assert not thread.is_alive()
+        made.assert_no_fault()

@@ -7,7 +7,6 @@ discharged when the coordinator's link, session or connection ends are rolled ba
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,8 +14,7 @@ from typing import Any
 
 from proton import Condition, Delivery, Described, Message, Terminus, ulong
 
-from tests.brokers import DECLARED, TRANSACTIONAL, Broker
-from tests.routers import DEADLINE_S
+from tests.brokers import DECLARED, TRANSACTIONAL, Broker, served
 
 #: The descriptor of the outcome accepted, and those of declare and discharge, as numbers and as symbols.
 _ACCEPTED = 0x24
@@ -202,12 +200,5 @@ class TransactionalBroker(Broker):
 def transactional_broker(name: str = "B") -> Iterator[TransactionalBroker]:
     """Run a broker with transactions that listens for routers."""
     made = TransactionalBroker(name)
-    thread = threading.Thread(target=made.run, daemon=True)
-    thread.start()
-    try:
-        made.wait(lambda b: b.port)
+    with served(made):
         yield made
-    finally:
-        made.stop()
-        thread.join(DEADLINE_S)
-        assert not thread.is_alive()
