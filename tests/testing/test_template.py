@@ -17,6 +17,7 @@ from proton import ConnectionException
 from proton.utils import BlockingConnection
 
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
+from tests.walks import Shell
 
 TEMPLATE = ROOT / "examples" / "plugin-template"
 GUIDE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
@@ -110,6 +111,37 @@ def enter(router: RunningRouter, user: str, password: str) -> BlockingConnection
         allowed_mechs="PLAIN",
         allow_insecure_mechs=True,
     )
+
+
+class Plugins(Shell):
+    """A shell in the folder of the plugin; `pip` installs into a folder of the test, and asks no index."""
+
+    def __init__(self, folder: Path) -> None:
+        for path in ("pyproject.toml", "src/trouter_tickets.py"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes((TEMPLATE / path).read_bytes())
+        super().__init__(folder, ports=("9",), brings=())
+        pip = folder / "bin" / "pip"
+        pip.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pip "$@"\n')
+        pip.chmod(0o755)
+        settings = ("NO_INDEX", "NO_DEPS", "DISABLE_PIP_VERSION_CHECK")
+        self._environment |= {f"PIP_{name}": "1" for name in settings} | {
+            "PIP_NO_BUILD_ISOLATION": "0",  # as the option: pip reads the setting the other way round
+            "PIP_TARGET": str(folder / "site"),
+            "PYTHONPATH": with_site(folder / "site")["PYTHONPATH"],
+        }
+
+
+def test_the_commands_of_the_guide_work_as_printed(tmp_path: Path) -> None:
+    """It is built, installed and listed, and the command for the hash prints the listed one."""
+    installing, hashing = re.findall(r"^```\n((?:pip wheel|find) .*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+    shell = Plugins(tmp_path)
+    listed = [shell.type(line) for line in installing.splitlines()]
+    assert [status for status, _ in listed] == [0, 0, 0], listed
+    assert re.search(r"^tickets\b.*not listed", listed[-1][1], re.MULTILINE), listed
+    status, output = shell.type(f"cd site && {hashing}")
+    assert status == 0
+    assert listed_row(tmp_path / "site")["sha256"] == output.split()[0]
 
 
 def test_its_own_tests_pass(site: Path) -> None:
