@@ -348,6 +348,7 @@ packages: wheel
 walk-install: running
 	$(call needs,systemd-nspawn,systemd-container)
 	$(call needs,debootstrap,debootstrap)
+	$(call needs,rpmbuild,rpm)
 	PYTHON=$(PY) packaging/walk-install.sh
 
 # From an environment with only the router's dependencies, and from the console's lock. It needs npm 10 or later, which Debian 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -81,7 +82,7 @@ def test_the_commands_for_frauds_work_as_printed(shell: Watch, tmp_path: Path) -
          "amount": each.amount} for each in paid
     ]  # fmt: skip
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "payments.parquet")
-    bodies = [str({name: str(value) for name, value in row.items()}).replace("'", '"').encode() for row in rows]
+    bodies = [json.dumps(row, default=datetime.isoformat).encode() for row in rows]
     fill(tmp_path / "payments", "payments", *(letter(f"m{number}", body) for number, body in enumerate(bodies)))
     typed = commands("fraud")
     assert len(typed) == 3
