@@ -9,7 +9,7 @@ Allowed: nothing. A client that disconnects causes no exception.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -45,7 +45,13 @@ class Site:
     ) -> Secured | None:
         return None
 
-    def exposition(self, tenant: str) -> bytes:
+    async def metrics_of_workers(self, tenant: str) -> Mapping[int, bytes | None]:
+        return {}
+
+    async def reasons_of_workers(self) -> Sequence[str]:
+        return ()
+
+    def exposition(self, tenant: str, others: Mapping[int, bytes | None]) -> bytes:
         return b"up 1\n"
 
     async def healthy(self) -> bool:

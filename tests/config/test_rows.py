@@ -59,7 +59,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "tls.machine_limits.the_minimum_of_the_machine_holds": ("below-system-minimum",),
     "tls.machine_limits.under_secure_defaults_no_profile_may_go_below_the_minimum_of_the_machine": ("below-system-minimum",),
     "auth.auth_service.fields_that_existing_services_leave_out_are_forgiven_unless_defaults_are_secure": ("service-identity",),
-    "config.workers.what_workers_do_not_share_is_a_finding": ("not-with-workers", "limits-by-worker", "first-worker-only"),
+    "config.workers.what_workers_do_not_share_is_a_finding": ("not-with-workers", "limits-by-worker"),
     "config.workers.more_workers_than_cores_are_a_note": ("more-workers-than-cores",),
     "config.secure_defaults.missing_rights_from_a_service_are_optional_only_without_secure_defaults": ("service-rights",),
 }  # fmt: skip

@@ -88,9 +88,8 @@ def test_limits_are_divided_so_that_together_they_let_in_less_than_a_worker_each
         ("recordLog {\n    dir: /tmp\n}\n", "not-with-workers", Severity.PROBLEM),
         ("policy {\n    maxConnections: 9\n}\n", "limits-by-worker", Severity.UNSAFE),
         ("policy {\n    enableVhostPolicy: yes\n}\nvhost {\n    hostname: h\n}\n", "limits-by-worker", Severity.UNSAFE),
-        (PAGES, "first-worker-only", Severity.NOTE),
     ],
-    ids=["record log", "all connections", "vhost", "pages"],
+    ids=["record log", "all connections", "vhost"],
 )
 def test_what_workers_do_not_share_is_a_finding(sections: str, point: str, severity: Severity) -> None:
     assert points(with_workers(configuration("1", sections), "2")).get(point) is severity

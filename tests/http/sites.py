@@ -42,7 +42,15 @@ class Site:
     shown: int = 0
     served: list[tuple[tuple[str, int], str]] = field(default_factory=list)
 
-    def exposition(self, tenant: str) -> bytes:
+    async def metrics_of_workers(self, tenant: str) -> dict[int, bytes | None]:
+        await trio.lowlevel.checkpoint()
+        return {}
+
+    async def reasons_of_workers(self) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        return []
+
+    def exposition(self, tenant: str, others: Mapping[int, bytes | None]) -> bytes:
         return tenant_exposition(self.tenant(tenant)) if tenant else exposition(self.figures())
 
     def figures(self) -> Figures:

@@ -6,17 +6,20 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.management.node import Node
-from tests.routers import RunningRouter, process, stopped_cleanly
+from tests.routers import DEADLINE_S, RunningRouter, process, stopped_cleanly
 from tests.waiting import until
 
 TWO = "router {\n    id: A\n    workers: 2\n    drainTimeoutSeconds: 5\n}\n"
 LISTENER = "listener {\n    name: amqp\n    host: 127.0.0.1\n    port: 0\n    saslMechanisms: ANONYMOUS\n}\n"
+PAGES = "listener {\n    name: pages\n    host: 127.0.0.1\n    port: 0\n    http: yes\n}\n"
 FIRST, SECOND = "A", "A.2"
 WORKER = {FIRST: 1, SECOND: 2}
 
@@ -24,7 +27,7 @@ WORKER = {FIRST: 1, SECOND: 2}
 @contextmanager
 def two_workers(folder: Path) -> Iterator[RunningRouter]:
     """Run a router with two workers, which must stop cleanly."""
-    with process(TWO + LISTENER, folder) as router:
+    with process(TWO + LISTENER + PAGES, folder) as router:
         router.wait_for_line(r"MAIN \(notice\) 2 workers serve")
         router.wait_for_line(r"\[W1\] router A.2 is a neighbour")
         with stopped_cleanly(router):
@@ -138,13 +141,13 @@ def test_other_workers_are_no_routers_of_the_network(asked: Node) -> None:
 
 
 def test_the_configuration_is_listed_once(asked: Node) -> None:
-    assert [each["name"] for each in asked.query("listener")] == ["amqp"]
+    assert [each["name"] for each in asked.query("listener")] == ["amqp", "pages"]
     assert asked.query("connector") == []
     every = asked.query()
     identities = [(each["type"], each["identity"]) for each in every]
     assert len(set(identities)) == len(identities)
-    (listener,) = [each for each in every if each["type"] == "org.apache.qpid.dispatch.listener"]
-    assert asked.get("READ", type="listener", name="amqp")["identity"] == listener["identity"]
+    listeners = [each["identity"] for each in every if each["type"] == "org.apache.qpid.dispatch.listener"]
+    assert [asked.get("READ", type="listener", name=name)["identity"] for name in ("amqp", "pages")] == listeners
 
 
 def test_a_connection_is_found_and_closed_at_any_worker(router: RunningRouter, both: Both) -> None:
@@ -197,6 +200,34 @@ def test_memory_is_that_of_all_workers(asked: Node, by: str) -> None:
         assert [each["count"] for each in rows if each["name"] == "qd_connection_t"] == [4]  # with those of the mesh
 
 
+def page(router: RunningRouter, name: str) -> tuple[int, str]:
+    """Return the status and the text of a page."""
+    port = router.wait_for_line(r"Listening for HTTP on 127\.0\.0\.1:(\d+)")[1]
+    connection = HTTPConnection("127.0.0.1", int(port), timeout=DEADLINE_S)
+    try:
+        connection.request("GET", f"/{name}")
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_metrics_are_those_of_all_workers(router: RunningRouter, both: Both) -> None:
+    _, text = page(router, "metrics")
+    families = list(text_string_to_metric_families(text))
+    assert len({each.name for each in families}) == len(families)
+    assert all("worker" in sample.labels for each in families for sample in each.samples)
+    (connections,) = [each for each in families if each.name == "qdr_connections_total"]
+    assert [sample.labels["worker"] for sample in connections.samples] == ["1", "2"]
+    (up,) = [each for each in families if each.name == "trouter_worker_up"]
+    assert [sample.value for sample in up.samples] == [1, 1]
+
+
+def test_a_router_is_ready_with_all_its_workers(router: RunningRouter) -> None:
+    assert page(router, "readyz") == (200, "OK")
+    assert page(router, "healthz") == (200, "OK")
+
+
 def test_a_worker_that_hangs_is_named_as_missing(tmp_path: Path) -> None:
     with two_workers(tmp_path) as router, both_of(router.port) as nodes:
         found = router.matching(r"\[W2\] Operational, 1 Threads Running \(process ID \d+\)")[-1]
@@ -207,6 +238,8 @@ def test_a_worker_that_hangs_is_named_as_missing(tmp_path: Path) -> None:
             assert given.status == 200
             assert given.description == "incomplete, workers are missing: A.2: it did not answer within 3 s"
             assert len(given.body["results"]) == 1
+            assert page(router, "readyz") == (503, "NOT OK\nworker 2: does not answer\n")
+            assert 'trouter_worker_up{worker="2"} 0.0' in page(router, "metrics")[1]
         finally:
             os.kill(pid, signal.SIGCONT)
 

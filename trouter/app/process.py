@@ -199,7 +199,15 @@ class RouterProcess:
 
     def _worker_answers(self, agent: Agent) -> Mapping[str, Callable[[bytes], Awaitable[bytes]]]:
         """Return the functions that answer what other workers ask this one."""
-        return {MANAGE: agent.answer_worker}
+
+        async def ready(request: bytes) -> bytes:
+            return await self.site.answer_ready(request)
+
+        async def metrics(request: bytes) -> bytes:
+            return await self.site.answer_metrics(request)
+
+        # The site is made, and its room imported, once it is asked for.
+        return {MANAGE: agent.answer_worker, "ready": ready, "metrics": metrics}
 
     def _look_after(self, nursery: trio.Nursery) -> None:
         """Start the poller, the timers and the periodic work."""

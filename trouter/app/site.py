@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
 from itertools import product
@@ -20,6 +21,7 @@ from trouter.config import AutoLinkEntity, LinkRouteEntity, ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.config.findings import brief, counted
 from trouter.config.problems import Severity
+from trouter.config.workers import FIRST
 from trouter.connections.listen import Listener
 from trouter.connections.shared import Services
 from trouter.core.addresses import temporary_token
@@ -43,11 +45,17 @@ from trouter.http.figures import (
     TenantFigures,
 )
 from trouter.http.ports import Secured
+from trouter.net.reach import Workers
 from trouter.telemetry.refusals import BLOCKED, LIMIT, PROXY_HEADER, REASONS
 from trouter.wire.constants import AMQP_VALUE
 from trouter.wire.message import section
 
 from .control import Control
+
+#: What a worker asks another one for, and its answer if it is ready.
+METRICS: Final = "metrics"
+READY: Final = "ready"
+OK: Final = "OK"
 
 #: Outcome of a tenant's deliveries -> its counter.
 _ENDS: Final = {
@@ -60,9 +68,18 @@ class RouterSite:
     """One router, as all its HTTP listeners share it."""
 
     def __init__(
-        self, router: Router, services: Services, control: Control, make_gate: Callable[[ListenerEntity], Listener]
+        self,
+        router: Router,
+        services: Services,
+        control: Control,
+        make_gate: Callable[[ListenerEntity], Listener],
+        workers: Workers | None = None,
     ) -> None:
-        """``make_gate`` returns the listener that admits the clients of an HTTP listener's WebSockets."""
+        """``make_gate`` returns the listener that admits the clients of an HTTP listener's WebSockets.
+
+        ``workers`` are those of a router of several processes.
+        """
+        self._workers = workers
         self._router = router
         self._services = services
         self._control = control
@@ -79,6 +96,38 @@ class RouterSite:
         stops = ("the router is stopping",) if self._control.stopping else ()
         found = [finding for finding in self._control.findings() if finding.severity is Severity.PROBLEM]
         return (*stops, *self._control.drain.reasons(), *map(brief, found))
+
+    async def reasons_of_workers(self) -> tuple[str, ...]:
+        """Return why other workers are not ready, a line each; empty if they are, or the router is one process."""
+        given = await self._ask_workers(READY)
+        lines = {number: (text or b"does not answer").decode().splitlines() for number, text in given.items()}
+        return tuple(f"worker {number}: {line}" for number, found in lines.items() for line in found if line != OK)
+
+    async def _ask_workers(self, what: str, request: bytes = b"") -> dict[int, bytes | None]:
+        """Return the answers of the other workers by number, None for one that does not answer."""
+        workers = self._workers
+        if workers is None:
+            return {}
+        found: dict[int, bytes | None] = {number: None for number in workers.ids if number != workers.number}
+
+        async def ask(number: int) -> None:
+            with suppress(OSError):
+                found[number] = await workers.ask(number, what, request)
+
+        async with trio.open_nursery() as nursery:
+            for number in found:
+                nursery.start_soon(ask, number)
+        return found
+
+    async def answer_ready(self, _: bytes) -> bytes:
+        """Return to another worker why this one is not ready, a line each; or that it is."""
+        await trio.lowlevel.checkpoint()
+        return "\n".join(self.reasons() or (OK,)).encode()
+
+    async def answer_metrics(self, tenant: bytes) -> bytes:
+        """Return the text of /metrics of this worker to another one."""
+        await trio.lowlevel.checkpoint()
+        return self._own_exposition(tenant.decode())
 
     def refuses_clients(self, entity: ListenerEntity) -> str:
         """Return why no new client may come through a listener: the router drains; empty if one may."""
@@ -144,8 +193,24 @@ class RouterSite:
             self._gates = {identity: each for identity, each in self._gates.items() if identity in running}
         await gate.serve_socket(sock, remote, below if isinstance(below, tuple) else None)
 
-    def exposition(self, tenant: str) -> bytes:
-        """Return the text of /metrics, of the whole router or of ``tenant`` if that is not empty."""
+    async def metrics_of_workers(self, tenant: str) -> dict[int, bytes | None]:
+        """Return the texts of /metrics of the other workers by number, None for one that does not answer."""
+        return await self._ask_workers(METRICS, tenant.encode())
+
+    def exposition(self, tenant: str, others: Mapping[int, bytes | None]) -> bytes:
+        """Return the text of /metrics, of the whole router or of ``tenant`` if that is not empty.
+
+        ``others`` are the texts of the other workers.
+        """
+        own = self._own_exposition(tenant)
+        if self._workers is None:
+            return own
+        from trouter.http.metrics import exposition_of_workers  # noqa: PLC0415  # only once it is asked for
+
+        return exposition_of_workers(dict(sorted({self._workers.number: own, **others}.items())))
+
+    def _own_exposition(self, tenant: str) -> bytes:
+        """Return the text of /metrics of this process."""
         from trouter.http.metrics import exposition, tenant_exposition  # noqa: PLC0415  # only once it is asked for
 
         return tenant_exposition(self.tenant(tenant)) if tenant else exposition(self.figures())
@@ -179,6 +244,7 @@ class RouterSite:
             link_routes=[
                 self._route_figures(entity, self._router.routes.is_active(route))
                 for entity, route in self._control.routes.routes.values()
+                if self._workers is None or self._workers.number == FIRST  # the others reach brokers through it
             ],
             uplink_down_since_s=None if uplink is None else uplink.down_since_us / 1e6,
             turned_away=self._services.guard.turned_away,

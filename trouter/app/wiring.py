@@ -111,7 +111,7 @@ class Makers:
         if self._site is None:
             from .site import RouterSite  # noqa: PLC0415
 
-            self._site = RouterSite(self._router, self._services, control, self._admitter)
+            self._site = RouterSite(self._router, self._services, control, self._admitter, self._reach.workers)
         return self._site
 
 

@@ -145,8 +145,6 @@ def worker_findings(configuration: Configuration) -> Iterator[Problem]:
     limiting += configuration.vhosts if configuration.policy.enable_vhost_policy else ()
     if limiting:
         yield finding_of("limits-by-worker", router, count=count, what=_listed(limiting))
-    if pages := [each for each in configuration.listeners if each.serves_http]:
-        yield finding_of("first-worker-only", router, what=_listed(pages))
 
 
 def _listed(entities: Sequence[Entity]) -> str:

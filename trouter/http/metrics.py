@@ -7,7 +7,7 @@ Other series have correct types. No client can choose the value of a label.
 from __future__ import annotations
 
 import platform
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -40,6 +40,10 @@ _VHOST: Final = ("vhost",)
 _OWNER: Final = ("owner",)
 _CLASS_AND_OUTCOME: Final = ("address_class", "outcome")
 HISTOGRAM: Final = "histogram"
+#: The label of every sample of a router with several workers, and the series that only it has.
+WORKER: Final = "worker"
+WORKER_UP: Final = "trouter_worker_up"
+WORKER_UP_HELP: Final = "1 if the worker of the router answered the scrape, else 0."
 
 _FAMILIES: Final = {GAUGE: GaugeMetricFamily, COUNTER: CounterMetricFamily, HISTOGRAM: HistogramMetricFamily}
 #: The series of Qpid Dispatch that count as a column of the router's row does: `qdr_<name>_total`.
@@ -569,6 +573,38 @@ def exposition(figures: Figures) -> bytes:
 def tenant_exposition(tenant: TenantFigures) -> bytes:
     """Return the figures for a tenant: its own only, without the process."""
     return exposition_of(families(TENANT_SERIES, (tenant,)))
+
+
+def exposition_of_workers(texts: Mapping[int, bytes | None]) -> bytes:
+    """Return the texts of the workers of one router as one, in which each sample has the number of its worker.
+
+    None stands for the text of a worker that does not answer.
+    """
+    heads: dict[str, list[str]] = {}
+    samples: defaultdict[str, list[str]] = defaultdict(list)
+    for number, text in texts.items():
+        family = ""
+        for line in (text or b"").decode().splitlines():
+            if not line.startswith("#"):
+                samples[family].append(_labelled(line, f'{WORKER}="{number}"'))
+                continue
+            family = line.split(" ", 3)[2]
+            head = heads.setdefault(family, [])
+            if line not in head:
+                head.append(line)
+    up = GaugeMetricFamily(WORKER_UP, WORKER_UP_HELP, labels=(WORKER,))
+    for number, text in texts.items():
+        up.add_metric((str(number),), 0 if text is None else 1)
+    lines = [line for family, head in heads.items() for line in (*head, *samples[family])]
+    return "".join(f"{line}\n" for line in lines).encode() + exposition_of((up,))
+
+
+def _labelled(sample: str, label: str) -> str:
+    """Return a sample with a further label."""
+    end = min(place for place in (sample.find("{"), sample.find(" ")) if place >= 0)
+    if sample[end] == " ":
+        return f"{sample[:end]}{{{label}}}{sample[end:]}"
+    return f"{sample[: end + 1]}{label},{sample[end + 1 :]}"
 
 
 def families(declared: Iterable[DeclaredSeries[Source]], source: Source) -> Iterator[Metric]:

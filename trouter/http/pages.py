@@ -46,7 +46,9 @@ class Pages:
         self._site = site
         self._settings = settings
         self._root = settings.root
-        self._scrapes = Scrapes(lambda: site.exposition(settings.tenant))
+        self._scrapes = Scrapes(
+            partial(site.metrics_of_workers, settings.tenant), partial(site.exposition, settings.tenant)
+        )
         self._pages: dict[tuple[str, ...], Callable[[h11.Request, Visitor], Awaitable[Response]]] = {}
         #: Pages of which probes need only the status; any method is allowed.
         self._probes: dict[tuple[str, ...], Callable[[], Awaitable[Response]]] = {}
@@ -117,9 +119,10 @@ class Pages:
         return OK if self._site.live() else NOT_OK
 
     async def _readyz(self) -> Response:
-        if self._site.ready():
+        others = await self._site.reasons_of_workers()
+        if self._site.ready() and not others:
             return OK
-        reasons = self._site.reasons()
+        reasons = (*self._site.reasons(), *others)
         more = (f"and {len(reasons) - MAX_REASONS} more",) if len(reasons) > MAX_REASONS else ()
         lines = ("NOT OK", *reasons[:MAX_REASONS], *more)
         return Response(503, "\n".join(lines).encode() + (b"\n" if reasons else b""))

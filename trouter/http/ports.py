@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,8 +23,18 @@ class Secured:
 class Site(Protocol):
     """The program behind the HTTP listeners: the router."""
 
-    def exposition(self, tenant: str) -> bytes:
-        """Return the current figures as Prometheus text: all, or those of the named ``tenant``, known or not."""
+    async def metrics_of_workers(self, tenant: str) -> Mapping[int, bytes | None]:
+        """Return the texts of the other workers of a router that has several, by their numbers.
+
+        None stands for the text of a worker that does not answer. ``tenant`` is that of ``exposition``.
+        """
+        ...
+
+    def exposition(self, tenant: str, others: Mapping[int, bytes | None]) -> bytes:
+        """Return the current figures as Prometheus text: all, or those of the named ``tenant``, known or not.
+
+        ``others`` are the texts of the other workers; the text has those too.
+        """
         ...
 
     async def healthy(self) -> bool:
@@ -37,6 +47,10 @@ class Site(Protocol):
 
     def reasons(self) -> Sequence[str]:
         """Return the reasons why it is not ready, a line each; empty if it is."""
+        ...
+
+    async def reasons_of_workers(self) -> Sequence[str]:
+        """Return the reasons why other workers are not ready, a line each; empty if they are, or there are none."""
         ...
 
     def refuses_clients(self, entity: ListenerEntity) -> str:

@@ -130,14 +130,6 @@ class RouterEntity(Entity):
             cure="divide them by the number of workers, or write workers: 1",
             page="workers.md",
         ),
-        Point(
-            name="first-worker-only",
-            compatible="the first worker alone serves HTTP",
-            warning="the first worker alone will serve {what}, and show its own figures there",
-            cure="ask each worker by its id: trouter stat -r ID",
-            page="workers.md",
-            severity=Severity.NOTE,
-        ),
     )
     debug_dump_file: str | None = path(
         "The file into which the router writes its state on the signal USR1.",
