@@ -66,16 +66,19 @@ def test_the_first_worker_has_all_and_the_others_the_listeners_of_clients() -> N
     assert not [each for each in evaluate(third) if WORKERS_HOST in str(each)]
 
 
+QUOTAS = "policy {\n    enableVhostPolicy: yes\n}\nvhost {\n    hostname: h\n    maxLinks: 9\n}\n"
+PER_USER = "perUser: {\n        maxMessagesPerSecond: 9\n    }"
+
+
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_limits_are_divided_so_that_together_they_let_in_less_than_a_worker_each_more(count: int) -> None:
-    given = (
-        "    maxHandshakes: 100\n    authLockoutAfter: 20\n    acceptRatePerHost: 0\n    maxMemoryBytes: 700000000\n"
-    )
+    given = "    maxHandshakes: 100\n    acceptBurstPerHost: 21\n    authLockoutAfter: 20\n    acceptRatePerHost: 0\n    maxMemoryBytes: 700000000\n"
     whole = configuration(str(count), CLIENTS, router=given)
     parts = [part_of(whole, "A", place, count, GIB) for place in range(1, count + 1)]
-    for name, limit in {"max_handshakes": 100, "auth_lockout_after": 20}.items():
+    for name, limit in {"accept_burst_per_host": 21}.items():
         assert limit <= sum(getattr(each.router, name) for each in parts) < limit + count
-    assert 5 <= sum(each.listeners[0].max_connections or 0 for each in parts) < 5 + count
+    assert {each.router.max_handshakes for each in parts} == {100}  # what they count together is not divided
+    assert {each.listeners[0].max_connections for each in parts} == {5}
     assert 3 <= sum(each.listeners[0].accept_rate or 0 for each in parts) < 3 + count
     assert {each.router.accept_rate_per_host for each in parts} == {0}
     assert sum(each.router.max_memory_bytes or 0 for each in parts) <= 700_000_000
@@ -86,14 +89,19 @@ def test_limits_are_divided_so_that_together_they_let_in_less_than_a_worker_each
     ("sections", "point", "severity"),
     [
         ("recordLog {\n    dir: /tmp\n}\n", "not-with-workers", Severity.PROBLEM),
-        ("policy {\n    maxConnections: 9\n}\n", "limits-by-worker", Severity.UNSAFE),
-        ("policy {\n    enableVhostPolicy: yes\n}\nvhost {\n    hostname: h\n}\n", "limits-by-worker", Severity.UNSAFE),
+        (QUOTAS, "limits-by-worker", Severity.UNSAFE),
+        (QUOTAS.replace("maxLinks: 9", PER_USER), "limits-by-worker", Severity.UNSAFE),
     ],
-    ids=["record log", "all connections", "vhost"],
+    ids=["record log", "quotas", "quotas of each user"],
 )
 def test_what_workers_do_not_share_is_a_finding(sections: str, point: str, severity: Severity) -> None:
     assert points(with_workers(configuration("1", sections), "2")).get(point) is severity
     assert not points(configuration("1", sections))
+
+
+def test_the_limits_that_workers_count_together_are_no_finding() -> None:
+    sections = QUOTAS.replace("maxLinks", "maxConnectionsPerUser").replace("yes\n", "yes\n    maxConnections: 9\n")
+    assert not points(with_workers(configuration("1", sections), "2"))
 
 
 def test_a_router_that_cannot_have_workers_is_a_finding() -> None:

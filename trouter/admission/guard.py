@@ -12,6 +12,7 @@ import trio
 from trouter.columns.security import LockoutFacts
 from trouter.config.entities import RouterEntity
 from trouter.core.terms import ROUTER_ROLES
+from trouter.net.tallies import Tallies
 from trouter.policy.sanctions import Sanctions
 from trouter.records.text import clean
 from trouter.telemetry.refusals import Refusals
@@ -31,13 +32,19 @@ class Guard:
     """The limits for unauthenticated peers that all listeners of a router share."""
 
     def __init__(
-        self, memory: MemoryWatch, now: Callable[[], float] = trio.current_time, sanctions: Sanctions | None = None
+        self,
+        memory: MemoryWatch,
+        now: Callable[[], float] = trio.current_time,
+        sanctions: Sanctions | None = None,
+        tallies: Tallies | None = None,
     ) -> None:
+        """``tallies``: the counts of all workers; None for a router of one process."""
         self.memory = memory
+        self.tallies = tallies
         #: The decisions about users and hosts.
         self.sanctions = Sanctions(now) if sanctions is None else sanctions
         self.lockout = Lockout(now, blocks=self.sanctions.blocks_user)
-        self.handshakes = Handshakes(now)
+        self.handshakes = Handshakes(now, tallies=tallies)
         self.turns = Turns()
         #: Connections refused by ``refuses_connection``.
         self.turned_away = 0

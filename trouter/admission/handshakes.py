@@ -15,6 +15,7 @@ from typing import Final
 from trouter._buckets import Bucket
 from trouter.config.hosts import place_of
 from trouter.core.terms import ROUTER_ROLES
+from trouter.net.tallies import Tallies
 from trouter.net.view import ConnectionView
 
 from .lockout import LOOPBACK, Network, within
@@ -83,9 +84,13 @@ class Newcomer:
 class Handshakes:
     """The newcomers and their counts. ``now`` returns the time in seconds from any start."""
 
-    def __init__(self, now: Callable[[], float], rules: HandshakeRules | None = None) -> None:
+    def __init__(
+        self, now: Callable[[], float], rules: HandshakeRules | None = None, tallies: Tallies | None = None
+    ) -> None:
+        """``tallies``: the counts of all workers; None for a router of one process."""
         self.rules = rules or HandshakeRules()
         self._now = now
+        self._tallies = tallies
         #: By newcomer, the connection that is aborted if it is too slow; None during its TLS handshake.
         self._newcomers: dict[Newcomer, ConnectionView | None] = {}
         #: By kind of role and place; the place is empty for all.
@@ -143,11 +148,16 @@ class Handshakes:
         rules, kind = self.rules, role in ROUTER_ROLES
         if within(rules.exempt, host):
             return ""
-        if rules.max_handshakes and self._counts[kind, ""] >= rules.max_handshakes:
+        if rules.max_handshakes and self._count_all(kind, "") >= rules.max_handshakes:
             return f"maxHandshakes {rules.max_handshakes}"
-        if rules.max_by_place and self._counts[kind, place_of(host)] >= rules.max_by_place:
+        if rules.max_by_place and self._count_all(kind, place_of(host)) >= rules.max_by_place:
             return f"maxHandshakesPerHost {rules.max_by_place} from {place_of(host)}"
         return ""
+
+    def _count_all(self, kind: bool, place: str) -> int:
+        """Return the handshakes of all workers; of connections that come at the same moment, each may miss others."""
+        others = 0 if self._tallies is None else self._tallies.count_others(*_tally_key(kind, place))
+        return self._counts[kind, place] + others
 
     def is_busy(self, host: str, role: str) -> bool:
         """Return whether ``host`` has a handshake under way, or all hosts together have ``FEW``."""
@@ -161,6 +171,8 @@ class Handshakes:
             self._newcomers[newcomer] = None
             for place in ("", newcomer.place):
                 self._counts[role in ROUTER_ROLES, place] += 1
+                if self._tallies is not None:
+                    self._tallies.raise_count(*_tally_key(role in ROUTER_ROLES, place))
         return newcomer
 
     def watch_handshake(self, newcomer: Newcomer, connection: ConnectionView) -> None:
@@ -177,6 +189,8 @@ class Handshakes:
         for place in ("", newcomer.place):
             key = newcomer.role in ROUTER_ROLES, place
             self._counts[key] -= 1
+            if self._tallies is not None:
+                self._tallies.lower_count(*_tally_key(*key))
             if not self._counts[key]:
                 del self._counts[key]
 
@@ -186,3 +200,8 @@ class Handshakes:
         for newcomer, connection in list(self._newcomers.items()):
             if connection is not None and 0 < connection.received_bytes() < newcomer.due_bytes(now_s, rate):
                 connection.abort_connection(TOO_SLOW)
+
+
+def _tally_key(kind: bool, place: str) -> tuple[str, ...]:
+    """Return the key by which all workers count the handshakes of routers, or of clients, from a place."""
+    return "handshakes", "routers" if kind else "clients", place

@@ -130,7 +130,7 @@ def assemble(
     router = Router(own.id, own.mode, own.default_distribution, observer=own_links, on_route=own_links.note_route)
     router.table.tenants_confined = own.secure_defaults
     router.network.siblings = reach.siblings
-    services = _services(configuration, router, timers, plugins, calendar, make_poller)
+    services = _services(configuration, router, timers, plugins, calendar, make_poller, reach)
     recorder, hub = services.recorder, services.hub
     grant_owed_credit(router, timers)
     record_logs = RecordLogs(own.id, recorder, hub)
@@ -190,6 +190,7 @@ def _services(
     plugins: Plugins,
     calendar: Callable[[], float],
     make_poller: Callable[[Hub], Poller],
+    reach: Reach,
 ) -> Services:
     """Make what all connections share."""
     own = configuration.router
@@ -205,9 +206,9 @@ def _services(
         budget=budget,
         connections=connections,
         recorder=recorder,
-        guard=Guard(MemoryWatch(budget, recorder), sanctions=sanctions),
+        guard=Guard(MemoryWatch(budget, recorder), sanctions=sanctions, tallies=reach.tallies),
         secure=secure,
-        policy=RouterPolicy(recorder, plugins, trio.current_time, sanctions),
+        policy=RouterPolicy(recorder, plugins, trio.current_time, sanctions, reach.tallies),
         auth_services=AuthServices(secure, recorder, secure_defaults=own.secure_defaults),
         backbone=make_backbone(router, own, calendar, recorder, timers) if own.mode == "interior" else None,
         uplinks=Uplinks(hub) if own.mode == "edge" else None,

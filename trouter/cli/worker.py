@@ -12,6 +12,7 @@ from trouter.app.process import run as serve
 from trouter.cli.run import confine
 from trouter.cli.startup import StartError, prepare
 from trouter.config import Configuration, ConfigurationError, load
+from trouter.net.tallies import Tallies
 from trouter.workers.line import Line
 from trouter.workers.worker import WorkerReach, WorkerTerms
 
@@ -20,7 +21,8 @@ def main(descriptor: int) -> int:
     """Serve as a worker until the parent stops it; return the exit status."""
     line = Line.at(descriptor)
     try:
-        given: Any = line.receive_first()
+        received, (shared,) = line.receive_first()
+        given: Any = received
     except OSError:  # the router has stopped, and this process was not needed
         return 0
     terms = WorkerTerms(**given)
@@ -32,13 +34,12 @@ def main(descriptor: int) -> int:
     except (StartError, ConfigurationError) as error:
         print(error, file=sys.stderr)
         return 1
+    reach = WorkerReach(line, terms, Tallies(shared, terms.place, terms.count))
 
     def read() -> Configuration:
         return terms.part_of(load(terms.file), available_bytes())
 
-    return serve(
-        configuration, plugins, read, bound=partial(confine, configuration, None), reach=WorkerReach(line, terms)
-    )
+    return serve(configuration, plugins, read, bound=partial(confine, configuration, None), reach=reach)
 
 
 if __name__ == "__main__":

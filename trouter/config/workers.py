@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
 from trouter.config.configuration import Configuration
-from trouter.config.entities import ConnectorEntity, Entity, ListenerEntity, RouterEntity
+from trouter.config.entities import ConnectorEntity, Entity, ListenerEntity, Quotas, RouterEntity, VhostEntity
 from trouter.config.problems import Problem
 from trouter.config.reporting import finding_of
 from trouter.config.texts import AUTO, MAX_ROUTER_ID
@@ -18,6 +18,8 @@ from trouter.config.texts import AUTO, MAX_ROUTER_ID
 WORKERS_HOST: Final = "another worker"
 #: The worker that has everything of which there may only be one.
 FIRST: Final = 1
+#: The attributes of vhosts and groups that are quotas.
+_QUOTAS: Final = (*(row.name for row in fields(Quotas)), "per_user", "per_host")
 #: Entities that a finding names.
 _NAMED: Final = 3
 #: The quota and the period of the processor time in a container, of cgroups of version 2.
@@ -27,8 +29,6 @@ _CPU_MAX: Final = Path("/sys/fs/cgroup/cpu.max")
 _DIVIDED: Final = (
     "auth_delay_after",
     "auth_lockout_after",
-    "max_handshakes",
-    "max_handshakes_per_host",
     "accept_rate_per_host",
     "accept_burst_per_host",
 )
@@ -107,12 +107,8 @@ def _shared(listener: ListenerEntity, count: int) -> ListenerEntity:
     """Return the listener as each worker serves it, with its share of the limits."""
     if not is_shared(listener):
         return listener
-    most, rate = listener.max_connections, listener.accept_rate
-    return replace(
-        listener,
-        max_connections=None if most is None else -(-most // count),
-        accept_rate=None if rate is None else -(-rate // count),
-    )
+    rate = listener.accept_rate
+    return replace(listener, accept_rate=None if rate is None else -(-rate // count))
 
 
 def why_not_shared(configuration: Configuration) -> Iterator[Problem]:
@@ -141,10 +137,15 @@ def worker_findings(configuration: Configuration) -> Iterator[Problem]:
     cores = available_cores()
     if count > cores:
         yield finding_of("more-workers-than-cores", router, count=count, cores=cores)
-    limiting: list[Entity] = [configuration.policy] if "max_connections" in configuration.policy.written else []
-    limiting += configuration.vhosts if configuration.policy.enable_vhost_policy else ()
-    if limiting:
+    if limiting := [
+        each for each in configuration.vhosts if configuration.policy.enable_vhost_policy and _has_quotas(each)
+    ]:
         yield finding_of("limits-by-worker", router, count=count, what=_listed(limiting))
+
+
+def _has_quotas(vhost: VhostEntity) -> bool:
+    """Return whether the vhost or one of its groups has quotas."""
+    return any(getattr(each, name) for each in (vhost, *vhost.groups.values()) for name in _QUOTAS)
 
 
 def _listed(entities: Sequence[Entity]) -> str:

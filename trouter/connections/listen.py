@@ -16,6 +16,7 @@ from trouter.admission.handshakes import Newcomer
 from trouter.auth.login import AcceptedLogin
 from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
+from trouter.config.workers import WORKERS_HOST
 from trouter.engine.sasl import SaslServer
 from trouter.hooks import PeerFacts
 from trouter.net.accepting import AcceptingListener
@@ -73,6 +74,10 @@ class Listener(AcceptingListener):
         self._refused_before = 0
         self._router_id = router_id
         self._services = services
+        #: The counts of all workers, and the key of this listener's connections there.
+        self._tallies = services.guard.tallies
+        self._tally_key = "listener", entity.identity
+        self._is_between_workers = entity.host == WORKERS_HOST
         self._numbers = numbers
         #: The scopes of those whose protocol is being detected.
         self._greeting: set[trio.CancelScope] = set()
@@ -141,7 +146,7 @@ class Listener(AcceptingListener):
         kind, why = next((reason for reason in reasons if reason[1]), ("", ""))
         if kind:
             guard.refuses_connection(*remote, why)
-        elif not self._services.policy.accept_socket(self.entity.role, remote[0]):
+        elif not self._services.policy.accept_socket(self.entity.role, remote[0], sibling=self._is_between_workers):
             kind = LIMIT
         if kind:
             guard.refusals.count_refused(self.entity.name, kind)
@@ -164,7 +169,10 @@ class Listener(AcceptingListener):
     def _full_reason(self) -> str:
         """Return why there is no room for another connection, empty if there is."""
         most = self.entity.max_connections
-        return f"maxConnections {most}" if most is not None and len(self.peers) + len(self._newcomers) >= most else ""
+        if most is None:
+            return ""
+        others = 0 if self._tallies is None else self._tallies.count_others(*self._tally_key)
+        return f"maxConnections {most}" if len(self.peers) + len(self._newcomers) + others >= most else ""
 
     def _facts_of(self, remote: tuple[str, int]) -> PeerFacts:
         return PeerFacts(
@@ -179,6 +187,8 @@ class Listener(AcceptingListener):
     def _begin_handshake(self, facts: PeerFacts) -> None:
         newcomer = self._services.guard.handshakes.begin_handshake(facts.remote_host, self.entity.role)
         self._newcomers[facts.connection_id] = newcomer
+        if self._tallies is not None:
+            self._tallies.raise_count(*self._tally_key)
 
     async def _serve_peer(self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer | None) -> None:
         """Serve one peer until it ends; ``security`` None is detected first. A bug of ours ends only this peer."""
@@ -195,7 +205,9 @@ class Listener(AcceptingListener):
             peer = self.peers.pop(facts.connection_id, None)
             if peer is not None and peer.refusal:
                 self._services.guard.refusals.count_refused(facts.listener.name, peer.refusal)
-            self._services.policy.release_socket()
+            if self._tallies is not None:
+                self._tallies.lower_count(*self._tally_key)
+            self._services.policy.release_socket(sibling=self._is_between_workers)
 
     async def _secure_socket(self, sock: socket.socket, facts: PeerFacts) -> SecuredPeer | None:
         """Detect TLS and make its handshake; return None, with the socket closed, if that fails."""

@@ -61,6 +61,12 @@ class OpenAdmission:
 
         An invalid tenant is refused before the policy decides.
         """
+        try:
+            return self._admit(connection)
+        finally:
+            self._services.policy.release_place()
+
+    def _admit(self, connection: ConnectionView) -> tuple[Tenant | None, ConnectionPolicy]:
         policy, tenancy, request = self._services.policy, self._settings.tenancy, self._make_request()
         if self._server_name and self._opened and host_key(self._opened) != self._server_name:
             why = "the hostname of the open is not the name that TLS asked for"

@@ -11,6 +11,7 @@ from trouter.config import ListenerEntity
 from .dialing import Endpoint, connect
 from .parts import Key
 from .sockets import open_for
+from .tallies import Tallies
 
 
 class Workers(Protocol):
@@ -43,6 +44,10 @@ class Reach(Protocol):
         """The workers of the router; None for a router of one process."""
 
     @property
+    def tallies(self) -> Tallies | None:
+        """The counts that it shares with the other workers; None for a router of one process."""
+
+    @property
     def why_fixed(self) -> str:
         """Return why management cannot change the configuration; empty if it can."""
 
@@ -67,6 +72,7 @@ class Alone:
 
     siblings: frozenset[str] = frozenset()
     workers = None
+    tallies: Tallies | None = None
     why_fixed = ""
 
     async def open_for(self, _: Key, entity: ListenerEntity, leaving: Sequence[socket.socket]) -> list[socket.socket]:

@@ -14,9 +14,10 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from trouter._buckets import Bucket
+from trouter.net.tallies import Tallies
 
 from .compiled import ConnectionLimits
-from .counts import Buffer, Meter, Paced, VhostConnections
+from .counts import Buffer, Meter, Paced, SharedConnections, VhostConnections
 from .kinds import Reason
 from .quota_rules import (
     ADDRESSES,
@@ -74,9 +75,15 @@ class Book:
     """The counts of a router. ``now`` returns the time in seconds; ``notify`` is called with each alarm."""
 
     def __init__(
-        self, now: Callable[[], float], new_buffer: Callable[[], Buffer], notify: Callable[[QuotaAlarm], None]
+        self,
+        now: Callable[[], float],
+        new_buffer: Callable[[], Buffer],
+        notify: Callable[[QuotaAlarm], None],
+        tallies: Tallies | None = None,
     ) -> None:
+        """``tallies``: the counts of all workers; None for a router of one process."""
         self.now = now
+        self._shared = None if tallies is None else SharedConnections(tallies)
         self._new_buffer = new_buffer
         self._notify = notify
         self._vhosts: dict[str, VhostConnections] = {}
@@ -103,8 +110,18 @@ class Book:
         return self._vhosts.get(vhost) or VhostConnections()
 
     def limits_reached(self, vhost: str, limits: ConnectionLimits, user: str, host: str) -> tuple[Reason, ...]:
-        """Return every limit of a vhost that one more connection of this user and host would exceed."""
+        """Return every limit of a vhost that one more connection of this user and host would exceed.
+
+        Among workers its place is taken at once if there is none; ``release_place`` gives it back.
+        """
+        if self._shared is not None:
+            return self._shared.take_place(vhost, limits, user, host)
         return self.connections_of(vhost).limits_reached(limits, user, host)
+
+    def release_place(self) -> None:
+        """Give back the place that ``limits_reached`` has taken, unless its connection is counted."""
+        if self._shared is not None:
+            self._shared.release_place()
 
     def quotas_at_open(self, rules: tuple[QuotaRule, ...], user: str, host: str) -> QuotaAnswer:
         """Return what the quotas say to one more connection of this user and host."""
@@ -160,11 +177,15 @@ class Book:
             name = share.name if share.name not in connections else f"{share.name}[C{share.number}]"
             connections.add_connection(name, share.user, share.host)
             share.vhost, share.counted_as = vhost, name
+            if self._shared is not None:
+                self._shared.add_connection(vhost, share.user, share.host)
 
     def _leave_vhost(self, share: Share) -> None:
         if share.vhost:
             connections = self._vhosts[share.vhost]
             connections.remove_connection(share.counted_as)
+            if self._shared is not None:
+                self._shared.remove_connection(share.vhost, share.user, share.host)
             if not len(connections):
                 del self._vhosts[share.vhost]
             share.vhost = share.counted_as = ""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from trouter._buckets import Bucket
+from trouter.net.tallies import NO_ROOM, Tallies
 
 from .compiled import ConnectionLimits
 from .kinds import Reason
@@ -157,3 +158,56 @@ class VhostConnections:
     def by_host(self) -> Mapping[str, list[str]]:
         """Return the names of the connections from each host that has any."""
         return {host: list(names) for host, names in self._of_host.items()}
+
+
+class SharedConnections:
+    """The counts of the connections of all workers: those of each vhost, of its users and from its hosts."""
+
+    def __init__(self, tallies: Tallies) -> None:
+        self._tallies = tallies
+        #: The vhost, user and host of a place that is taken, for a connection that is not counted yet.
+        self._taken: tuple[str, str, str] | None = None
+
+    def take_place(self, vhost: str, limits: ConnectionLimits, user: str, host: str) -> tuple[Reason, ...]:
+        """Take a place for one more connection; return the limits that it would exceed, and then take none."""
+        self.release_place()
+        if not vhost:  # nothing limits it
+            return ()
+        counted = (
+            (limits.connections, Reason.MAX_CONNECTIONS),
+            (limits.per_user, Reason.MAX_CONNECTIONS_PER_USER),
+            (limits.per_host, Reason.MAX_CONNECTIONS_PER_HOST),
+        )
+        keys = _keys_of(vhost, user, host)
+        counts = [self._tallies.raise_count(*key) for key in keys]
+        over = tuple(reason for count, (limit, reason) in zip(counts, counted, strict=True) if count > limit)
+        if not over:
+            self._taken = vhost, user, host
+            return ()
+        for key, count in zip(keys, counts, strict=True):
+            if count < NO_ROOM:
+                self._tallies.lower_count(*key)
+        return over
+
+    def release_place(self) -> None:
+        """Give a place back that is taken and not used."""
+        if self._taken is not None:
+            taken, self._taken = self._taken, None
+            self.remove_connection(*taken)
+
+    def add_connection(self, vhost: str, user: str, host: str) -> None:
+        """Count a connection, at the place that is taken for it if there is one."""
+        if self._taken == (vhost, user, host):
+            self._taken = None
+            return
+        for key in _keys_of(vhost, user, host):
+            self._tallies.raise_count(*key)
+
+    def remove_connection(self, vhost: str, user: str, host: str) -> None:
+        """Remove a connection from the counts."""
+        for key in _keys_of(vhost, user, host):
+            self._tallies.lower_count(*key)
+
+
+def _keys_of(vhost: str, user: str, host: str) -> tuple[tuple[str, ...], ...]:
+    return ("vhost", vhost), ("user", vhost, user), ("host", vhost, host)

@@ -20,6 +20,7 @@ from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
 from trouter.management.ports import Rights
+from trouter.net.tallies import Tallies
 from trouter.net.view import ConnectionView
 from trouter.telemetry.recorder import Recorder
 from trouter.telemetry.sampling import Sampling
@@ -49,6 +50,8 @@ from .sanctions import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Sanctions, SanctionTa
 
 #: Alarms that are shown by name; further ones are only counted.
 MAX_SHOWN: Final = 64
+#: The key by which all workers count their connections.
+_SOCKETS: Final = "connections"
 NO_SAMPLINGS: Final[Mapping[str, Sampling]] = MappingProxyType({})
 
 log = logging.getLogger("trouter.POLICY")
@@ -63,8 +66,11 @@ class RouterPolicy:
         plugins: Plugins,
         now: Callable[[], float],
         sanctions: Sanctions | None = None,
+        tallies: Tallies | None = None,
     ) -> None:
-        self.book = Book(now, lambda: Budget(0), self._note_alarm)
+        """``tallies``: the counts of all workers; None for a router of one process."""
+        self._tallies = tallies
+        self.book = Book(now, lambda: Budget(0), self._note_alarm, tallies)
         self._record = PolicyRecord(recorder)
         self._in_force = PolicyInForce(
             Policy.compile(PolicyEntity(), ()), NO_SAMPLINGS, self.book, self._record, recorder, plugins
@@ -87,20 +93,31 @@ class RouterPolicy:
 
     # --- sockets
 
-    def accept_socket(self, role: str, host: str) -> bool:
-        """Count a new connection and return True if there is room for it; its end calls ``release_socket``."""
+    def accept_socket(self, role: str, host: str, *, sibling: bool = False) -> bool:
+        """Count a new connection and return True if there is room for it; its end calls ``release_socket``.
+
+        Those of ``sibling`` workers are not limited: they belong to the router.
+        """
         counts = self._record.counts
         counts.connections_processed += 1
-        verdict = judge_accept(self.compiled, host, counts.connections_current, router=role in ROUTER_ROLES)
+        if sibling:
+            counts.connections_current += 1
+            return True
+        open_now = counts.connections_current if self._tallies is None else self._tallies.raise_count(_SOCKETS) - 1
+        verdict = judge_accept(self.compiled, host, open_now, router=role in ROUTER_ROLES)
         if not verdict.allowed:
+            if self._tallies is not None:
+                self._tallies.lower_count(_SOCKETS)
             self._record.record_verdict(verdict, None)
             return False
         counts.connections_current += 1
         return True
 
-    def release_socket(self) -> None:
+    def release_socket(self, *, sibling: bool = False) -> None:
         """Uncount a connection that ``accept_socket`` counted."""
         self._record.counts.connections_current -= 1
+        if self._tallies is not None and not sibling:
+            self._tallies.lower_count(_SOCKETS)
 
     # --- connections
 
@@ -111,6 +128,10 @@ class RouterPolicy:
             self.book.note_answer(quotas)
         self._record.record_verdict(verdict, request)
         return verdict
+
+    def release_place(self) -> None:
+        """Give back the place of a connection that ``judge_open`` has allowed, and that was not admitted after all."""
+        self.book.release_place()
 
     def judge_decisions(self, request: OpenRequest, admission: Admission, tenant: str = "") -> Verdict:
         """Return whether a connection that may open otherwise is blocked by a decision; record it if so."""

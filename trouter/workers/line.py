@@ -58,11 +58,11 @@ class Line:
             except BlockingIOError:
                 await trio.lowlevel.wait_readable(self._sock)
 
-    def receive_first(self) -> Message:
-        """Wait for the first message, before there are tasks that could; LineClosed."""
+    def receive_first(self) -> tuple[Message, list[int]]:
+        """Wait for the first message, before there are tasks that could; see ``receive``."""
         self._sock.setblocking(True)
         try:
-            return self._take()[0]
+            return self._take()
         finally:
             self._sock.setblocking(False)
 

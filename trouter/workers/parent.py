@@ -27,6 +27,7 @@ from trouter.config import ListenerEntity
 from trouter.config.workers import FIRST
 from trouter.net.parts import Key
 from trouter.net.sockets import ListenError, close_all, open_for, place_of
+from trouter.net.tallies import SharedMemory
 
 from .handed import OF_A_CLIENT
 from .line import MAX_TEXT, Line, Message
@@ -118,6 +119,7 @@ class Parent:
         self._joins: dict[int, list[tuple[int, Line]]] = {}
         #: Processes that are ready to become a worker.
         self._spares: list[tuple[subprocess.Popen[bytes], Line]] = []
+        self._shared = SharedMemory(count)
         self._turn = 0
         self._supervisor = Supervisor()
         self._stops = 0
@@ -151,6 +153,7 @@ class Parent:
             process.kill()
             process.wait()
             line.close()
+        self._shared.close()
         if self._failure:
             raise WorkersFailed(self._failure)
 
@@ -172,6 +175,7 @@ class Parent:
                 await _wait_end(worker)
                 nursery.cancel_scope.cancel()
                 worker.close()
+            self._shared.clear_part(place)
             served = served or worker.ready.is_set()
             if self._is_stopping():
                 break
@@ -199,7 +203,7 @@ class Parent:
             place=place, count=self._count, router_id=self._router_id, path=self._path, workers=self._workers_text
         )
         with suppress(OSError):  # it has ended while it waited: it is replaced like any worker
-            line.send(asdict(terms))
+            line.send(asdict(terms), [self._shared.descriptor])
         return worker
 
     def _fail(self, why: str) -> None:

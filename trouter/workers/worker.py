@@ -20,6 +20,7 @@ from trouter.config.workers import WORKERS_HOST, part_of, with_workers, worker_i
 from trouter.net.dialing import Endpoint, connect
 from trouter.net.parts import Key
 from trouter.net.sockets import ListenError, place_of
+from trouter.net.tallies import Tallies
 
 from .calls import Answer, CallFailed, answer_calls, call
 from .handed import HandedSocket, SiblingSocket
@@ -61,9 +62,10 @@ class WorkerTerms:
 class WorkerReach:
     """One worker's end of the line: a ``Reach``."""
 
-    def __init__(self, line: Line, terms: WorkerTerms) -> None:
+    def __init__(self, line: Line, terms: WorkerTerms, tallies: Tallies) -> None:
         self._line = line
         self._terms = terms
+        self.tallies = tallies
         places = range(1, terms.count + 1)
         self.siblings = frozenset(worker_id(terms.router_id, place) for place in places if place != terms.place)
         self.why_fixed = WHY_FIXED.format(parent=os.getppid())

@@ -124,8 +124,8 @@ class RouterEntity(Entity):
         ),
         Point(
             name="limits-by-worker",
-            compatible="each worker counts what vhosts limit for itself",
-            warning="the limits and quotas of {what} will hold in each of {count} workers by itself: together they "
+            compatible="each worker counts the quotas of vhosts for itself",
+            warning="the quotas of {what} will hold in each of {count} workers by itself: together they "
             "let in up to {count} times as much",
             cure="divide them by the number of workers, or write workers: 1",
             page="workers.md",
