@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from tests.clock import Clock
-from trouter.admission.lockout import AttemptResult, Key, Lockout, LockoutRules
+from trouter.admission.lockout import MAX_TOLD, AttemptResult, Key, Lockout, LockoutRules
 
 HOST, OTHER = "192.0.2.1", "192.0.2.2"
 RULES = LockoutRules()
@@ -269,3 +271,49 @@ def test_an_entry_can_be_looked_at_and_forgiven(lockout: Lockout) -> None:
     assert not lockout.remove_entry(Key(HOST, "alice"))
     assert lockout.state_of(Key(HOST, "alice")) is None
     assert lockout.judge_attempt(HOST, "alice", right=True) == AttemptResult()
+
+
+class Pair:
+    """The lockouts of two workers that tell each other."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.told: list[Mapping[str, object]] = []
+        self.second = Lockout(clock)
+        self.first = Lockout(clock, tell=self._tell)
+
+    def _tell(self, news: Mapping[str, object]) -> None:
+        self.told.append(news)
+        self.second.hear_news(json.loads(json.dumps(news)))
+
+
+def test_failures_at_another_worker_count_and_are_not_told_again(clock: Clock) -> None:
+    pair = Pair(clock)
+    for _ in range(RULES.lock_after):
+        guess(pair.first, clock)
+    assert len(pair.told) == RULES.lock_after
+    assert pair.second.judge_attempt(HOST, "alice", right=True).locked
+    assert not pair.second.judge_attempt(HOST, "bob", right=True).locked
+    assert len(pair.told) == RULES.lock_after
+
+
+def test_failures_without_a_user_delay_the_place_at_another_worker(clock: Clock) -> None:
+    pair = Pair(clock)
+    fail(pair.first, RULES.delay_after, user="")
+    assert pair.second.wait_s(HOST)
+    assert not pair.second.wait_s(OTHER)
+
+
+def test_what_is_cleared_at_one_worker_is_cleared_at_the_others(clock: Clock) -> None:
+    pair = Pair(clock)
+    fail(pair.first, 1)
+    assert pair.first.judge_attempt(HOST, "alice", right=True) == AttemptResult()
+    assert pair.second.keys() == [Key(HOST)]
+    assert pair.first.remove_entry(Key(HOST))
+    assert pair.second.keys() == []
+
+
+def test_a_name_that_is_too_long_for_a_message_counts_where_it_is_seen(clock: Clock) -> None:
+    pair = Pair(clock)
+    fail(pair.first, 1, user="a" * (MAX_TOLD + 1))
+    assert not pair.told
+    assert len(pair.first.keys()) == 2

@@ -96,7 +96,16 @@ MAY_IMPORT = {
         "wire",
     ),
     # The parent of several processes, and what each of them asks it for; it sees no message.
-    "workers": ("app.supervision", "net.dialing", "net.parts", "net.sockets", "net.tallies", "config", "logs"),
+    "workers": (
+        "app.supervision",
+        "net.dialing",
+        "net.parts",
+        "net.reach",
+        "net.sockets",
+        "net.tallies",
+        "config",
+        "logs",
+    ),
     "records": (),
     "tools": ("client", "columns", "config", "wire"),
     "client": ("engine", "wire"),

@@ -10,8 +10,11 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import trio
 
+from tests.management.node import Node
 from tests.routers import DEADLINE_S, RunningRouter, process, stopped_cleanly
+from tests.waiting import until
 from trouter.client import ClientError, connect
+from trouter_plugins.users_file import put_user
 
 WORKERS = 3
 ROUTER = f"router {{\n    id: A\n    workers: {WORKERS}\n    drainTimeoutSeconds: 5\n}}\n"
@@ -31,6 +34,7 @@ GROUP = """    groups: {
             remoteHosts: *
             sources: *
             targets: *
+            allowDynamicSource: true
         }
     }
 """
@@ -47,13 +51,19 @@ LISTENERS = (
     "listener {\n    host: 127.0.0.1\n    port: 0\n    name: main\n    saslMechanisms: ANONYMOUS\n}\n"
     "listener {\n    host: 127.0.0.1\n    port: 0\n    name: small\n    maxConnections: 4\n"
     "    saslMechanisms: ANONYMOUS\n}\n"
+    "listener {\n    host: 127.0.0.1\n    port: 0\n    name: users\n    saslMechanisms: SCRAM-SHA-256\n}\n"
 )
+LOCK_AFTER = 4
+LOCKING = f"    authDelayAfter: 1000\n    authLockoutAfter: {LOCK_AFTER}\n"
 
 
 @pytest.fixture(scope="module")
 def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
-    text = ROUTER + POLICY + "".join(vhost(*each) for each in VHOSTS.items()) + LISTENERS
-    with process(text, tmp_path_factory.mktemp("limits")) as running:
+    folder = tmp_path_factory.mktemp("limits")
+    for user in ("alice", "bob"):
+        put_user(folder / "users", user, b"secret")
+    own = ROUTER.replace("}", f"    usersFile: {folder / 'users'}\n{LOCKING}}}")
+    with process(own + POLICY + "".join(vhost(*each) for each in VHOSTS.items()) + LISTENERS, folder) as running:
         running.wait_for_line(SERVES)
         with stopped_cleanly(running):
             yield running
@@ -137,3 +147,44 @@ async def test_the_places_of_a_worker_that_is_killed_are_free_again(router: Runn
         lost = sum(each.worker == "A.2" for each in opened)
         assert lost
         assert len(await open_as_many(nursery, router.ports[0], "all", lost)) == lost
+
+
+async def may_log_in(port: int, user: str, password: str) -> bool:
+    try:
+        async with (
+            connect(f"amqp://127.0.0.1:{port}", user=user, password=password, hostname="few") as connection,
+            connection.open_sender("any"),
+        ):
+            return True
+    except ClientError:
+        return False
+
+
+def is_locked_at_all(port: int) -> bool:
+    """Return whether alice is locked out at each of the workers, which get the connections in turn."""
+    found: dict[str, bool] = {}
+    while len(found) < WORKERS:
+        node = Node(port, virtual_host="few")
+        try:
+            rows = node.query("authLockout")
+            found[node.connection.conn.remote_container] = any(each["locked"] for each in rows)
+        finally:
+            node.close()
+    return all(found.values())
+
+
+async def test_failed_logins_at_all_workers_lock_a_user_out_at_all_workers(router: RunningRouter) -> None:
+    port = router.ports[2]
+    assert await may_log_in(port, "alice", "secret")
+    for _ in range(LOCK_AFTER):
+        assert not await may_log_in(port, "alice", "guess")
+    await trio.to_thread.run_sync(until, lambda: is_locked_at_all(router.ports[0]))
+    assert not any([await may_log_in(port, "alice", "secret") for _ in range(WORKERS)])
+    assert all([await may_log_in(port, "bob", "secret") for _ in range(WORKERS)])
+
+
+async def test_a_login_that_succeeds_at_one_worker_clears_the_failures_at_all(router: RunningRouter) -> None:
+    for _ in range(3):
+        for _ in range(LOCK_AFTER // 2):
+            assert not await may_log_in(router.ports[2], "bob", "guess")
+        assert await may_log_in(router.ports[2], "bob", "secret")

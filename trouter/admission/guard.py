@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -37,13 +37,14 @@ class Guard:
         now: Callable[[], float] = trio.current_time,
         sanctions: Sanctions | None = None,
         tallies: Tallies | None = None,
+        tell: Callable[[Mapping[str, object]], None] | None = None,
     ) -> None:
-        """``tallies``: the counts of all workers; None for a router of one process."""
+        """``tallies``: the counts of all workers; None for a router of one process. ``tell``: see ``Lockout``."""
         self.memory = memory
         self.tallies = tallies
         #: The decisions about users and hosts.
         self.sanctions = Sanctions(now) if sanctions is None else sanctions
-        self.lockout = Lockout(now, blocks=self.sanctions.blocks_user)
+        self.lockout = Lockout(now, blocks=self.sanctions.blocks_user, tell=tell)
         self.handshakes = Handshakes(now, tallies=tallies)
         self.turns = Turns()
         #: Connections refused by ``refuses_connection``.

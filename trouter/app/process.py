@@ -180,7 +180,7 @@ class RouterProcess:
         router_log.info("Router started in %s mode", self.control.configuration.router.mode.capitalize())
         router_log.info("Version: %s", trouter.__version__)
         self._look_after(nursery)
-        nursery.start_soon(self._reach.run)
+        nursery.start_soon(self._reach.run, self.services.guard.lockout.hear_news)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()

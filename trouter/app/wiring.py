@@ -206,7 +206,9 @@ def _services(
         budget=budget,
         connections=connections,
         recorder=recorder,
-        guard=Guard(MemoryWatch(budget, recorder), sanctions=sanctions, tallies=reach.tallies),
+        guard=Guard(
+            MemoryWatch(budget, recorder), sanctions=sanctions, tallies=reach.tallies, tell=reach.tell_siblings
+        ),
         secure=secure,
         policy=RouterPolicy(recorder, plugins, trio.current_time, sanctions, reach.tallies),
         auth_services=AuthServices(secure, recorder, secure_defaults=own.secure_defaults),

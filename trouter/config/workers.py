@@ -27,8 +27,6 @@ _CPU_MAX: Final = Path("/sys/fs/cgroup/cpu.max")
 #: The limits of the router that are divided among the workers, so that together they let in at most one less than a
 #: worker each more than the file says.
 _DIVIDED: Final = (
-    "auth_delay_after",
-    "auth_lockout_after",
     "accept_rate_per_host",
     "accept_burst_per_host",
 )

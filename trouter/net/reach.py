@@ -13,6 +13,9 @@ from .parts import Key
 from .sockets import open_for
 from .tallies import Tallies
 
+#: What one worker tells the others.
+News = Mapping[str, object]
+
 
 class Workers(Protocol):
     """The workers of this router, as one of them sees them: what it asks the others, and what they ask it."""
@@ -57,8 +60,11 @@ class Reach(Protocol):
     async def connect(self, endpoint: Endpoint, family_name: str | None) -> socket.socket:
         """Return a connected socket; see ``dialing.connect``."""
 
-    async def run(self) -> None:
-        """Do what the parent process asks for, while the router runs."""
+    async def run(self, hear: Callable[[News], None]) -> None:
+        """Do what the parent process asks for, while the router runs; call ``hear`` with what other workers tell."""
+
+    def tell_siblings(self, news: News) -> None:
+        """Tell the other workers; one that has many messages waiting does not hear it."""
 
     def note_ready(self) -> None:
         """Note that every listener is open."""
@@ -83,8 +89,11 @@ class Alone:
         """Dial from here."""
         return await connect(endpoint, family_name)
 
-    async def run(self) -> None:
+    async def run(self, _: Callable[[News], None]) -> None:
         """Do nothing: there is no parent."""
+
+    def tell_siblings(self, news: News) -> None:
+        """Do nothing: there are no other workers."""
 
     def note_ready(self) -> None:
         """Do nothing: this router has no parent that waits until it is ready."""

@@ -288,6 +288,8 @@ class Parent:
             self._close_unused()
             if worker.place == FIRST and self._reload_wanted:  # it has read the file at its start
                 self._reload_others(changed=True)
+        elif "news" in message:
+            self._pass_on(worker, message)
         elif "reloaded" in message and worker.place == FIRST:
             self._reload_others(changed=bool(message["reloaded"]))
         if not descriptors:
@@ -309,6 +311,13 @@ class Parent:
                     await self._open(worker, message, answers)
         finally:
             answers.close()
+
+    def _pass_on(self, teller: Worker, message: Message) -> None:
+        """Pass what a worker tells to the others; one that has not read for a long time misses it."""
+        for worker in self._workers.values():
+            if worker is not teller and worker.ready.is_set():
+                with suppress(OSError):
+                    worker.line.send(message)
 
     def _open_for_siblings(self, worker: Worker, answers: Line) -> None:
         """Let other workers join this one; those that wait for it are joined at once."""

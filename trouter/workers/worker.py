@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from trouter.config import Configuration, ListenerEntity
 from trouter.config.workers import WORKERS_HOST, part_of, with_workers, worker_id
 from trouter.net.dialing import Endpoint, connect
 from trouter.net.parts import Key
+from trouter.net.reach import News
 from trouter.net.sockets import ListenError, place_of
 from trouter.net.tallies import Tallies
 
@@ -78,8 +79,11 @@ class WorkerReach:
         """This object: it asks the other workers too."""
         return self
 
-    async def run(self) -> None:
-        """Give signs of life, and do what the parent asks for; stop the router when the parent has ended."""
+    async def run(self, hear: Callable[[News], None]) -> None:
+        """Give signs of life, and do what the parent asks for; stop the router when the parent has ended.
+
+        ``hear`` is called with what other workers tell.
+        """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._live)
             try:
@@ -88,10 +92,16 @@ class WorkerReach:
                     close_all(descriptors)
                     if message.get("reopen"):
                         logs.reopen()
+                    elif isinstance(news := message.get("news"), dict):
+                        hear(news)
             except OSError:
                 log.critical("the parent process has ended: this worker stops")
                 os.kill(os.getpid(), signal.SIGTERM)
             nursery.cancel_scope.cancel()
+
+    def tell_siblings(self, news: News) -> None:
+        """Tell the other workers, through the parent."""
+        self._tell({"news": news})
 
     async def _live(self) -> None:
         while True:
