@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -14,7 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.management.node import Node
-from tests.routers import DEADLINE_S, RunningRouter, process, stopped_cleanly
+from tests.routers import DEADLINE_S, ROOT, RunningRouter, process, stopped_cleanly
 from tests.waiting import until
 
 TWO = "router {\n    id: A\n    workers: 2\n    drainTimeoutSeconds: 5\n}\n"
@@ -136,7 +139,8 @@ def test_the_router_is_one_row(asked: Node) -> None:
 
 def test_other_workers_are_no_routers_of_the_network(asked: Node) -> None:
     assert [each["id"] for each in asked.query("router.node")] == [FIRST]
-    assert asked.get("GET-MGMT-NODES") == ["amqp:/_topo/0/A/$management"]
+    nodes = set(asked.get("GET-MGMT-NODES"))  # each can be asked alone
+    assert nodes == {"amqp:/_topo/0/A/$management", "amqp:/_topo/0/A.2/$management"}
     assert {"RA", "RA.2"}.isdisjoint(each["name"] for each in asked.query("router.address"))
 
 
@@ -210,6 +214,13 @@ def page(router: RunningRouter, name: str) -> tuple[int, str]:
         return answer.status, answer.read().decode()
     finally:
         connection.close()
+
+
+def test_stat_has_a_column_for_the_worker_of_connections(router: RunningRouter, both: Both) -> None:
+    command = [sys.executable, "-m", "trouter", "stat", "-c", "--csv", "-b", f"127.0.0.1:{router.port}"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    rows = list(csv.DictReader(shown.stdout.splitlines()))
+    assert {each["worker"] for each in rows} == {"1", "2"}
 
 
 def test_metrics_are_those_of_all_workers(router: RunningRouter, both: Both) -> None:

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 import trio
 
-from trouter.tools.failures import UsageError, run_tool
+from trouter.tools.failures import UsageError, print_problem, run_tool
 from trouter.tools.interrupts import until_interrupted
 from trouter.tools.options import ConnectionOptions, add_connection_options, seconds
 from trouter.tools.table import may_colour
@@ -133,6 +133,8 @@ async def _stat(arguments: argparse.Namespace) -> None:
         await window.open(ConnectionOptions.of(arguments), stack)
         if look.rates is None:
             silence = await window.show()
+            if window.incomplete:
+                print_problem(arguments, window.incomplete)
             if silence is not None:
                 raise silence
         else:

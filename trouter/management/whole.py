@@ -135,8 +135,7 @@ class Whole:
             return asking.complete(failed or combine(answers))
         if operation == "RELOAD" and node.tenant is None:
             return await self._reload(node, asking)
-        result = await perform(node, request)
-        return self._without_workers(result) if operation in _NODES else result
+        return await perform(node, request)
 
     async def _reload(self, node: Node, asking: Asking) -> OperationResult:
         """Reload the first worker; the others follow if the configuration is in force there."""
@@ -146,11 +145,6 @@ class Whole:
                 raise bad_request(f"nothing was changed: the first worker is missing: {asking.missing[FIRST]}")
             return given
         return await reload_first(node, asking.request, self._workers)
-
-    def _without_workers(self, result: OperationResult) -> OperationResult:
-        """Return the list of management nodes without those of the other workers."""
-        hidden = {f"amqp:/_topo/0/{each}/$management" for number, each in self._workers.ids.items() if number != FIRST}
-        return answer([each for each in decode_all(result.body) if each not in hidden])
 
     # --- entities
 
@@ -412,4 +406,3 @@ _COMBINED: Final[dict[str, Callable[[Answers], OperationResult]]] = {
     "GET-LOG": _sort_log,
     "GET-MEMORY": _sum_memory,
 }
-_NODES: Final = frozenset({"GET-MGMT-NODES", "DISCOVER-MGMT-NODES"})

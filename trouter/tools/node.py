@@ -44,6 +44,8 @@ class NodeClient:
         self._sender = sender
         self._receiver = receiver
         self._numbers = counting(1)
+        #: What an answer lacked, if it said so: it is not from all workers of the router.
+        self.incomplete = ""
 
     @property
     def router_id(self) -> str:
@@ -101,6 +103,7 @@ class NodeClient:
             if outcome != ACCEPTED:
                 raise ConnectionException(f"{self._options.address} did not take the request: {outcome}")
             answer = await self._answer(number)
+        self.incomplete = _incomplete(answer) or self.incomplete
         return _body_of(answer)
 
     def _cure(self) -> str:
@@ -154,6 +157,12 @@ async def open_node(options: ConnectionOptions) -> AsyncIterator[NodeClient]:
             receiver = await stack.enter_async_context(connection.open_receiver(dynamic=True, credit=_CREDIT))
             sender = await stack.enter_async_context(connection.open_sender(options.address))
         yield NodeClient(options, connection, sender, receiver)
+
+
+def _incomplete(answer: Message) -> str:
+    """Return the description of an answer that says that it is incomplete; else an empty text."""
+    description = str(answer.application_properties.get("statusDescription") or "")
+    return description if description.startswith("incomplete") else ""
 
 
 def _body_of(answer: Message) -> Any:

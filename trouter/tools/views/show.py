@@ -61,6 +61,11 @@ class Window:
                 self._nodes[identity] = await stack.enter_async_context(self._node.of_router(identity))
         self._sheet = Sheet(self._out, several_routers=bool(self._nodes), repeated=self._wishes.repeated)
 
+    @property
+    def incomplete(self) -> str:
+        """What the answers lack, if the router said so; else empty."""
+        return self._node.incomplete
+
     async def show(self, before: str = "") -> Timeout | None:
         """Get the answers and write them after ``before``; return the first timeout if some of several routers fail."""
         if self._wishes.json:

@@ -44,7 +44,10 @@ _LOGIN = (
     ViewField("tenant", tenant_of),
 )
 #: In the order of qdstat; other columns with a head follow.
-CONNECTION_FIELDS = fields_of(CONNECTION, (*_PEER, "proto", *_LOGIN, "last dlv", "uptime"))
+CONNECTION_FIELDS = (
+    *fields_of(CONNECTION, (*_PEER, "proto", *_LOGIN, "last dlv", "uptime")),
+    attribute("worker", "worker", needs=True),
+)
 EDGE_FIELDS = (
     *fields_of(CONNECTION, (*_PEER, *_LOGIN), others=False),
     attribute("active", "active", formats.yes_or_no, needs=True),
