@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from trouter.backbone.backbone import DETOUR_COST
 from trouter.mesh import messages
 from trouter.mesh.messages import (
     ALL_ADDRESSES_TO,
@@ -117,6 +118,15 @@ def test_a_message_is_written_byte_for_byte_like_the_peers(message: Message, to:
 @pytest.mark.parametrize(("message", "to", "text"), EXAMPLES, ids=NAMES)
 def test_a_message_of_the_peer_is_understood(message: Message, to: str, text: str) -> None:
     assert parse(encoded(text)) == message
+
+
+def test_the_cost_of_a_router_that_drains_is_written_as_the_older_router_writes_a_large_int() -> None:
+    """It writes its instance so; and it reads each cost of a neighbour as an int of any width."""
+    plain = compose(LinkStateUpdate("RB", INSTANCE_B, 0, {"RA": 1}), router_address("RA"))
+    dear = compose(LinkStateUpdate("RB", INSTANCE_B, 0, {"RA": 1 + DETOUR_COST}), router_address("RA"))
+    assert plain.endswith(bytes.fromhex("5401"))
+    assert dear.endswith(b"\x71" + (1 + DETOUR_COST).to_bytes(4))
+    assert b"\x71" + INSTANCE_B.to_bytes(4) in dear
 
 
 ids = some.text(min_size=1, max_size=300).filter(lambda text: text.isprintable())
