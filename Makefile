@@ -1,6 +1,6 @@
 # The project's chores by name. `make run` and `make test` do their whole set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus test-brokers rabbitmq4 lint types fuzz fuzz-guided fuzz-coverage fuzz-compare fuzz-image fuzz-packages fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb rpm packages walk-install chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus test-brokers rabbitmq4 lint types fuzz fuzz-guided fuzz-coverage fuzz-compare fuzz-image fuzz-packages fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb rpm packages walk-install walk-pages chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -86,6 +86,7 @@ help:
 	@echo "make rpm        build the wheels, and the RPM from them, in dist/"
 	@echo "make packages   build the Debian package on each release of SUITES and try it there, and the RPM; as root"
 	@echo "make walk-install  type the commands of docs/install.md on clean machines with systemd; as root, after make packages"
+	@echo "make walk-pages  type the commands of pages that take minutes: attacks and frauds, changes, a standalone cluster of Spark"
 	@echo "make sbom       list the router's components, as CycloneDX, in dist/"
 	@echo "make chart      check the Helm chart, and pack it into dist/"
 	@echo "make clean      remove all generated files"
@@ -350,6 +351,11 @@ walk-install: running
 	$(call needs,debootstrap,debootstrap)
 	$(call needs,rpmbuild,rpm)
 	PYTHON=$(PY) packaging/walk-install.sh
+
+# The commands of the pages whose walks take minutes, as printed.
+WALKS := $(addprefix pipeline/tests/test_,attacks_page.py changes_page.py cluster_page.py)
+walk-pages: venv build
+	$(PY) -m pytest $(or $(ARGS),$(WALKS))
 
 # From an environment with only the router's dependencies, and from the console's lock. It needs npm 10 or later, which Debian 12
 # does not have. Nothing is compiled for it.

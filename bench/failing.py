@@ -36,7 +36,7 @@ EVERY_S: Final = 0.004
 SETTLE_S: Final = 6.0
 #: Seconds that only a hang takes.
 HANG_S: Final = 60.0
-_NOTICED: Final = re.compile(r"^(\S+ \S+ \S+) ROUTER \(info\) router B is no longer a neighbour", re.MULTILINE)
+_NOTICED: Final = re.compile(r"^(\S+ \S+ \S+) ROUTER_HELLO \(info\) router B is no longer a neighbour", re.MULTILINE)
 
 
 class Ring:
@@ -58,7 +58,7 @@ class Ring:
                     "saslMechanisms: ANONYMOUS }\n"
                 )
             if name == "A":
-                more += f"log {{ module: ROUTER, enable: info+, outputFile: {self.log} }}\n"
+                more += f"log {{ module: ROUTER_HELLO, enable: info+, outputFile: {self.log} }}\n"
             router = Router(folder / name, mode="interior", router_id=name, more=more)
             self.routers[name] = stack.enter_context(router)
 
