@@ -15,6 +15,7 @@ from typing import Final
 from tests.rabbitmq import V3, V4
 from trouter.load.led import Led
 from trouter.load.plan import Load
+from trouter.tools.options import ConnectionOptions
 
 from . import areas as whole_areas
 from . import balanced, policies, strangers, syncing
@@ -50,6 +51,8 @@ LINE_RATES: Final = (100_000, 10_000, 200)
 _RECEIVERS: Final = 4
 #: Seconds of the hello measurement.
 _HELLO_S: Final = 60.0
+#: Seconds for which a great many clients send.
+_CROWD_S: Final = 20.0
 #: Descriptors that a process needs for itself.
 _OWN_DESCRIPTORS: Final = 100
 
@@ -247,6 +250,69 @@ def connecting(bench: Bench) -> None:
         samples = bench.interleave("handshakes", {"router": partial(handshakes, router, bench.extent.seconds)})
     bench.figure("handshakes", Spread.of([sample.per_second for sample in samples["router"]]), "a second")
     bench.figure("handshake: router CPU", Spread.of([sample.cpu_us for sample in samples["router"]]), "us")
+
+
+def clients(bench: Bench) -> None:
+    """Measure a great many clients, half of which send a message a second to the other half, each to another one."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - _OWN_DESCRIPTORS
+    pairs = min(10_000, limit // 2) if bench.extent.everything else 1_000
+    load = Load(
+        connections=pairs,
+        addresses=pairs,
+        rate=pairs,
+        window=10,
+        credit=10,
+        latency=True,
+        seconds=_CROWD_S if bench.extent.everything else bench.extent.idle_seconds,
+    )
+    name = f"{2 * pairs:,} clients, {pairs:,} messages a second"
+    bench.say(name)
+    with bench.router() as router:
+        before = router.memory("VmRSS")
+        sample = pair(router, load, settle=settle_down)
+        grown = (router.memory("VmHWM") - before) / (2 * pairs) / KILO
+    share = sample.cpu_us * sample.per_second / 1e6 * 100
+    for what, value, unit, target in (
+        ("slowest hundredth of the messages", (sample.slow_latency_us or 0.0) / 1e3, "ms", 20.0),
+        ("CPU", share, "% of a core", 60.0),
+        ("memory of a client", grown, "kB", None),
+    ):
+        bench.figure(f"{name}: {what}", Spread.of([value]), unit, target)
+
+
+def over_tls(bench: Bench) -> None:
+    """Compare a router whose clients use TLS 1.3 with one in clear, and with HAProxy that decrypts and encrypts."""
+    folder = bench.new_folder("tls")
+    folder.mkdir(parents=True)
+    port = free_port()
+    listener = (
+        f"listener {{\n host: 127.0.0.1\n port: {port}\n sslProfile: bench\n requireSsl: yes\n authenticatePeer: no\n"
+    )
+    listener += " saslMechanisms: ANONYMOUS\n linkCapacity: 1000\n maxUnsettled: 1000000\n}\n"
+    profile = greetings.secured(folder, port).partition("\nlistener")[0]
+    certificate, both = folder / "cert.pem", folder / "both.pem"
+    both.write_bytes(certificate.read_bytes() + (folder / "key.pem").read_bytes())
+    login = ConnectionOptions(tls=True, trust_file=str(certificate), verify_name=False)
+    with (
+        bench.router() as clear,
+        Router(bench.new_folder("router"), more=f"{profile}\n{listener}") as secured,
+        HAProxy(bench.new_folder("haproxy"), port, both) as proxy,
+    ):
+        secured.port = port
+        for row in (*ROWS[:4], ROWS[7]):
+            load = replace(row.load, seconds=bench.extent.seconds)
+            cipher = replace(load, login=login)
+            samples = bench.interleave(
+                f"{row.name}, TLS",
+                {
+                    "router, TLS": partial(pair, secured, cipher),
+                    "router": partial(pair, clear, load),
+                    "HAProxy, TLS both sides": partial(pair_through, proxy, secured, cipher),
+                },
+            )
+            mine, plain, theirs = samples.values()
+            bench.figure(f"{row.name}, TLS: CPU to that in clear", ratios(mine, plain), "x")
+            bench.figure(f"{row.name}, TLS: CPU to HAProxy's", ratios(mine, theirs), "x")
 
 
 def one_gigabyte(bench: Bench) -> None:
@@ -625,6 +691,8 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "addresses": many_addresses,
     "idle": idle_connections,
     "handshakes": connecting,
+    "clients": clients,
+    "tls": over_tls,
     "gigabyte": one_gigabyte,
     "stalled": stalled_neighbour,
     "managing": managing,

@@ -29,6 +29,8 @@ class Sample:
     per_second: float
     messages: int
     latency_us: float | None = None
+    #: The latency that a hundredth of the messages exceeds.
+    slow_latency_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ def measured_apart(module: ModuleType, *words: str) -> dict[str, Any]:
 
 
 def sample_of(cpu_ns: int, sent: LoadReport, per_second: float) -> Sample:
-    return Sample(cpu_ns / 1e3 / sent.messages, per_second, sent.messages, sent.latency_us.get("p50"))
+    latency_us = sent.latency_us
+    return Sample(cpu_ns / 1e3 / sent.messages, per_second, sent.messages, latency_us.get("p50"), latency_us.get("p99"))
 
 
 def pair(server: Server, load: Load, settle: Callable[[Server], None] = lambda _: None) -> Sample:

@@ -54,7 +54,7 @@ defaults
     timeout client 1h
     timeout server 1h
 listen bench
-    bind 127.0.0.1:{port}
+    bind 127.0.0.1:{port}{secured}
     {rest}
 """
 #: HAProxy's rule for a connection: relay it to a server, or close it when it arrives.
@@ -220,12 +220,17 @@ class HAProxy(Server):
 
     name = "haproxy"
 
-    def __init__(self, folder: Path, sink_port: int | None) -> None:
+    def __init__(self, folder: Path, sink_port: int | None, certificate: Path | None = None) -> None:
+        """With ``certificate``, a file that has the key too, clients use TLS, and so does the server behind."""
         port = free_port()
         folder.mkdir(parents=True)
         configuration = folder / "haproxy.cfg"
         rest = REFUSED if sink_port is None else TO_SINK.format(sink_port)
-        configuration.write_text(HAPROXY_CONF.format(port=port, rest=rest))
+        secured = ""
+        if certificate is not None:
+            secured = f" ssl crt {certificate}"
+            rest += " ssl verify none"
+        configuration.write_text(HAPROXY_CONF.format(port=port, rest=rest, secured=secured))
         super().__init__(["haproxy", "-db", "-q", "-f", str(configuration)], folder, {}, port)
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.routers import RunningRouter, router, start_router
 from trouter.cli import main
 from trouter.load.led import Led
 from trouter.load.plan import Load, LoadError
+from trouter.load.pump import Wire
 from trouter.load.roles import HandshakeFleet, SendFleet, SinkFleet
 
 __all__ = ["router", "start_router"]
@@ -59,6 +61,41 @@ def test_every_sent_message_arrives(load: Load, sink: Sink) -> None:
 def test_a_sender_that_keeps_a_pace_is_no_faster(sink: Sink) -> None:
     sent = SendFleet(Load(port=sink.port, count=101, rate=1000)).run()
     assert sent.seconds >= 0.1
+
+
+class CountedFleet(SendFleet):
+    """A fleet that counts the messages of each connection."""
+
+    def __init__(self, load: Load) -> None:
+        super().__init__(load)
+        self.each: Counter[Wire] = Counter()
+
+    def _drive(self, wire: Wire) -> None:
+        begun = self.tally.begun
+        super()._drive(wire)
+        self.each[wire] += self.tally.begun - begun
+
+
+def test_a_sender_that_keeps_a_pace_sends_as_much_on_each_connection(sink: Sink) -> None:
+    fleet = CountedFleet(Load(port=sink.port, count=300, connections=5, addresses=5, rate=50_000))
+    assert fleet.run().messages == 300
+    assert max(fleet.each.values()) <= 1.2 * min(fleet.each.values())
+
+
+class TickingFleet(SendFleet):
+    """A fleet that counts how often it looks for heartbeats that are due before it is prepared."""
+
+    looks = 0
+
+    def _tick_if_due(self, now_s: float) -> None:
+        self.looks += not self.tally.begun
+        super()._tick_if_due(now_s)
+
+
+def test_a_fleet_looks_for_due_heartbeats_after_each_connection_that_it_opens(sink: Sink) -> None:
+    fleet = TickingFleet(Load(port=sink.port, count=1, connections=30, addresses=30))
+    fleet.run()
+    assert fleet.looks >= 30
 
 
 def test_a_small_credit_is_renewed(start_sink: StartSink) -> None:

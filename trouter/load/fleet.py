@@ -70,6 +70,8 @@ class Fleet:
         self._epoll = select.epoll()
         self._wires: dict[int, Wire] = {}
         self._blocked: set[int] = set()
+        #: Counts the wires that got messages in turn.
+        self._turn = 0
         self._tick_s = _TICK_S
         self._tick_at_s = time.monotonic() + _TICK_S
         self._reported = False
@@ -120,7 +122,7 @@ class Fleet:
         began_s = now_s = time.monotonic()
         while self.tally.begun < count and now_s < deadline_s:
             due = min(count, int((now_s - began_s) * self.load.rate) + 1)
-            self._allow(due - self.tally.begun)
+            self._allow_in_turn(due - self.tally.begun)
             self._loop(lambda: False, min(deadline_s, now_s + _PACE_S))
             now_s = time.monotonic()
 
@@ -130,12 +132,25 @@ class Fleet:
         for wire in list(self._wires.values()):
             self._drive(wire)
 
+    def _allow_in_turn(self, count: int) -> None:
+        """Begin up to ``count`` messages, the same number on each wire; what finds no room goes where there is some."""
+        wires = list(self._wires.values())
+        share = max(1, count // len(wires))
+        left = count
+        for _ in range(2 * len(wires)):
+            if left <= 0:
+                break
+            self._turn += 1
+            self.tally.left = given = min(share, left)
+            self._drive(wires[self._turn % len(wires)])
+            left -= given - self.tally.left
+        self.tally.left = left
+
     def _loop(self, done: Callable[[], bool], deadline_s: float = float("inf")) -> None:
         """Drive all wires until ``done`` or the deadline (monotonic seconds); LoadError."""
         while not done():
             now_s = time.monotonic()
-            if now_s >= self._tick_at_s:
-                self._tick(now_s)
+            self._tick_if_due(now_s)
             if now_s >= self._show_at_s:
                 self._show(now_s)
             if now_s >= deadline_s:
@@ -215,8 +230,10 @@ class Fleet:
         self._advance(self.tally.messages - self._shown)
         self._shown = self.tally.messages
 
-    def _tick(self, now_s: float) -> None:
+    def _tick_if_due(self, now_s: float) -> None:
         """Send the heartbeats that peers' idle time-outs demand."""
+        if now_s < self._tick_at_s:
+            return
         self._tick_at_s = now_s + self._tick_s
         for wire in list(self._wires.values()):
             wire.connection.tick(now_s)

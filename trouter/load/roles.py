@@ -37,6 +37,7 @@ class ClientFleet(Fleet):
             wire = self._dial()
             wire.context = number
             self._step(0.0)
+            self._tick_if_due(time.monotonic())
         while (due := self._links_due) > 0:
             self._loop(lambda: self._links_due < due, time.monotonic() + self._dialling.timeout_s)
             if self._links_due == due:
