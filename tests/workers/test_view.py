@@ -28,9 +28,9 @@ WORKER = {FIRST: 1, SECOND: 2}
 
 
 @contextmanager
-def two_workers(folder: Path) -> Iterator[RunningRouter]:
+def two_workers(folder: Path, sections: str = LISTENER + PAGES) -> Iterator[RunningRouter]:
     """Run a router with two workers, which must stop cleanly."""
-    with process(TWO + LISTENER + PAGES, folder) as router:
+    with process(TWO + sections, folder) as router:
         router.wait_for_line(r"MAIN \(notice\) 2 workers serve")
         router.wait_for_line(r"\[W1\] router A.2 is a neighbour")
         with stopped_cleanly(router):
@@ -52,11 +52,11 @@ class Both(NamedTuple):
 
 
 @contextmanager
-def both_of(port: int, address: str = "$management") -> Iterator[Both]:
+def both_of(port: int, address: str = "$management", **options: Any) -> Iterator[Both]:
     nodes: dict[str, Node] = {}
     try:
         for _ in range(4):
-            node = Node(port, address)
+            node = Node(port, address, **options)
             known = nodes.setdefault(node.connection.conn.remote_container, node)
             if known is not node:
                 node.close()
@@ -253,6 +253,56 @@ def test_a_worker_that_hangs_is_named_as_missing(tmp_path: Path) -> None:
             assert 'trouter_worker_up{worker="2"} 0.0' in page(router, "metrics")[1]
         finally:
             os.kill(pid, signal.SIGCONT)
+
+
+def test_a_tenant_sees_its_own_at_all_workers_and_no_more(tmp_path: Path) -> None:
+    tenants = LISTENER.replace("port: 0", "port: 0\n    multiTenant: yes")
+    with (
+        two_workers(tmp_path, tenants) as router,
+        both_of(router.port, virtual_host="one") as own,
+        both_of(router.port, virtual_host="two") as others,
+    ):
+        theirs = {container_of(each) for each in others}
+        for node in own:
+            rows = node.query("connection")
+            assert {each["container"] for each in rows} == {container_of(each) for each in own}
+            assert [each["worker"] for each in rows] == [1, 2]
+            assert {each["connectionId"] for each in node.query("router.link")} == {each["identity"] for each in rows}
+            assert node.ask("QUERY", entityType="listener").status == 403
+        foreign = [each["identity"] for each in others.first.query("connection") if each["container"] in theirs]
+        assert len(foreign) == 2
+        for identity in foreign:
+            assert own.first.ask("READ", type="connection", identity=identity).status in (403, 404)
+
+
+READER = """policy {
+    enableVhostPolicy: yes
+}
+vhost {
+    hostname: $default
+    allowUnknownUser: yes
+    groups: {
+        $default: {
+            remoteHosts: *
+            sources: *
+            targets: *
+            allowDynamicSource: yes
+            management: read
+        }
+    }
+}
+"""
+
+
+def test_the_rights_of_a_requester_hold_at_all_workers(tmp_path: Path) -> None:
+    with two_workers(tmp_path, LISTENER + READER) as router, both_of(router.port) as nodes:
+        for row in nodes.first.query("connection"):
+            change = {"adminStatus": "deleted"}
+            given = nodes.first.ask("UPDATE", change, type="connection", identity=row["identity"])
+            assert given.status == 403
+        assert nodes.first.ask("RELOAD").status == nodes.second.ask("RELOAD").status == 403
+        assert nodes.first.ask("DRAIN").status == 403
+        assert nodes.second.ask("GET-LOG").status == 403
 
 
 def test_a_reload_through_management_reaches_all_workers(tmp_path: Path) -> None:

@@ -212,6 +212,8 @@ class Agent:
 
     def receive(self, received: InsideMessage, *, shows_all: bool = False, is_whole: bool = False) -> None:
         """Accept a request, whatever its answer will be; release it if there is no room; see ``_Entrance``."""
+        if received.tenant is not None and not shows_all:  # its `$management` is the address that others ask one by
+            is_whole = True
         desk = self._desk_of(received.tenant, shows_all=shows_all, is_whole=is_whole)
         if not desk.full and self._incoming.put((desk, received.message, received.origin), len(received.message)):
             desk.waiting += 1
