@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import mmap
 import os
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Final
 
@@ -27,6 +28,8 @@ PART_BYTES: Final = BUCKETS * BUCKET_BYTES
 #: The octets before the first part: whole pages, which begin with the secret.
 HEAD_BYTES: Final = 65_536
 SECRET_BYTES: Final = 32
+#: Digests that a worker keeps, of the keys that it used last.
+KEPT_DIGESTS: Final = 4096
 #: What the counts are if a key finds no room: above every limit.
 NO_ROOM: Final = 2**62
 
@@ -59,7 +62,7 @@ class Tallies:
         """The ``descriptor`` of the shared memory is closed."""
         self._memory = mmap.mmap(descriptor, _size(count))
         os.close(descriptor)
-        self._secret = self._memory[:SECRET_BYTES]
+        self._digest_of = lru_cache(KEPT_DIGESTS)(partial(_digest_of, self._memory[:SECRET_BYTES]))
         self._own = _part_of(place)
         self._others = [_part_of(other) for other in range(1, count + 1) if other != place]
         #: The counts of this worker are 32 bits wide, so that each is written at once.
@@ -98,9 +101,6 @@ class Tallies:
         """Return the count of the other workers."""
         return self._sum_others(self._digest_of(key))
 
-    def _digest_of(self, key: tuple[str, ...]) -> bytes:
-        return blake2b(repr(key).encode(), key=self._secret, digest_size=DIGEST_BYTES).digest()
-
     def _sum_others(self, digest: bytes) -> int:
         bucket, total = _bucket_of(digest), 0
         for part in self._others:
@@ -122,6 +122,10 @@ class Tallies:
             self._is_full = True
             log.critical("the workers' table of counts is full: what has no room there is refused")
         return -1
+
+
+def _digest_of(secret: bytes, key: tuple[str, ...]) -> bytes:
+    return blake2b(repr(key).encode(), key=secret, digest_size=DIGEST_BYTES).digest()
 
 
 def _size(count: int) -> int:
