@@ -19,6 +19,7 @@ _CONFIDENCE: Final = 0.95
 #: Classes of which the router keeps objects after those that they were made for. Their number is limited by that of the
 #: objects of another class, or by a fixed length ("", and the class is not judged).
 NOTES: Final = {
+    "trouter.core.counters.AddressCounters": "trouter.core.incoming.IncomingEndpoint",
     "trouter.core.entry.AddressEntry": "trouter.core.incoming.IncomingEndpoint",
     "trouter.core.forwarders.Balanced": "trouter.core.incoming.IncomingEndpoint",
     "trouter.core.forwarders.Closest": "trouter.core.incoming.IncomingEndpoint",
