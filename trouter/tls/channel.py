@@ -198,10 +198,13 @@ class TlsChannel:
         Set ``ended`` when the peer has closed its direction.
         """
         self._arrived.write(data)
+        whole = self._records.count(data)
         read = self._tls.read
         found: list[bytes] = []
         try:
-            while True:
+            # A read of a record that is not whole yet costs as much as the decryption of a small one, so that there is
+            # one only if nothing else came.
+            for _ in range(whole or 1):
                 piece = read(RECORD_BYTES)
                 if not piece:
                     self.ended = True
@@ -213,10 +216,9 @@ class TlsChannel:
             self.ended = True
         except ssl.SSLError as error:
             raise TlsFailed(explain(error), alert_of(error)) from None
-        if self._counts_empty:
-            empty = self._records.count(data) - len(found)
-            if empty > 0:
-                self._count_empty(empty)
+        empty = whole - len(found)
+        if empty > 0 and self._counts_empty:
+            self._count_empty(empty)
         return found[0] if len(found) == 1 else b"".join(found)
 
     def _count_empty(self, count: int) -> None:
