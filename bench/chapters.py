@@ -315,6 +315,34 @@ def over_tls(bench: Bench) -> None:
             bench.figure(f"{row.name}, TLS: CPU to HAProxy's", ratios(mine, theirs), "x")
 
 
+def workers(bench: Bench) -> None:
+    """Compare two workers with one process: ten pairs, whose clients come to either worker, and handshakes.
+
+    Where the workers use less of their cores than there is, the clients are the limit, not the workers.
+    """
+    with bench.router() as alone, Router(bench.new_folder("router"), own="workers: 2", mode="interior") as both:
+        for row in (ROWS[9], ROWS[11]):
+            load = replace(row.load, seconds=bench.extent.seconds)
+            samples = bench.interleave(
+                f"{row.name}, workers", {"two workers": partial(pair, both, load), "router": partial(pair, alone, load)}
+            )
+            two, one = samples.values()
+            bench.figure(f"{row.name}, two workers: CPU to one process's", ratios(two, one), "x", 1.25)
+            for name, found in samples.items():
+                cores = [each.cpu_us * each.per_second / 1e6 for each in found]
+                bench.figure(f"{row.name}, {name}: cores in use", Spread.of(cores), "")
+            faster = [mine.per_second / other.per_second for mine, other in zip(two, one, strict=True)]
+            bench.figure(
+                f"{row.name}, two workers: messages/s to one process's", Spread.of(faster), "x", 1.6, at_least=True
+            )
+        seconds = bench.extent.seconds
+        samples = bench.interleave(
+            "handshakes, workers",
+            {"two workers": partial(handshakes, both, seconds), "router": partial(handshakes, alone, seconds)},
+        )
+        bench.figure("handshakes, two workers: CPU to one process's", ratios(*samples.values()), "x", 1.25)
+
+
 def one_gigabyte(bench: Bench) -> None:
     """Measure a message that is larger than any buffer."""
     bench.say("a message of 1 GB")
@@ -693,6 +721,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "handshakes": connecting,
     "clients": clients,
     "tls": over_tls,
+    "workers": workers,
     "gigabyte": one_gigabyte,
     "stalled": stalled_neighbour,
     "managing": managing,
