@@ -469,6 +469,7 @@ endif
 bench-system:
 	$(call needs,haproxy,haproxy)
 	$(call needs,rabbitmqctl,rabbitmq-server)
+	$(call wants,/usr/share/proton/examples/python/broker.py,libqpid-proton11-dev-examples)
 	@$(MAKE) --no-print-directory rabbitmq4 || echo "make: RabbitMQ 4 is not measured, for the reason above" >&2
 
 define freeze

@@ -40,7 +40,7 @@ from .measure import (
 )
 from .plan import Extent
 from .results import Figure, Results
-from .servers import Epmd, HAProxy, Rabbit, Router, Server, free_port
+from .servers import Epmd, HAProxy, ProtonBroker, Rabbit, Router, Server, free_port
 
 KILO: Final = 1024
 HAPROXY_SINK: Final = "HAProxy to a sink"
@@ -172,6 +172,22 @@ def against_rabbitmq(bench: Bench) -> None:
                 if row.rabbit and (row.quick or bench.extent.everything):
                     load = replace(row.load, seconds=bench.extent.seconds, address=f"{version.queue}bench")
                     bench.interleave(row.name, {f"RabbitMQ {version.name}": partial(pair, rabbit, load)})
+
+
+def against_proton(bench: Bench) -> None:
+    """Compare the router with the example broker of Qpid Proton for Python, which keeps messages in memory."""
+    if not ProtonBroker.PROGRAM.exists():
+        bench.remark("the example broker is not installed (Debian: libqpid-proton11-dev-examples): not measured")
+        return
+    with ProtonBroker(bench.new_folder("proton")) as broker, bench.router() as router:
+        for row in ROWS[:3]:
+            load = replace(row.load, seconds=bench.extent.seconds)
+            subjects: dict[str, Callable[[], Sample]] = {
+                "python-qpid-proton's broker": partial(pair, broker, load),
+                "router": partial(pair, router, load),
+            }
+            theirs, mine = bench.interleave(f"{row.name}, proton", subjects).values()
+            bench.figure(f"{row.name}: CPU of python-qpid-proton's broker to the router's", ratios(theirs, mine), "x")
 
 
 def twins(bench: Bench) -> None:
@@ -715,6 +731,7 @@ def settle_down(server: Server) -> None:
 CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "haproxy": against_haproxy,
     "rabbitmq": against_rabbitmq,
+    "proton": against_proton,
     "twins": twins,
     "addresses": many_addresses,
     "idle": idle_connections,

@@ -274,6 +274,19 @@ class Rabbit(Server):
         super().__init__(command, folder, environment, port)
 
 
+class ProtonBroker(Server):
+    """The broker among Qpid Proton's examples for Python, as Debian has it, with the python-qpid-proton used here."""
+
+    name = "proton-broker"
+    #: Of the package libqpid-proton11-dev-examples.
+    PROGRAM: Final = Path("/usr/share/proton/examples/python/broker.py")
+
+    def __init__(self, folder: Path) -> None:
+        port = free_port()
+        folder.mkdir(parents=True)
+        super().__init__([sys.executable, str(self.PROGRAM), "-a", f"127.0.0.1:{port}"], folder, {}, port)
+
+
 def sockets_of(pid: int) -> list[str]:
     """Return the inodes of a process's sockets; none if it has ended."""
     try:
