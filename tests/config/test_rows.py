@@ -60,6 +60,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "tls.machine_limits.under_secure_defaults_no_profile_may_go_below_the_minimum_of_the_machine": ("below-system-minimum",),
     "auth.auth_service.fields_that_existing_services_leave_out_are_forgiven_unless_defaults_are_secure": ("service-identity",),
     "config.workers.what_workers_do_not_share_is_a_finding": ("not-with-workers", "limits-by-worker"),
+    "config.workers.an_edge_router_that_is_to_serve_without_an_uplink_has_better_one_worker": ("workers-apart",),
     "config.workers.more_workers_than_cores_are_a_note": ("more-workers-than-cores",),
     "config.secure_defaults.missing_rights_from_a_service_are_optional_only_without_secure_defaults": ("service-rights",),
 }  # fmt: skip

@@ -66,6 +66,21 @@ def test_the_first_worker_has_all_and_the_others_the_listeners_of_clients() -> N
     assert not [each for each in evaluate(third) if WORKERS_HOST in str(each)]
 
 
+def test_each_worker_of_an_edge_router_has_the_uplinks_and_none_has_the_others() -> None:
+    uplink = DIALS.replace("name: b", "name: up").replace("route-container", "edge")
+    whole = configuration("3", CLIENTS, PAGES, DIALS, uplink, AUTO_LINK, EXCHANGE, router="    mode: edge\n")
+    first, third = part_of(whole, "A", 1, 3, GIB), part_of(whole, "A", 3, 3, GIB)
+    assert [each.name for each in first.connectors] == ["b", "up"]
+    assert [each.name for each in third.connectors] == ["up"]
+    assert ([each.port for each in first.listeners], [each.port for each in third.listeners]) == (["1", "3"], ["1"])
+    assert (first.router.id, third.router.id) == ("A", "A.3")
+    assert first.router.mode == third.router.mode == "edge"
+    assert len(first.auto_links) == len(first.exchanges) == 1
+    assert not third.auto_links
+    assert not third.exchanges
+    assert "not-with-workers" not in points(whole)
+
+
 QUOTAS = "policy {\n    enableVhostPolicy: yes\n}\nvhost {\n    hostname: h\n    maxLinks: 9\n}\n"
 PER_USER = "perUser: {\n        maxMessagesPerSecond: 9\n    }"
 
@@ -105,8 +120,16 @@ def test_the_limits_that_workers_count_together_are_no_finding() -> None:
 
 
 def test_a_router_that_cannot_have_workers_is_a_finding() -> None:
-    assert points(configuration("2", router="    mode: edge\n"))["not-with-workers"] is Severity.PROBLEM
-    assert points(with_workers(load(text=f"router {{\n    id: {'a' * 127}\n}}\n"), "2"))["not-with-workers"]
+    long = load(text=f"router {{\n    id: {'a' * 127}\n}}\n")
+    assert points(with_workers(long, "2"))["not-with-workers"] is Severity.PROBLEM
+
+
+def test_an_edge_router_that_is_to_serve_without_an_uplink_has_better_one_worker() -> None:
+    uplink, alone = DIALS.replace("route-container", "edge"), "    mode: edge\n    readyWithoutUplink: yes\n"
+    assert points(configuration("2", uplink, router=alone))["workers-apart"] is Severity.NOTE
+    assert points(configuration("2", router="    mode: edge\n"))["workers-apart"] is Severity.NOTE
+    assert not points(configuration("2", uplink, router="    mode: edge\n"))
+    assert not points(configuration("1", uplink, router=alone))
 
 
 def test_more_workers_than_cores_are_a_note() -> None:

@@ -16,6 +16,8 @@ from trouter.config.texts import AUTO, MAX_ROUTER_ID
 
 #: The host of the connections between workers; no file can name it, because it has a blank.
 WORKERS_HOST: Final = "another worker"
+#: The mode of a router whose workers are not joined, and the role of its uplinks.
+EDGE: Final = "edge"
 #: The worker that has everything of which there may only be one.
 FIRST: Final = 1
 #: The attributes of vhosts and groups that are quotas.
@@ -64,20 +66,25 @@ def worker_id(router_id: str, place: int) -> str:
 def part_of(configuration: Configuration, router_id: str, place: int, count: int, memory_bytes: int) -> Configuration:
     """Return the configuration of one of ``count`` workers, whose router has the id ``router_id``.
 
-    All serve the listeners of clients. The first one has the rest: connectors, auto links, exchanges, HTTP, and the
-    listeners for brokers and other routers. Each listens for the workers after it, and dials those before it.
+    All serve the listeners of clients, and have uplinks of their own. The first one has the rest: connectors, auto
+    links, exchanges, HTTP, and the listeners for brokers and other routers. Each listens for the workers after it, and
+    dials those before it, except those of an edge router, which has no links to other routers than its uplinks.
     ``memory_bytes`` is what the machine has.
     """
     listeners = [_shared(each, count) for each in configuration.listeners if place == FIRST or is_shared(each)]
-    between = ListenerEntity(host=WORKERS_HOST, port=str(place), role="inter-router", allow_insecure_role=True)
-    dialled = [
-        ConnectorEntity(host=WORKERS_HOST, port=str(other), role="inter-router", sasl_mechanisms=("ANONYMOUS",))
-        for other in range(FIRST, place)
-    ]
+    connectors = [each for each in configuration.connectors if place == FIRST or each.role == EDGE]
+    if configuration.router.mode != EDGE:
+        listeners.append(
+            ListenerEntity(host=WORKERS_HOST, port=str(place), role="inter-router", allow_insecure_role=True)
+        )
+        connectors += [
+            ConnectorEntity(host=WORKERS_HOST, port=str(other), role="inter-router", sasl_mechanisms=("ANONYMOUS",))
+            for other in range(FIRST, place)
+        ]
     changes: dict[str, object] = {
         "router": _router_of(configuration.router, router_id, place, count, memory_bytes),
-        "listeners": (*listeners, between),
-        "connectors": (*(configuration.connectors if place == FIRST else ()), *dialled),
+        "listeners": tuple(listeners),
+        "connectors": tuple(connectors),
     }
     if place != FIRST:
         changes |= {"auto_links": (), "exchanges": (), "bindings": ()}
@@ -94,7 +101,7 @@ def _router_of(router: RouterEntity, router_id: str, place: int, count: int, mem
     return replace(
         router,
         id=worker_id(router_id, place),
-        mode="interior",
+        mode=EDGE if router.mode == EDGE else "interior",
         max_memory_bytes=(router.max_memory_bytes or memory_bytes) // count,
         debug_dump_file=router.debug_dump_file and f"{router.debug_dump_file}.{place}",
         **limits,
@@ -115,8 +122,6 @@ def why_not_shared(configuration: Configuration) -> Iterator[Problem]:
     count = count_workers(router)
     if count == 1:
         return
-    if router.mode == "edge":
-        yield finding_of("not-with-workers", router, what="mode: edge")
     if len(worker_id(router.id, count)) > MAX_ROUTER_ID:
         yield finding_of("not-with-workers", router, what=f"an id of {len(router.id)} characters")
     for each in configuration.record_logs:
@@ -135,6 +140,9 @@ def worker_findings(configuration: Configuration) -> Iterator[Problem]:
     cores = available_cores()
     if count > cores:
         yield finding_of("more-workers-than-cores", router, count=count, cores=cores)
+    uplinks = [each for each in configuration.connectors if each.role == EDGE]
+    if router.mode == EDGE and (router.ready_without_uplink or not uplinks):
+        yield finding_of("workers-apart", router)
     if limiting := [
         each for each in configuration.vhosts if configuration.policy.enable_vhost_policy and _has_quotas(each)
     ]:

@@ -48,6 +48,11 @@ def _drain(values: Sequence[Any]) -> object:
     return next((state for state in (DRAINED, SERVING) if present == {state}), DRAINING)
 
 
+def _any_fault(values: Sequence[Any]) -> object:
+    """Return the first text that is not empty, if there is one: each worker of an edge router has uplinks."""
+    return next(filter(None, values), "")
+
+
 def _counts(columns: Sequence[Any], besides: Sequence[str] = ()) -> dict[str, Merge]:
     """Return that the columns that are numbers are added up."""
     return {
@@ -69,7 +74,9 @@ _RULES: Final[dict[str, dict[str, Merge]]] = {
     "router": {
         **_counts(ROUTER),
         **dict.fromkeys(("addrCount", "uptimeSeconds"), max),
-        **dict.fromkeys(("nodeCount", "linkRouteCount", "autoLinkCount", "uplinkDownSince"), _first),
+        **dict.fromkeys(("nodeCount", "linkRouteCount", "autoLinkCount"), _first),
+        "uplinkFault": _any_fault,
+        "uplinkDownSince": min,
         "workerThreads": _sum,
         "handshakesRefused": _joined,
         "drainState": _drain,

@@ -100,7 +100,7 @@ class RouterEntity(Entity):
     workers: str = with_points(
         string(
             "The number of processes that serve the listeners together, each on a core of its own; `auto` for one for "
-            "each core that the router may use. Not with `mode: edge`, a `recordLog` or the plugin `feedback`.",
+            "each core that the router may use. Not with a `recordLog` or the plugin `feedback`.",
             "1",
             parse=texts.workers,
             reload=RESTART,
@@ -129,6 +129,14 @@ class RouterEntity(Entity):
             "let in up to {count} times as much",
             cure="divide them by the number of workers, or write workers: 1",
             page="workers.md",
+        ),
+        Point(
+            name="workers-apart",
+            compatible="clients of different workers of an edge router reach each other through the uplink only",
+            warning="without an uplink, clients of different workers will not reach each other",
+            cure="write workers: 1 if this router is to serve its clients while it has no uplink",
+            page="workers.md",
+            severity=Severity.NOTE,
         ),
     )
     debug_dump_file: str | None = path(

@@ -1,0 +1,284 @@
+"""An edge router with two workers and its interior router, as processes: each worker has an uplink of its own."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.routers import DEADLINE_S, ROOT, RunningRouter, process, running, stopped_cleanly
+from trouter.client import ACCEPTED, Connection, Message, Receiver, connect
+
+HUB, FIRST, SECOND = "hub", "A", "A.2"
+ADDRESSES = "".join(
+    f"address {{\n    prefix: {name}\n    distribution: {name}\n}}\n" for name in ("closest", "balanced", "multicast")
+)
+LISTENER = "listener {\n    host: 127.0.0.1\n    port: 0\n    saslMechanisms: ANONYMOUS\n}\n"
+HUB_FILE = (
+    "router {\n    id: hub\n    mode: interior\n}\n"
+    + LISTENER
+    + LISTENER.replace("port: 0", "port: 0\n    role: edge")
+    + ADDRESSES
+)
+TWO = "router {\n    id: A\n    mode: edge\n    workers: 2\n    drainTimeoutSeconds: 5\n}\n"
+OPERATOR = LISTENER.replace("port: 0", "port: 0\n    drains: no")
+PAGES = "listener {\n    host: 127.0.0.1\n    port: 0\n    http: yes\n}\n"
+ESTABLISHED = r"\[W{place}\] .*Edge connection \(id=\d+\) to interior established"
+
+pytestmark = pytest.mark.trio
+
+
+def uplink_to(hub: RunningRouter, name: str = "up") -> str:
+    return f"connector {{\n    name: {name}\n    host: 127.0.0.1\n    port: {hub.ports[1]}\n    role: edge\n}}\n"
+
+
+@contextmanager
+def two_workers(hub: RunningRouter, folder: Path, more: str = "") -> Iterator[RunningRouter]:
+    """Run an edge router with two workers, which must stop cleanly."""
+    with process(TWO + LISTENER + OPERATOR + PAGES + ADDRESSES + uplink_to(hub) + more, folder) as router:
+        for place in (1, 2):
+            router.wait_for_line(ESTABLISHED.format(place=place))
+        router.wait_for_line(r"MAIN \(notice\) 2 workers serve")
+        with stopped_cleanly(router):
+            yield router
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    with running(HUB_FILE, tmp_path_factory.mktemp("hub")) as hub:
+        yield hub
+
+
+@pytest.fixture(scope="module")
+def router(hub: RunningRouter, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    """Return one router for the tests that leave it as it was."""
+    with two_workers(hub, tmp_path_factory.mktemp("workers")) as router:
+        yield router
+
+
+@asynccontextmanager
+async def at(port: int, container: str) -> AsyncIterator[Connection]:
+    """Connect to the router with this id behind a port; workers get the connections in turn."""
+    for _ in range(4):
+        async with connect(f"amqp://127.0.0.1:{port}") as connection:
+            if connection.remote.container_id == container:
+                yield connection
+                return
+    raise AssertionError(f"no connection came to {container}")
+
+
+async def take(receiver: Receiver, taken: list[object]) -> None:
+    async for delivery in receiver:
+        taken.append(delivery.message.body)
+        await delivery.accept()
+
+
+@pytest.mark.parametrize("there", [HUB, FIRST, SECOND])
+@pytest.mark.parametrize("here", [HUB, FIRST, SECOND])
+async def test_a_message_crosses_and_its_outcome_comes_back(
+    router: RunningRouter, hub: RunningRouter, here: str, there: str
+) -> None:
+    ports = {HUB: hub.port, FIRST: router.port, SECOND: router.port}
+    async with (
+        at(ports[there], there) as goes,
+        at(ports[here], here) as comes,
+        goes.open_receiver("jobs") as receiver,
+        comes.open_sender("jobs") as sender,
+    ):
+        tracker = await sender.submit(Message(body="one"))
+        delivery = await receiver.receive()
+        assert delivery.message.body == "one"
+        await delivery.reject("amqp:precondition-failed", "not wanted")
+        assert "not wanted" in repr(await tracker.outcome())
+
+
+@pytest.mark.parametrize("address", ["closest", "balanced", "multicast"])
+async def test_a_worker_shares_with_the_other_as_with_another_edge_router(router: RunningRouter, address: str) -> None:
+    near: list[object] = []
+    far: list[object] = []
+    async with (
+        at(router.port, FIRST) as first,
+        at(router.port, SECOND) as second,
+        trio.open_nursery() as nursery,
+        second.open_receiver(address, credit=100) as far_receiver,
+        first.open_sender(address) as sender,
+    ):
+        nursery.start_soon(take, far_receiver, far)
+        assert await sender.send(Message(body="known")) == ACCEPTED  # the interior router has told of the consumer
+        async with first.open_receiver(address, credit=100) as near_receiver:
+            nursery.start_soon(take, near_receiver, near)
+            trackers = [await sender.submit(Message(body=number)) for number in range(20)]
+            assert all([await each.outcome() == ACCEPTED for each in trackers])
+            nursery.cancel_scope.cancel()
+    assert far.pop(0) == "known"
+    match address:
+        case "multicast":
+            assert near == far == list(range(20))
+        case "closest":
+            assert (near, far) == (list(range(20)), [])
+        case _:
+            assert sorted(near + far) == list(range(20))  # type: ignore[type-var]  # numbers
+            assert len(near) >= 5
+            assert len(far) >= 5
+
+
+@pytest.mark.parametrize("address", ["closest", "balanced"])
+async def test_the_interior_router_sends_to_the_consumers_of_both_workers(
+    router: RunningRouter, hub: RunningRouter, address: str
+) -> None:
+    taken: dict[str, list[object]] = {FIRST: [], SECOND: []}
+    sent = 0
+    async with (
+        at(router.port, FIRST) as first,
+        at(router.port, SECOND) as second,
+        at(hub.port, HUB) as there,
+        first.open_receiver(address) as of_first,
+        second.open_receiver(address) as of_second,
+        there.open_sender(address) as sender,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(take, of_first, taken[FIRST])
+        nursery.start_soon(take, of_second, taken[SECOND])
+        with trio.fail_after(DEADLINE_S):
+            while not all(taken.values()):
+                assert await sender.send(Message(body=sent)) == ACCEPTED
+                sent += 1
+        nursery.cancel_scope.cancel()
+    assert sorted(taken[FIRST] + taken[SECOND]) == list(range(sent))  # type: ignore[type-var]  # numbers
+
+
+async def test_a_request_from_the_network_is_answered_at_each_worker(router: RunningRouter, hub: RunningRouter) -> None:
+    for name in (FIRST, SECOND):
+        async with (
+            at(router.port, name) as client,
+            client.open_receiver(None, dynamic=True) as replies,
+            at(hub.port, HUB) as other,
+            other.open_sender(replies.address) as sender,
+        ):
+            assert replies.address.split("/")[-2] == name
+            tracker = await sender.submit(Message(body="reply"))
+            delivery = await replies.receive()
+            await delivery.accept()
+            assert await tracker.outcome() == ACCEPTED
+
+
+async def run(*arguments: str) -> str:
+    command = [sys.executable, "-m", "trouter", *arguments]
+    return (await trio.run_process(command, capture_stdout=True, cwd=ROOT)).stdout.decode()
+
+
+async def test_management_shows_one_edge_router_with_an_uplink_at_each_worker(
+    router: RunningRouter, hub: RunningRouter
+) -> None:
+    edges = await run("stat", "--edge", "-b", f"127.0.0.1:{hub.port}")
+    assert {FIRST, SECOND} <= set(edges.split())
+    for _ in (FIRST, SECOND):  # the next connection comes to the other one
+        shown = await run("stat", "-c", "--csv", "-b", f"127.0.0.1:{router.port}")
+        rows = list(csv.DictReader(shown.splitlines()))
+        assert [each["worker"] for each in rows if each["role"] == "edge"] == ["1", "2"]
+        assert "edge" in await run("stat", "-g", "-b", f"127.0.0.1:{router.port}")
+    alone = await run("stat", "-c", "--csv", "-b", f"127.0.0.1:{hub.port}", "-d", SECOND)
+    assert [each["role"] for each in csv.DictReader(alone.splitlines()) if each["container"] == HUB] == ["edge"]
+
+
+async def wait_for(router: RunningRouter, pattern: str, count: int = 1) -> None:
+    await trio.to_thread.run_sync(router.wait_for_line, pattern, count)
+
+
+@pytest.mark.parametrize("place", [1, 2])
+async def test_a_killed_worker_comes_back_with_its_uplink(
+    router: RunningRouter, hub: RunningRouter, place: int
+) -> None:
+    name = FIRST if place == 1 else SECOND
+    found = router.wait_for_line(rf"\[W{place}\] Operational, 1 Threads Running \(process ID (\d+)\)")
+    os.kill(int(found[1]), signal.SIGKILL)
+    await wait_for(router, rf"MAIN \(critical\) worker {place} \(process ID \d+\) ended by SIGKILL: it is st")
+    await wait_for(router, ESTABLISHED.format(place=place), 2)
+    async with (
+        at(router.port, name) as goes,
+        at(hub.port, HUB) as comes,
+        goes.open_receiver("again") as receiver,
+        comes.open_sender("again") as sender,
+    ):
+        tracker = await sender.submit(Message(body="back"))
+        await (await receiver.receive()).accept()
+        assert await tracker.outcome() == ACCEPTED
+
+
+async def workers_of(router: RunningRouter, role: str) -> list[str]:
+    """Return the worker of each connection of a role."""
+    shown = await run("stat", "-c", "--csv", "-b", f"127.0.0.1:{router.port}")
+    return [each["worker"] for each in csv.DictReader(shown.splitlines()) if each["role"] == role]
+
+
+async def test_every_worker_dials_an_uplink_that_the_file_gets(router: RunningRouter, hub: RunningRouter) -> None:
+    before = router.configuration.read_text(encoding="utf-8")
+    broker = uplink_to(hub, "broker").replace("role: edge", "role: route-container")
+    broker = broker.replace(str(hub.ports[1]), str(hub.port))
+    router.configuration.write_text(before + uplink_to(hub, "second") + broker, encoding="utf-8")
+    router.process.send_signal(signal.SIGHUP)
+    with trio.fail_after(DEADLINE_S):
+        while await workers_of(router, "edge") != ["1", "1", "2", "2"]:
+            pass
+        while not (of_broker := await workers_of(router, "route-container")):
+            pass
+    assert of_broker == ["1"]
+
+
+async def test_a_drain_empties_both_workers_and_leaves_the_uplinks(router: RunningRouter) -> None:
+    operator = f"127.0.0.1:{router.ports[1]}"
+    async with at(router.port, FIRST), at(router.port, SECOND):
+        await run("drain", "--over", "0", "-b", operator)
+    shown = await run("stat", "-c", "--csv", "-b", operator)
+    left = [each["role"] for each in csv.DictReader(shown.splitlines())]
+    assert left.count("edge") >= 2
+    assert left.count("normal") == 1  # that of stat
+    await run("drain", "--cancel", "-b", operator)
+    async with at(router.port, FIRST), at(router.port, SECOND):
+        pass
+
+
+def page(router: RunningRouter, name: str) -> tuple[int, str]:
+    """Return the status and the text of a page."""
+    port = router.wait_for_line(r"Listening for HTTP on 127\.0\.0\.1:(\d+)")[1]
+    connection = HTTPConnection("127.0.0.1", int(port), timeout=DEADLINE_S)
+    try:
+        connection.request("GET", f"/{name}")
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+async def test_without_the_interior_router_each_worker_serves_its_own_clients(tmp_path: Path) -> None:
+    (tmp_path / "hub").mkdir()
+    (tmp_path / "edge").mkdir()
+    with running(HUB_FILE, tmp_path / "hub") as own_hub, two_workers(own_hub, tmp_path / "edge") as router:
+        assert page(router, "readyz") == (200, "OK")
+        await trio.to_thread.run_sync(own_hub.stop)
+        for place in (1, 2):
+            await wait_for(router, rf"\[W{place}\] .*Connection to .* failed")
+        status, text = page(router, "readyz")
+        assert status == 503
+        assert re.search(r"worker 2: .*uplink", text)
+        for name in (FIRST, SECOND):
+            async with (
+                at(router.port, name) as client,
+                client.open_receiver("own") as receiver,
+                client.open_sender("own") as sender,
+            ):
+                tracker = await sender.submit(Message(body="within"))
+                await (await receiver.receive()).accept()
+                assert await tracker.outcome() == ACCEPTED
+            shown = await run("manage", "query", "--type", "router", "-b", f"127.0.0.1:{router.port}")
+            assert '"uplinkFault": ""' not in shown
+            assert '"uplinkFault": "' in shown
