@@ -19,7 +19,7 @@ from tests.certificates import Authority
 from tests.http.test_live import get, http_port
 from tests.packaging.built import run
 from tests.packaging.expressions import labels_in, metrics_in
-from tests.routers import ROOT, RunningRouter, running
+from tests.routers import ROOT, RunningRouter, process, running
 from trouter.client import Message, connect
 
 GRAFANA = ROOT / "packaging" / "grafana"
@@ -49,6 +49,7 @@ EDGE = """
 router { id: E, mode: edge }
 listener { name: web, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, http: yes }
 """
+WORKERS = EDGE.replace("mode: edge", "workers: 2")
 
 
 class Told(NamedTuple):
@@ -83,6 +84,11 @@ async def _told(folder: Path) -> Told:
     (folder / "edge").mkdir()
     with running(EDGE, folder / "edge") as router:
         told.add((await trio.to_thread.run_sync(get, http_port(router), "/metrics"))[1])
+    (folder / "workers").mkdir()
+    with process(WORKERS, folder / "workers") as router:
+        router.wait_for_line("2 workers serve")
+        port = int(router.wait_for_line(r"Listening for HTTP on \S+:(\d+)")[1])
+        told.add((await trio.to_thread.run_sync(get, port, "/metrics"))[1])
     return told
 
 
@@ -173,6 +179,7 @@ CASES = {
         "trouter_held_message_bytes", ("95x200", "100x200"), ("80x200", "100x200"), "trouter_held_message_bytes_limit"
     ),
     "TrouterConnectionsRefused": of("trouter_connections_refused_total", GROWS, ZERO, listener="amqp"),
+    "TrouterWorkerMissing": of("trouter_worker_up", ZERO, ONE, worker="2"),
     "TrouterConnectorDown": of("trouter_connector_up", ZERO, ONE, connector="broker"),
     "TrouterAutoLinkDown": of("trouter_auto_link_up", ZERO, ONE, auto_link="in"),
     "TrouterLinkRouteDown": of("trouter_link_route_up", ZERO, ONE, link_route="queues"),
