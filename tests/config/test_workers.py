@@ -81,6 +81,18 @@ def test_each_worker_of_an_edge_router_has_the_uplinks_and_none_has_the_others()
     assert "not-with-workers" not in points(whole)
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_every_worker_writes_records_within_its_share_of_the_size(count: int) -> None:
+    log = "recordLog {{\n    dir: /var/lib/records\n    maxBytes: {}\n    keepDays: 9\n}}\n"
+    whole = configuration(str(count), log.format(100_000_001))
+    assert not points(configuration("2", log.format(100_000_001)))
+    logs = [part_of(whole, "A", place, count, GIB).record_logs[0] for place in range(1, count + 1)]
+    assert sum(each.max_bytes for each in logs) == 100_000_001
+    assert {(each.dir, each.keep_days) for each in logs} == {("/var/lib/records", 9)}
+    least = part_of(configuration(str(count), log.format(1 << 20)), "A", 2, count, GIB)
+    assert least.record_logs[0].max_bytes == 1 << 20
+
+
 QUOTAS = "policy {\n    enableVhostPolicy: yes\n}\nvhost {\n    hostname: h\n    maxLinks: 9\n}\n"
 PER_USER = "perUser: {\n        maxMessagesPerSecond: 9\n    }"
 
@@ -103,11 +115,10 @@ def test_limits_are_divided_so_that_together_they_let_in_less_than_a_worker_each
 @pytest.mark.parametrize(
     ("sections", "point", "severity"),
     [
-        ("recordLog {\n    dir: /tmp\n}\n", "not-with-workers", Severity.PROBLEM),
         (QUOTAS, "limits-by-worker", Severity.UNSAFE),
         (QUOTAS.replace("maxLinks: 9", PER_USER), "limits-by-worker", Severity.UNSAFE),
     ],
-    ids=["record log", "quotas", "quotas of each user"],
+    ids=["quotas", "quotas of each user"],
 )
 def test_what_workers_do_not_share_is_a_finding(sections: str, point: str, severity: Severity) -> None:
     assert points(with_workers(configuration("1", sections), "2")).get(point) is severity

@@ -314,7 +314,8 @@ async def test_management_changes_nothing_that_the_workers_share(router: Running
     assert f"change its file, and send HUP to process {router.process.pid}" in done.stderr.decode()
 
 
-async def test_what_workers_cannot_share_keeps_the_router_from_starting(tmp_path: Path) -> None:
-    with process(TWO + LISTENER + f"recordLog {{\n    dir: {tmp_path}\n}}\n", tmp_path) as router:
+async def test_what_workers_cannot_have_keeps_the_router_from_starting(tmp_path: Path) -> None:
+    name = "a" * 127
+    with process(TWO.replace("id: A", f"id: {name}") + LISTENER, tmp_path) as router:
         assert await trio.to_thread.run_sync(router.wait) == 1
-    assert "a recordLog, cannot be used with workers: the router will not start" in router.text()
+    assert "an id of 127 characters cannot be used with workers: the router will not start" in router.text()

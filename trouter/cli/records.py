@@ -7,8 +7,10 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from heapq import merge
+from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -114,19 +116,26 @@ def run_cat(arguments: argparse.Namespace) -> int:
     path: Path = arguments.path
     alone = SegmentPosition("", 0, 0, OPEN if path.name.endswith(OPEN) else "", path)
     places = segments_in(path) if path.is_dir() else [place_of(path) or alone]
-    status = 0
+    faults: list[Corrupt | OSError] = []
+    streams = [_lines_of(list(of_router), faults) for _, of_router in groupby(places, key=lambda place: place.router)]
+    for line in merge(*streams, key=lambda line: line.t):  # each router, or worker of one, has segments of its own
+        if wanted(line, fields := fields_of(line.octets)):
+            show(line, fields)
+    for fault in faults:
+        print_problem(arguments, fault)
+    return 1 if faults else 0
+
+
+def _lines_of(places: Iterable[SegmentPosition], faults: list[Corrupt | OSError]) -> Iterator[RecordLine]:
+    """Yield the records of segments; add each fault to ``faults``, and go on with the next segment."""
     for place in places:
         if place.rest == EMPTY:
             continue
         try:
             with opened(place.path) as file:
-                for line in SegmentReader(place.path, file, open_ended=place.rest == OPEN).lines():
-                    if wanted(line, fields := fields_of(line.octets)):
-                        show(line, fields)
+                yield from SegmentReader(place.path, file, open_ended=place.rest == OPEN).lines()
         except (Corrupt, OSError) as error:  # a file may have been completed or deleted in between
-            print_problem(arguments, error)
-            status = 1
-    return status
+            faults.append(error)
 
 
 def run_follow(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Final
 
 from trouter.config.configuration import Configuration
-from trouter.config.entities import ConnectorEntity, Entity, ListenerEntity, Quotas, RouterEntity, VhostEntity
+from trouter.config.entities import (
+    ConnectorEntity,
+    Entity,
+    ListenerEntity,
+    Quotas,
+    RecordLogEntity,
+    RouterEntity,
+    VhostEntity,
+)
+from trouter.config.entities.records import LEAST_BYTES
 from trouter.config.problems import Problem
 from trouter.config.reporting import finding_of
 from trouter.config.texts import AUTO, MAX_ROUTER_ID
@@ -85,6 +94,7 @@ def part_of(configuration: Configuration, router_id: str, place: int, count: int
         "router": _router_of(configuration.router, router_id, place, count, memory_bytes),
         "listeners": tuple(listeners),
         "connectors": tuple(connectors),
+        "record_logs": tuple(_part_of_log(each, place, count) for each in configuration.record_logs),
     }
     if place != FIRST:
         changes |= {"auto_links": (), "exchanges": (), "bindings": ()}
@@ -116,6 +126,12 @@ def _shared(listener: ListenerEntity, count: int) -> ListenerEntity:
     return replace(listener, accept_rate=None if rate is None else -(-rate // count))
 
 
+def _part_of_log(log: RecordLogEntity, place: int, count: int) -> RecordLogEntity:
+    """Return the log as a worker writes it: into the same folder under its own id, with its share of the size."""
+    share, rest = divmod(log.max_bytes, count)
+    return replace(log, max_bytes=max(LEAST_BYTES, share + (rest if place == FIRST else 0)))
+
+
 def why_not_shared(configuration: Configuration) -> Iterator[Problem]:
     """Yield a problem for each part of the configuration with which a router cannot have workers."""
     router = configuration.router
@@ -124,8 +140,6 @@ def why_not_shared(configuration: Configuration) -> Iterator[Problem]:
         return
     if len(worker_id(router.id, count)) > MAX_ROUTER_ID:
         yield finding_of("not-with-workers", router, what=f"an id of {len(router.id)} characters")
-    for each in configuration.record_logs:
-        yield finding_of("not-with-workers", router, what=f"{each.identity}, a recordLog,")
     if "feedback" in router.plugin_settings:
         yield finding_of("not-with-workers", router, what="decisions of the plugin feedback")
 

@@ -19,6 +19,7 @@ import trio
 from trouter.admission.memory import SHORT_OF_MEMORY
 from trouter.columns.connections import CONNECTION, Moment
 from trouter.columns.rows import Rows
+from trouter.config.workers import WORKERS_HOST
 from trouter.core.containers import Container, DetachReason
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
@@ -91,6 +92,8 @@ class Peer:
         )
         self.record = ConnectionRecord(services.recorder, lifetime.label, self.engine.out)
         self.record.follow_log(midway=False)
+        if facts.listener.host == WORKERS_HOST:
+            services.recorder.leave_out(facts.connection_id)
         self.stream = Stream(sock, security.channel, self.engine, self.record, lifetime, services.poller)
         #: None until the peer's open is admitted.
         self.membership: Membership | None = None
@@ -186,6 +189,7 @@ class Peer:
         self.login.close()
         self.services.hub.flush()
         self.record.close(self, self.lifetime.farewell)
+        services.recorder.forget_connection(number)
         self.engine.drop_references()
         self.stream.close()
         self.lifetime.mark_ended()

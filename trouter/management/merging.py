@@ -91,6 +91,7 @@ _RULES: Final[dict[str, dict[str, Merge]]] = {
     "logStats": _counts(LOG_STATS),
     "authLockout": dict.fromkeys(("failures", "delaySeconds", "locked", "lockedSeconds"), max),
     "decision": {},
+    "recordLog": dict.fromkeys(("maxBytes", "recordsLost"), _sum),
 }
 
 

@@ -156,6 +156,8 @@ class Recorder:
         #: Whether there are takers; a caller may check it before it makes a costly record.
         self.active = False
         self._takers: tuple[Taker, ...] = ()
+        #: The numbers of connections about which there are no records.
+        self._left_out: set[int] = set()
         #: The recorded counts of links.
         self.links = LinkRecords(self)
         #: Events that peers can repeat, for log and records.
@@ -173,10 +175,18 @@ class Recorder:
         self._takers = tuple(other for other in self._takers if other is not taker)
         self.active = bool(self._takers)
 
+    def leave_out(self, connection_number: int) -> None:
+        """Pass on no records about a connection, which is within the router."""
+        self._left_out.add(connection_number)
+
+    def forget_connection(self, connection_number: int) -> None:
+        """Forget whether a connection is left out, because it has ended."""
+        self._left_out.discard(connection_number)
+
     def emit(self, record: Record) -> None:
         """Pass a record, dated now if it has no time, to all takers; the caller must not change it any more."""
         takers = self._takers
-        if not takers:
+        if not takers or (self._left_out and getattr(record, "conn", None) in self._left_out):
             return
         tidy(record)
         if record.t < 0:

@@ -11,6 +11,8 @@ from trouter.config.schema import choice, counter, integer, path, string
 
 DELETE_OLDEST: Final = "deleteOldest"
 DROP_NEWEST: Final = "dropNewest"
+#: The least total size of the files of one router.
+LEAST_BYTES: Final = 1 << 20
 _LARGEST: Final = 2**53
 
 
@@ -61,7 +63,11 @@ class RecordLogEntity(Entity):
         high=100_000,
     )
     max_bytes: int = integer(
-        "The largest total size of the files of this router, in bytes.", 2 << 30, low=1 << 20, high=_LARGEST
+        "The largest total size of the files of this router, in bytes. Each of several workers has its share, of at "
+        "least 1 MiB.",
+        2 << 30,
+        low=LEAST_BYTES,
+        high=_LARGEST,
     )
     min_free_bytes: int = integer(
         "The space that must stay free in the file system, in bytes.", 64 << 20, high=_LARGEST

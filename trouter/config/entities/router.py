@@ -100,7 +100,7 @@ class RouterEntity(Entity):
     workers: str = with_points(
         string(
             "The number of processes that serve the listeners together, each on a core of its own; `auto` for one for "
-            "each core that the router may use. Not with a `recordLog` or the plugin `feedback`.",
+            "each core that the router may use. Not with the plugin `feedback`.",
             "1",
             parse=texts.workers,
             reload=RESTART,
