@@ -1,6 +1,6 @@
 # The project's chores by name. `make run` and `make test` do their whole set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus test-brokers rabbitmq4 lint types fuzz fuzz-guided fuzz-coverage fuzz-compare fuzz-image fuzz-packages fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb rpm packages walk-install walk-pages chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus test-workers test-brokers rabbitmq4 lint types fuzz fuzz-guided fuzz-coverage fuzz-compare fuzz-image fuzz-packages fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb rpm packages walk-install walk-pages chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -62,6 +62,7 @@ help:
 	@echo "make test-pipeline  run the tests of the pipeline, without those of minutes (ARGS='pipeline/tests/spool' to choose)"
 	@echo "make test-spark40  test the amqp source and sink, and the jobs, on the oldest supported Spark"
 	@echo "make test-without-cyrus  test with a python-qpid-proton compiled without Cyrus SASL"
+	@echo "make test-workers  test policy, tenants, link routes and management with two workers in each router"
 	@echo "make test-brokers  test with RabbitMQ 3.10 and 4.0, also for minutes: brokers and routers are killed"
 	@echo "make test-packaging  test wheel, chart, dashboards and alerts"
 	@echo "make test-pure  run every test on the interpreted twin only"
@@ -210,6 +211,11 @@ build/without-cyrus/ready: requirements-dev.lock $(VENV)/locked
 	  >build/without-cyrus/bin/$$each && chmod 755 build/without-cyrus/bin/$$each; done
 	build/without-cyrus/bin/python -c 'import proton; assert not proton.SASL.extended()'
 	@touch $@
+
+# Routers with two workers each, in the tests of policy, tenants, link routes, auto links and management.
+WORKERS := $(patsubst %,tests/e2e/test_%.py,policy quotas caps tenants tenant_proofs free_tenants link_routes) tests/management
+test-workers: venv build interop-system
+	TROUTER_TEST_WORKERS=2 $(PY) -m pytest $(or $(ARGS),$(WORKERS))
 
 # Everything with a broker of others: RabbitMQ of Debian 12 and of Debian 13, with the ledgers of minutes.
 BROKERS := $(addprefix tests/network/test_,rabbitmq.py rabbitmq4.py broker_pages.py transactions.py bridge_for_long.py rabbitmq_for_long.py)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.compiled import stale_anywhere
+from tests.one_process import why_one_process
 from tests.own_process import pytest_addoption, pytest_collection_modifyitems, pytest_configure  # noqa: F401 - hooks
 
 # Modules that several folders of tests share: their failed assertions show the compared values.
@@ -46,6 +47,12 @@ def pytest_sessionstart() -> None:
     if stale:
         lines = "\n  ".join(stale)
         raise pytest.UsageError(f"run `make build`, or set TROUTER_PURE=1; compiled modules are stale:\n  {lines}")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave out the tests of one process, if each router has several workers."""
+    if "TROUTER_TEST_WORKERS" in os.environ and (why := why_one_process(item.nodeid)):
+        item.add_marker(pytest.mark.skip(reason=why))
 
 
 def pytest_collection_finish() -> None:

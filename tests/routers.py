@@ -22,8 +22,11 @@ ROOT = Path(__file__).parents[1]
 #: Seconds that only a hang takes; no test waits for them to pass.
 DEADLINE_S = 400.0
 PLAIN_LISTENER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
+#: The workers of each router, if not 1; `make test-workers` sets it.
+WORKERS = int(os.environ.get("TROUTER_TEST_WORKERS", "1"))
 _LISTENING = re.compile(r"SERVER \(notice\) (?:\[W1\] )?Listening on (\S+):(\d+)")
 _OPERATIONAL = re.compile(r"SERVER \(notice\) Operational")
+_WORKER = re.compile(r"^(.*?\(\w+\) )\[W\d+\] ")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -50,7 +53,7 @@ class RunningRouter:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             with self._changed:
-                self.lines.append(line.rstrip("\n"))
+                self.lines.append(_WORKER.sub(r"\1", line.rstrip("\n")) if WORKERS > 1 else line.rstrip("\n"))
                 if listening := _LISTENING.search(line):
                     self.ports.append(int(listening[2]))
                 self._changed.notify_all()
@@ -137,6 +140,8 @@ def _watched(process: Process, configuration: Path) -> Iterator[RunningRouter]:
 def _started(configuration: Path) -> Iterator[RunningRouter]:
     """Start a router as `trouter run` does: forked, unless the test has changed its environment or network."""
     words = [str(Path(sys.executable).with_name("trouter")), "run", "-c", str(configuration)]
+    if WORKERS > 1:
+        words += ["--workers", str(WORKERS)]
     with _watched(Forked(words), configuration) if serves_here() else watched(words, configuration) as router:
         yield router
 
@@ -164,7 +169,11 @@ def process(configuration: str, folder: Path) -> Iterator[RunningRouter]:
 def running(configuration: str, folder: Path) -> Iterator[RunningRouter]:
     """Run a router and wait until it listens. At the end it must stop cleanly, if the test has not stopped it."""
     with process(configuration, folder) as router:
-        router.wait_for_line(_OPERATIONAL.pattern)
+        if WORKERS == 1:
+            router.wait_for_line(_OPERATIONAL.pattern)
+        else:
+            router.wait_for_line(rf"MAIN \(notice\) {WORKERS} workers serve")
+            router.wait_for_line(r"router \S+ is a neighbour", WORKERS * (WORKERS - 1))
         with stopped_cleanly(router):
             yield router
 

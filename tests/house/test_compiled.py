@@ -92,7 +92,7 @@ def test_a_run_of_stale_modules_ends_before_its_first_test(package: Path) -> Non
     (package / "core" / "hot.py").write_text("other")
     tests = package.parent / "tests"
     tests.mkdir()
-    for name in ("conftest.py", "tests/compiled.py", "tests/own_process.py"):
+    for name in ("conftest.py", "tests/compiled.py", "tests/one_process.py", "tests/own_process.py"):
         shutil.copy(ROOT / name, package.parent / name)
     (package / "__init__.py").touch()
     (tests / "test_nothing.py").write_text("def test_nothing():\n    pass\n")

@@ -137,6 +137,12 @@ def test_the_router_is_one_row(asked: Node) -> None:
     assert parts["connectionCount"] == 2
 
 
+def test_the_counts_of_the_policy_are_of_all_workers(router: RunningRouter, both: Both, asked: Node) -> None:
+    """One worker alone has two of the clients, and at most one connection to the other worker."""
+    with both_of(router.port):
+        assert int(asked.query("policy")[0]["connectionsCurrent"]) >= len(asked.query("connection")) == 4
+
+
 def test_other_workers_are_no_routers_of_the_network(asked: Node) -> None:
     assert [each["id"] for each in asked.query("router.node")] == [FIRST]
     nodes = set(asked.get("GET-MGMT-NODES"))  # each can be asked alone

@@ -13,7 +13,8 @@ from trouter.columns.addresses import ADDRESS
 from trouter.columns.process import ALLOCATOR, LOG_STATS
 from trouter.columns.router import ROUTER
 from trouter.columns.security import VHOST
-from trouter.config.schema import EntityType
+from trouter.config.entities import PolicyEntity
+from trouter.config.schema import EntityType, all_attributes_of
 from trouter.wire.types import UInt
 
 from .ports import DRAINED, DRAINING, SERVING
@@ -87,6 +88,7 @@ _RULES: Final[dict[str, dict[str, Merge]]] = {
         "remoteHostRouters": _joined,
     },
     "vhostStats": {**_counts(VHOST), **_joins(VHOST)},
+    "policy": {each.name: _sum for each in all_attributes_of(PolicyEntity) if each.graph},
     "allocator": _counts(ALLOCATOR, ("typeSize", "transferBatchSize", "localFreeListMax")),
     "logStats": _counts(LOG_STATS),
     "authLockout": dict.fromkeys(("failures", "delaySeconds", "locked", "lockedSeconds"), max),

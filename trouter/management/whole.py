@@ -258,11 +258,12 @@ class Whole:
     async def _list_merged(self, asking: Asking, names: list[str], offset: int, count: int) -> OperationResult:
         """List entities of which each worker has a part; of those that are the same in all, the first worker's."""
         asked = [*names, *(each for each in _IDENTIFYING if each not in names)] if names else None
-        answers = await asking.ask_all(_paged(asking.request, 0, 0), asked)
+        given_by = await asking.ask_all(_paged(asking.request, 0, 0), asked)
+        answers = {number: given for number, given in given_by.items() if given.status == OK}
         columns = asked or []
         by_entity: dict[tuple[str, str], list[tuple[int, bytes]]] = {}
         for number, given in answers.items():
-            columns, rows = rows_of(given.body) if given.status == OK else (columns, [])
+            columns, rows = rows_of(given.body)
             places = [columns.index(each) for each in _IDENTIFYING]
             for index, row in enumerate(rows):
                 cells = cells_of(row)
