@@ -80,8 +80,11 @@ ONE_PROCESS: Final[dict[str, tuple[str, ...]]] = {
     "rows have the column worker besides": (
         "management/test_changes.py::test_a_connection_makes_link_routes_for_itself_alone",
     ),
-    "not yet: an answer of management reaches an address to which its requester may not send": (
+    "an answer that would go to another worker is dropped, but not counted as denied": (
         "e2e/test_policy.py::test_answers_go_only_where_the_requester_may_send_or_receives_alone",
+    ),
+    "who may not manage gets no link to the management of another worker": (
+        "e2e/test_policy.py::test_a_group_without_management_is_refused_each_request",
     ),
     "the denials of each worker are listed together, not by time": (
         "management/test_denials.py::test_a_denied_link_a_denied_host_and_a_refused_login_are_reported",

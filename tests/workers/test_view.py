@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from proton.utils import LinkDetached
 
-from tests.management.node import Node
+from tests.management.node import NODE, Node, node_of
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, process, stopped_cleanly
 from tests.waiting import until
 
@@ -309,6 +310,25 @@ def test_the_rights_of_a_requester_hold_at_all_workers(tmp_path: Path) -> None:
         assert nodes.first.ask("RELOAD").status == nodes.second.ask("RELOAD").status == 403
         assert nodes.first.ask("DRAIN").status == 403
         assert nodes.second.ask("GET-LOG").status == 403
+        for node, other in ((nodes.first, "A.2"), (nodes.second, "A")):
+            for text in ("_topo/0/{}/$management", "amqp:/_topo/all/{}/$management", "_topo/0/all/$management"):
+                with pytest.raises(LinkDetached, match="unauthorized-access"):
+                    node.connection.create_sender(text.format(other))
+
+
+def test_an_answer_goes_to_no_consumer_of_another_worker_whom_its_requester_may_not_send_to(tmp_path: Path) -> None:
+    alone = "_topo/0/A.2/$management"
+    sections = LISTENER + READER.replace("targets: *", f"targets: $management, {alone}").replace("read", "admin")
+    with two_workers(tmp_path, sections) as router, both_of(router.port) as nodes:
+        victim = nodes.first.connection.create_receiver("in", credit=10)
+        with node_of(router.port, alone) as second:
+            until(lambda: any(each["name"] == "M0in" for each in second.query("router.address")))
+
+        nodes.second.send({"operation": "GET-TYPES", **NODE}, reply_to="in")
+
+        assert nodes.second.query("policy", ["managementDenied"]) == [{"managementDenied": 1}]
+        assert nodes.first.query("policy", ["managementDenied"]) == [{"managementDenied": 1}]
+        assert not victim.fetcher.has_message
 
 
 def test_a_reload_through_management_reaches_all_workers(tmp_path: Path) -> None:

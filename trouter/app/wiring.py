@@ -210,7 +210,7 @@ def _services(
             MemoryWatch(budget, recorder), sanctions=sanctions, tallies=reach.tallies, tell=reach.tell_siblings
         ),
         secure=secure,
-        policy=RouterPolicy(recorder, plugins, trio.current_time, sanctions, reach.tallies),
+        policy=RouterPolicy(recorder, plugins, trio.current_time, sanctions, reach.tallies, reach.siblings),
         auth_services=AuthServices(secure, recorder, secure_defaults=own.secure_defaults),
         backbone=make_backbone(router, own, calendar, recorder, timers) if own.mode == "interior" else None,
         uplinks=Uplinks(hub) if own.mode == "edge" else None,

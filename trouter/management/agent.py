@@ -283,7 +283,7 @@ class Agent:
     def _may_answer_at(self, entry: AddressEntry, desk: Desk, request: Request) -> bool:
         """Return whether the requester may send to its reply-to, or is its only receiver."""
         forwarder, origin = entry.forwarder, request.origin
-        closed = forwarder.is_exchange or bool(forwarder.subscriptions)
+        closed = forwarder.is_exchange or bool(forwarder.subscriptions) or bool(forwarder.remotes)
         if not closed and all(each.connection_number == origin for each in forwarder.consumers):
             return True
         return desk.node.control.running.may_send(origin, request.reply_to)

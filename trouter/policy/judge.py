@@ -7,12 +7,12 @@ puts into words.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, NamedTuple
 
 from trouter.config.entities.group import LEVELS, OPERATORS
-from trouter.core.addresses import plain
+from trouter.core.addresses import DEFAULT_AREA, plain
 from trouter.core.check import NO_TO, TARGET, USER_ID
 from trouter.hooks import Permissions, VhostPolicy
 from trouter.management.ports import Rights
@@ -86,6 +86,8 @@ class Admission:
     quotas: tuple[QuotaRule, ...] = ()
     #: No policy applies to the connection: everything is allowed.
     unrestricted: bool = False
+    #: How addresses begin that are closed to users without all rights in management (``closed_at``).
+    closed: tuple[str, ...] = ()
 
     def may_receive(self, address: str) -> Verdict:
         """Return whether a receiver may have `address` for its source."""
@@ -93,6 +95,8 @@ class Admission:
 
     def may_send(self, address: str) -> Verdict:
         """Return whether a sender may have `address` for its target, or send messages to it."""
+        if self.closed and plain(address).startswith(self.closed):
+            return Verdict(False, f"management:{self.settings.management}")
         return judge_address(self.targets, address, self.user_text)
 
     @property
@@ -399,7 +403,7 @@ def _judge_target(admission: Admission, label: str, target: object) -> tuple[boo
         return admission.settings.allow_anonymous_sender, f"{label}:allowAnonymousSender"
     if not isinstance(target.address, str):
         return False, f"{label}:target"
-    return _judge_entries(admission.targets, target.address, admission.user_text)
+    return admission.may_send(target.address)[:2]
 
 
 def _judge_source(admission: Admission, label: str, source: object) -> tuple[bool, str]:
@@ -486,6 +490,16 @@ def rights_of(policy: Policy, admission: Admission | None) -> Rights:
         return RIGHTS_AT[policy.entity.router_management]
     settings = admission.settings
     return Rights(settings.management, settings.allow_admin_status_update, settings.allow_dynamic_link_routes)
+
+
+def closed_at(workers: Iterable[str]) -> tuple[str, ...]:
+    """Return how the addresses of the management of these workers begin, in each way of writing them.
+
+    A worker cannot know the rights of a user whose request comes to it from another one. So who has not all of them
+    asks the worker that it is connected to, which asks the others with the rights of the user.
+    """
+    ids = [*workers, "all"]
+    return tuple(f"_topo/{area}/{each}/$" for each in ids for area in ("all", DEFAULT_AREA)) if len(ids) > 1 else ()
 
 
 def deny_management(rights: Rights, admission: Admission | None, what: str) -> Verdict:

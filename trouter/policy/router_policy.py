@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Final
@@ -33,6 +33,7 @@ from .judge import (
     EVERYTHING,
     Admission,
     Verdict,
+    closed_at,
     deny_consumer,
     deny_management,
     judge_accept,
@@ -67,9 +68,11 @@ class RouterPolicy:
         now: Callable[[], float],
         sanctions: Sanctions | None = None,
         tallies: Tallies | None = None,
+        siblings: Collection[str] = (),
     ) -> None:
-        """``tallies``: the counts of all workers; None for a router of one process."""
+        """``tallies``: the counts of all workers; None for a router of one process. ``siblings``: the other workers."""
         self._tallies = tallies
+        self._closed = closed_at(siblings)
         self.book = Book(now, lambda: Budget(0), self._note_alarm, tallies)
         self._record = PolicyRecord(recorder)
         self._in_force = PolicyInForce(
@@ -192,7 +195,13 @@ class RouterPolicy:
 
     def _judge_request(self, request: OpenRequest) -> Verdict:
         """Return the policy's decision, without counts; a plugin may choose the vhost or the addresses."""
-        return judge_open(self.compiled, request, self._plugins.vhost_policy(for_plugins(request)))
+        verdict = judge_open(self.compiled, request, self._plugins.vhost_policy(for_plugins(request)))
+        admission = verdict.admission
+        if not self._closed or admission is None or admission.unrestricted:
+            return verdict
+        if rights_of(self.compiled, admission) == EVERYTHING:
+            return verdict
+        return verdict._replace(admission=replace(admission, closed=self._closed))
 
     def _quotas_of(self, request: OpenRequest, admission: Admission, tenant: str) -> tuple[QuotaRule, ...]:
         """Return the quotas of a connection, with those that decisions add."""
