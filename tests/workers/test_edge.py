@@ -242,8 +242,13 @@ async def test_a_drain_empties_both_workers_and_leaves_the_uplinks(router: Runni
     left = [each["role"] for each in csv.DictReader(shown.splitlines())]
     assert left.count("edge") >= 2
     assert left.count("normal") == 1  # that of stat
+    opened = [rf"\[W{place}\] Listening on 127\.0\.0\.1:(\d+)" for place in (1, 2)]
+    before = [len(router.matching(pattern)) for pattern in opened]
     await run("drain", "--cancel", "-b", operator)
-    async with at(router.port, FIRST), at(router.port, SECOND):
+    for pattern, count in zip(opened, before, strict=True):
+        await wait_for(router, pattern, count + 1)
+    port = int(router.wait_for_line(opened[0], before[0] + 1)[1])  # port 0 of the file may be another one now
+    async with at(port, FIRST), at(port, SECOND):
         pass
 
 

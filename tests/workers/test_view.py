@@ -348,7 +348,10 @@ def test_a_drain_through_management_empties_all_workers(tmp_path: Path) -> None:
             assert nodes.first.get("DRAIN", over=0)["total"] == 3  # its own connection stays
             until(lambda: nodes.first.get("GET-DRAIN")["state"] == "drained")
             del others
+        listens = r"\[W2\] Listening on 127\.0\.0\.1:(\d+) \(amqp\)"
+        before = len(router.matching(listens))
         assert nodes.first.get("CANCEL-DRAIN")["state"] == "serving"
         router.wait_for_line(r"\[W2\] The drain was cancelled")
-        with both_of(router.port):
+        port = int(router.wait_for_line(listens, before + 1)[1])  # port 0 of the file may be another one now
+        with both_of(port):
             pass

@@ -15,6 +15,7 @@ from pipeline.tests.spool.feeds import Feed, receiving, settings_for
 from pipeline.tests.spool.support import fill, holds
 from trouter_pipeline.spool import Spool, SpoolReader
 from trouter_pipeline.spool.receiver import Progress, receive
+from trouter_pipeline.spool.segments import segments_in
 
 SIZE = 10_000
 
@@ -106,7 +107,8 @@ async def test_exactly_the_messages_on_the_disk_are_accepted(volume: Path, nurse
         with trio.fail_after(60), pytest.raises(OSError, match="No space left on device") as full:
             await receive(spool, settings_for(feed.url), progress)
         assert (full.value.errno, spool.failure is not None) == (errno.ENOSPC, True)
-        assert (progress.state, progress.trouble) == ("failed", f"No space left on device: {volume}/{0:016}.spool")
+        last = segments_in(volume)[-1].path  # a machine under load may have begun another one
+        assert (progress.state, progress.trouble) == ("failed", f"No space left on device: {last}")
         durable = spool.durable
     await feed.until(lambda: feed.link_detached)
     assert durable > 100
