@@ -198,27 +198,28 @@ class TlsChannel:
         Set ``ended`` when the peer has closed its direction.
         """
         self._arrived.write(data)
-        whole = self._records.count(data)
         read = self._tls.read
         found: list[bytes] = []
         try:
-            # A read of a record that is not whole yet costs as much as the decryption of a small one, so that there is
-            # one only if nothing else came.
-            for _ in range(whole or 1):
+            while True:
                 piece = read(RECORD_BYTES)
                 if not piece:
                     self.ended = True
                     break
                 found.append(piece)
+                # Nothing is left: one more read would cost as much as the decryption of a small record.
+                if not self._arrived.pending and not self._tls.pending():
+                    break
         except ssl.SSLWantReadError:
             pass
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             self.ended = True
         except ssl.SSLError as error:
             raise TlsFailed(explain(error), alert_of(error)) from None
-        empty = whole - len(found)
-        if empty > 0 and self._counts_empty:
-            self._count_empty(empty)
+        if self._counts_empty:
+            empty = self._records.count(data) - len(found)
+            if empty > 0:
+                self._count_empty(empty)
         return found[0] if len(found) == 1 else b"".join(found)
 
     def _count_empty(self, count: int) -> None:
