@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 import subprocess
 from pathlib import Path
 
 import pytest
+import trio
 
 from tests.tls.pki import Authority
 from trouter.config import load
 from trouter.connections.failover import FailoverList, allowed_hosts
 from trouter.net.dialing import Endpoint
-from trouter.tls.channel import RecordCounter
+from trouter.tls.channel import RecordCounter, TlsChannel
 from trouter.tls.names import distinguished_name
 from trouter.tls.opening import Layer, layer_of
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, TLS_HEADER
@@ -40,6 +43,35 @@ OPENINGS = {
 @pytest.mark.parametrize(("seen", "layer"), OPENINGS.items(), ids=map(repr, OPENINGS))
 def test_the_first_bytes_choose_the_layer(seen: bytes, layer: Layer | None) -> None:
     assert layer_of(seen) is layer
+
+
+async def test_records_that_came_with_the_end_of_the_handshake_are_all_read(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    pair = authority.issue("CN=localhost", "localhost")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.cert, pair.key)
+    arrived, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+    trusting = ssl.create_default_context(cafile=str(authority.file))
+    client = trusting.wrap_bio(arrived, leaving, server_hostname="localhost")
+    near, far = socket.socketpair()
+    with near, far:
+        near.setblocking(False)
+        channel = TlsChannel(context, server=True)
+
+        def talk() -> None:
+            with pytest.raises(ssl.SSLWantReadError):
+                client.do_handshake()
+            far.sendall(leaving.read())
+            arrived.write(far.recv(1 << 16))
+            client.do_handshake()
+            for text in (b"one", b"two", b"three"):
+                client.write(text)
+            far.sendall(leaving.read())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, talk)
+            await channel.handshake(near, trio.lowlevel)  # type: ignore[arg-type]  # a module that can wait
+    assert channel.decrypt(b"") == b"onetwothree"
 
 
 @pytest.mark.parametrize("piece", [1, 2, 5, 7, 100])
