@@ -70,7 +70,7 @@ async def test_records_that_came_with_the_end_of_the_handshake_are_all_read(tmp_
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, talk)
-            await channel.handshake(near, trio.lowlevel)  # type: ignore[arg-type]  # a module that can wait
+            await channel.handshake(near, trio.lowlevel)
     assert channel.decrypt(b"") == b"onetwothree"
 
 
