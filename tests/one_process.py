@@ -6,11 +6,8 @@ from typing import Final
 
 #: By reason the tests below `tests/`, with all their parameters. "not yet" is what users may notice.
 ONE_PROCESS: Final[dict[str, tuple[str, ...]]] = {
-    "quotas and buffer limits are of one worker": (
-        "e2e/test_quotas.py::test_connections_that_come_too_fast_are_refused",
-        "e2e/test_quotas.py::test_links_that_come_too_fast_are_refused",
+    "messages that wait at another worker than their sender's are not counted for the sender": (
         "e2e/test_quotas.py::test_kept_messages_have_a_quota",
-        "e2e/test_quotas.py::test_sessions_count_against_the_quota",
         "e2e/test_caps.py::test_a_connection_beyond_its_buffer_limit_loses_its_session_and_other_connections_go_on",
     ),
     "management cannot create, update or delete what the file has": (

@@ -55,6 +55,9 @@ class Bucket:
         """Cancel a debt."""
         self._tokens = max(self._tokens, 0.0)
 
+    def give_up(self) -> None:
+        """Do nothing: nobody else knows of this bucket."""
+
     def is_full(self, now_s: float) -> bool:
         """Return whether the bucket is full."""
         return self.tokens(now_s) >= self._burst

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import cast
 
@@ -10,6 +12,7 @@ import pytest
 
 from tests.clock import Clock
 from trouter.admission.handshakes import TOO_SLOW, HandshakeRules, Handshakes, Newcomer
+from trouter.net.tallies import SharedMemory, Tallies
 from trouter.net.view import ConnectionView
 
 HOST = "192.0.2.1"
@@ -102,6 +105,39 @@ def test_a_hundred_at_once_then_fifty_a_second(handshakes: Handshakes, clock: Cl
     assert [bool(handshakes.too_fast(HOST)) for _ in range(60)] == [False] * 50 + [True] * 10
     clock.now_s += 3600.0
     assert [bool(handshakes.too_fast(HOST)) for _ in range(110)] == [False] * 100 + [True] * 10
+
+
+def test_arrivals_at_all_workers_count_together(clock: Clock) -> None:
+    with ExitStack() as stack:
+        shared = SharedMemory(2)
+        stack.callback(shared.close)
+        workers = []
+        for place in (1, 2):
+            tallies = Tallies(os.dup(shared.descriptor), place, 2, clock)
+            stack.callback(tallies.close)
+            workers.append(Handshakes(clock, tallies=tallies))
+
+        def come(count: int) -> int:
+            """Return how many of so many connections at each worker may stay."""
+            come = 0
+            for each in workers * count:
+                clock.now_s += 1e-7  # as time passes between two
+                come += not each.too_fast(HOST)
+            return come
+
+        assert come(100) == 100
+        assert come(10) == 0
+        clock.now_s += 1.0
+        workers[0].count_failed_login(HOST)
+        assert come(50) == 40
+        assert not workers[1].too_fast("192.0.2.2")
+
+
+def test_places_are_forgotten_once_they_may_open_as_many_as_at_first(handshakes: Handshakes, clock: Clock) -> None:
+    for number in range(100):
+        clock.now_s += 1.0
+        handshakes.too_fast(f"198.51.100.{number}")
+    assert len(handshakes._arrivals) == 1
 
 
 def test_a_failed_handshake_counts_as_more_than_one_arrival(handshakes: Handshakes, clock: Clock) -> None:

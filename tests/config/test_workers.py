@@ -98,36 +98,29 @@ PER_USER = "perUser: {\n        maxMessagesPerSecond: 9\n    }"
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
-def test_limits_are_divided_so_that_together_they_let_in_less_than_a_worker_each_more(count: int) -> None:
-    given = "    maxHandshakes: 100\n    acceptBurstPerHost: 21\n    authLockoutAfter: 20\n    acceptRatePerHost: 0\n    maxMemoryBytes: 700000000\n"
+def test_memory_is_divided_and_the_limits_that_workers_count_together_are_not(count: int) -> None:
+    given = (
+        "    maxHandshakes: 100\n    acceptBurstPerHost: 21\n    acceptRatePerHost: 7\n    maxMemoryBytes: 700000000\n"
+    )
     whole = configuration(str(count), CLIENTS, router=given)
     parts = [part_of(whole, "A", place, count, GIB) for place in range(1, count + 1)]
-    for name, limit in {"accept_burst_per_host": 21}.items():
-        assert limit <= sum(getattr(each.router, name) for each in parts) < limit + count
-    assert {each.router.max_handshakes for each in parts} == {100}  # what they count together is not divided
-    assert {each.listeners[0].max_connections for each in parts} == {5}
-    assert 3 <= sum(each.listeners[0].accept_rate or 0 for each in parts) < 3 + count
-    assert {each.router.accept_rate_per_host for each in parts} == {0}
+    assert {each.router.max_handshakes for each in parts} == {100}
+    assert {(each.router.accept_rate_per_host, each.router.accept_burst_per_host) for each in parts} == {(7, 21)}
+    assert {(each.listeners[0].max_connections, each.listeners[0].accept_rate) for each in parts} == {(5, 3)}
     assert sum(each.router.max_memory_bytes or 0 for each in parts) <= 700_000_000
     assert part_of(load(text=""), "A", 1, 4, GIB).router.max_memory_bytes == GIB // 4
 
 
-@pytest.mark.parametrize(
-    ("sections", "point", "severity"),
-    [
-        (QUOTAS, "limits-by-worker", Severity.UNSAFE),
-        (QUOTAS.replace("maxLinks: 9", PER_USER), "limits-by-worker", Severity.UNSAFE),
-    ],
-    ids=["quotas", "quotas of each user"],
-)
-def test_what_workers_do_not_share_is_a_finding(sections: str, point: str, severity: Severity) -> None:
-    assert points(with_workers(configuration("1", sections), "2")).get(point) is severity
+@pytest.mark.parametrize("quota", ["maxBufferedBytes: 9", PER_USER.replace("MessagesPerSecond", "BufferedBytes")])
+def test_what_workers_do_not_count_together_is_a_finding(quota: str) -> None:
+    sections = QUOTAS.replace("maxLinks: 9", quota)
+    assert points(with_workers(configuration("1", sections), "2")) == {"limits-by-worker": Severity.NOTE}
     assert not points(configuration("1", sections))
 
 
-def test_the_limits_that_workers_count_together_are_no_finding() -> None:
-    sections = QUOTAS.replace("maxLinks", "maxConnectionsPerUser").replace("yes\n", "yes\n    maxConnections: 9\n")
-    assert not points(with_workers(configuration("1", sections), "2"))
+@pytest.mark.parametrize("quota", ["maxLinks: 9", "maxConnectionsPerUser: 9", PER_USER])
+def test_the_limits_that_workers_count_together_are_no_finding(quota: str) -> None:
+    assert not points(with_workers(configuration("1", QUOTAS.replace("maxLinks: 9", quota)), "2"))
 
 
 def test_a_router_that_cannot_have_workers_is_a_finding() -> None:

@@ -49,6 +49,7 @@ MAY_IMPORT = {
         "engine.ports",
         "hooks",
         "management.ports",
+        "net.rates",
         "net.tallies",
         "net.view",
         "records",
@@ -171,7 +172,8 @@ ONLY_IN = {
     "msgspec": {"records", "pipeline"},
     "proton": set[str](),
     "asyncio": set[str](),
-    "threading": {"pipeline"},
+    # A lock of threads orders the writes and reads of shared memory.
+    "threading": {"net", "pipeline"},
     "multiprocessing": {"load", "cli", *PIPELINE},
     "pyspark": {"pipeline"},
     "pyarrow": {"pipeline"},

@@ -15,6 +15,7 @@ from typing import Final
 from trouter._buckets import Bucket
 from trouter.config.hosts import place_of
 from trouter.core.terms import ROUTER_ROLES
+from trouter.net.rates import bucket_maker
 from trouter.net.tallies import Tallies
 from trouter.net.view import ConnectionView
 
@@ -91,6 +92,7 @@ class Handshakes:
         self.rules = rules or HandshakeRules()
         self._now = now
         self._tallies = tallies
+        self._new_bucket = bucket_maker(tallies)
         #: By newcomer, the connection that is aborted if it is too slow; None during its TLS handshake.
         self._newcomers: dict[Newcomer, ConnectionView | None] = {}
         #: By kind of role and place; the place is empty for all.
@@ -132,16 +134,23 @@ class Handshakes:
         rate, now_s = self.rules.arrivals_per_second, self._now()
         bucket = self._arrivals.get(place)
         if bucket is None:
-            bucket = self._arrivals[place] = Bucket(rate, now_s, self._burst)
+            bucket = self._arrivals[place] = self._new_bucket(("arrivals", place), rate, now_s, self._burst)
         else:
             bucket.set_rate(rate, now_s, self._burst)
         return bucket
 
     def _note_arrival(self, place: str) -> None:
-        """Note that ``place`` opened a connection last; forget the one whose last is oldest if there are too many."""
+        """Note that ``place`` opened a connection last; forget those whose last is oldest.
+
+        They are forgotten if there are too many, or a new bucket would be the same.
+        """
         self._arrivals.move_to_end(place)
-        if len(self._arrivals) > MAX_PLACES:
-            self._arrivals.popitem(last=False)
+        now_s = self._now()
+        for _ in range(2):  # more than come
+            oldest, bucket = next(iter(self._arrivals.items()))
+            if oldest != place and (len(self._arrivals) > MAX_PLACES or bucket.is_full(now_s)):
+                bucket.give_up()
+                del self._arrivals[oldest]
 
     def too_many(self, host: str, role: str) -> str:
         """Return why ``host`` may open no connection before others have sent their open; empty if it may."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Final
 
 from trouter.policy.book import Book
@@ -9,6 +10,12 @@ from trouter.policy.book import Book
 #: Seconds between two rounds of granting while quotas are in use, and between two checks of received octets.
 TICK_S: Final = 0.1
 CHECK_S: Final = 1.0
+
+
+def pause_s(book: Book) -> float:
+    """Return the seconds until the next round; among workers by chance, so that none is always first to take credit."""
+    pause_s = TICK_S if book.busy else CHECK_S
+    return pause_s * random.uniform(0.5, 1.5) if book.is_shared else pause_s
 
 
 class QuotaClock:

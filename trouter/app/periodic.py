@@ -70,9 +70,6 @@ def _checks(services: Services) -> Iterator[Periodic]:
     """Yield the checks of connections and links."""
     guard, quotas, connections = services.guard, services.policy.book, services.connections
 
-    def quotas_s() -> float:
-        return pacing.TICK_S if quotas.busy else pacing.CHECK_S
-
     yield Periodic(
         "round",
         ROUND_S,
@@ -86,7 +83,10 @@ def _checks(services: Services) -> Iterator[Periodic]:
         lambda: guard.memory.check_memory(connections.values()),
     )
     yield Periodic(
-        "quotas", quotas_s, "grant credit that rates withheld, check quotas", pacing.QuotaClock(quotas).grant_and_check
+        "quotas",
+        partial(pacing.pause_s, quotas),
+        "grant credit that rates withheld, check quotas",
+        pacing.QuotaClock(quotas).grant_and_check,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,6 @@ from trouter.config.entities import (
     ConnectorEntity,
     Entity,
     ListenerEntity,
-    Quotas,
     RecordLogEntity,
     RouterEntity,
     VhostEntity,
@@ -29,18 +28,10 @@ WORKERS_HOST: Final = "another worker"
 EDGE: Final = "edge"
 #: The worker that has everything of which there may only be one.
 FIRST: Final = 1
-#: The attributes of vhosts and groups that are quotas.
-_QUOTAS: Final = (*(row.name for row in fields(Quotas)), "per_user", "per_host")
 #: Entities that a finding names.
 _NAMED: Final = 3
 #: The quota and the period of the processor time in a container, of cgroups of version 2.
 _CPU_MAX: Final = Path("/sys/fs/cgroup/cpu.max")
-#: The limits of the router that are divided among the workers, so that together they let in at most one less than a
-#: worker each more than the file says.
-_DIVIDED: Final = (
-    "accept_rate_per_host",
-    "accept_burst_per_host",
-)
 
 
 def available_cores(cpu_max: Path = _CPU_MAX) -> int:
@@ -80,7 +71,7 @@ def part_of(configuration: Configuration, router_id: str, place: int, count: int
     dials those before it, except those of an edge router, which has no links to other routers than its uplinks.
     ``memory_bytes`` is what the machine has.
     """
-    listeners = [_shared(each, count) for each in configuration.listeners if place == FIRST or is_shared(each)]
+    listeners = [each for each in configuration.listeners if place == FIRST or is_shared(each)]
     connectors = [each for each in configuration.connectors if place == FIRST or each.role == EDGE]
     if configuration.router.mode != EDGE:
         listeners.append(
@@ -107,23 +98,13 @@ def is_shared(listener: ListenerEntity) -> bool:
 
 
 def _router_of(router: RouterEntity, router_id: str, place: int, count: int, memory_bytes: int) -> RouterEntity:
-    limits = {name: -(-getattr(router, name) // count) for name in _DIVIDED}
     return replace(
         router,
         id=worker_id(router_id, place),
         mode=EDGE if router.mode == EDGE else "interior",
         max_memory_bytes=(router.max_memory_bytes or memory_bytes) // count,
         debug_dump_file=router.debug_dump_file and f"{router.debug_dump_file}.{place}",
-        **limits,
     )
-
-
-def _shared(listener: ListenerEntity, count: int) -> ListenerEntity:
-    """Return the listener as each worker serves it, with its share of the limits."""
-    if not is_shared(listener):
-        return listener
-    rate = listener.accept_rate
-    return replace(listener, accept_rate=None if rate is None else -(-rate // count))
 
 
 def _part_of_log(log: RecordLogEntity, place: int, count: int) -> RecordLogEntity:
@@ -158,14 +139,15 @@ def worker_findings(configuration: Configuration) -> Iterator[Problem]:
     if router.mode == EDGE and (router.ready_without_uplink or not uplinks):
         yield finding_of("workers-apart", router)
     if limiting := [
-        each for each in configuration.vhosts if configuration.policy.enable_vhost_policy and _has_quotas(each)
+        each for each in configuration.vhosts if configuration.policy.enable_vhost_policy and _limits_buffers(each)
     ]:
-        yield finding_of("limits-by-worker", router, count=count, what=_listed(limiting))
+        yield finding_of("limits-by-worker", router, what=_listed(limiting))
 
 
-def _has_quotas(vhost: VhostEntity) -> bool:
-    """Return whether the vhost or one of its groups has quotas."""
-    return any(getattr(each, name) for each in (vhost, *vhost.groups.values()) for name in _QUOTAS)
+def _limits_buffers(vhost: VhostEntity) -> bool:
+    """Return whether the vhost or one of its groups has a quota of held bytes."""
+    holders = [each for own in (vhost, *vhost.groups.values()) for each in (own, own.per_user, own.per_host)]
+    return any(each is not None and each.max_buffered_bytes is not None for each in holders)
 
 
 def _listed(entities: Sequence[Entity]) -> str:

@@ -20,6 +20,7 @@ from trouter.config.workers import WORKERS_HOST
 from trouter.engine.sasl import SaslServer
 from trouter.hooks import PeerFacts
 from trouter.net.accepting import AcceptingListener
+from trouter.net.rates import bucket_maker
 from trouter.telemetry.refusals import BLOCKED, LIMIT, MEMORY, PROXY_HEADER
 from trouter.tls.secure import PLAINTEXT, SecuredPeer, SecurityLayer
 from trouter.wire.performatives import Error
@@ -81,7 +82,7 @@ class Listener(AcceptingListener):
         self._numbers = numbers
         #: The scopes of those whose protocol is being detected.
         self._greeting: set[trio.CancelScope] = set()
-        super().__init__(entity, sockets, log)
+        super().__init__(entity, sockets, log, bucket_maker(self._tallies))
 
     def configure(self, entity: ListenerEntity) -> None:
         super().configure(entity)

@@ -16,6 +16,7 @@ from trouter.config import ListenerEntity
 from trouter.config.hosts import is_loopback, peer_address
 
 from .proxy_protocol import HeaderReader, ProxyHeaderError, finish_header
+from .rates import NewBucket, bucket_maker
 from .sockets import close_all
 
 #: Connections accepted from one socket before other tasks get their turn.
@@ -31,7 +32,14 @@ _OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EN
 class AcceptingListener(ABC):
     """One configured listener: its open sockets, and the loops that accept connections from them."""
 
-    def __init__(self, entity: ListenerEntity, sockets: list[socket.socket], log: logging.Logger) -> None:
+    def __init__(
+        self,
+        entity: ListenerEntity,
+        sockets: list[socket.socket],
+        log: logging.Logger,
+        new_bucket: NewBucket | None = None,
+    ) -> None:
+        """``new_bucket`` makes the bucket of ``acceptRate``; None for one of its own."""
         self.sockets = sockets
         #: Connections accepted so far, and those refused.
         self.accepted = 0
@@ -42,12 +50,20 @@ class AcceptingListener(ABC):
         self.done = trio.Event()
         self._log = log
         self._accepting = trio.CancelScope()
+        self._new_bucket = new_bucket or bucket_maker(None)
+        #: The connections that it may accept now; None for any number.
+        self._turns: Bucket | None = None
         self.configure(entity)
 
     def configure(self, entity: ListenerEntity) -> None:
         """Serve future connections by ``entity``; sockets and open connections stay as they are."""
         self.entity = entity
-        self._turns = Bucket(entity.accept_rate, trio.current_time()) if entity.accept_rate else None
+        if self._turns is not None:
+            self._turns.give_up()
+            self._turns = None
+        if entity.accept_rate:
+            key = "accepted", entity.identity
+            self._turns = self._new_bucket(key, entity.accept_rate, trio.current_time(), None)
 
     async def run(self) -> None:
         """Accept connections until ``stop``, and serve them until they end."""
@@ -69,6 +85,8 @@ class AcceptingListener(ABC):
     def close(self) -> None:
         """Close the sockets; a second call does nothing."""
         close_all(self.sockets)
+        if self._turns is not None:
+            self._turns.give_up()
 
     @property
     def stopped(self) -> bool:

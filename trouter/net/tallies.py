@@ -1,12 +1,15 @@
-"""Counts that the workers of a router keep together, in memory that they share.
+"""Numbers that the workers of a router keep together, in memory that they share.
 
 Each worker writes a part of its own, and reads those of the others, so there are no locks, and nothing has to be undone
 for a worker that ends: the parent clears its part. To take a place under a limit, a worker raises its own count first
 and sums the parts after, and lowers it again if the sum is above the limit. So the workers never have more together
 than the limit; of two that take the last place at the same moment, both may be refused.
 
-A part is a table of buckets, each with some digests of keys and their counts. The digests have a secret key, so that no
-client can choose names that fall into one bucket.
+For this each of the two has to see what the other one wrote before it looked, unless it was seen itself. Processors may
+read before their own write has left them, also those of Intel; ``Tallies.put_in_order`` keeps them from it.
+
+A part is a table of buckets, each with some digests of keys and their numbers. The digests have a secret key, so that
+no client can choose names that fall into one bucket.
 """
 
 from __future__ import annotations
@@ -14,16 +17,20 @@ from __future__ import annotations
 import logging
 import mmap
 import os
+import time
+from collections.abc import Callable
 from functools import lru_cache, partial
 from hashlib import blake2b
-from typing import Final
+from threading import Lock
+from typing import Final, NamedTuple
 
-BUCKETS: Final = 16_384
-#: Keys in a bucket; the octets of a digest, of a count and of a bucket.
+BUCKETS: Final = 32_768
+#: Keys in a bucket; the octets of a digest, of a number, of a bucket's digests and of a bucket.
 KEYS: Final = 16
 DIGEST_BYTES: Final = 16
-COUNT_BYTES: Final = 4
-BUCKET_BYTES: Final = KEYS * (DIGEST_BYTES + COUNT_BYTES)
+NUMBER_BYTES: Final = 8
+DIGESTS_BYTES: Final = KEYS * DIGEST_BYTES
+BUCKET_BYTES: Final = DIGESTS_BYTES + KEYS * NUMBER_BYTES
 PART_BYTES: Final = BUCKETS * BUCKET_BYTES
 #: The octets before the first part: whole pages, which begin with the secret.
 HEAD_BYTES: Final = 65_536
@@ -55,77 +62,152 @@ class SharedMemory:
         os.close(self.descriptor)
 
 
+class Place(NamedTuple):
+    """Where the numbers of a key are: its digest, and where its bucket begins within each part."""
+
+    digest: bytes
+    bucket: int
+
+
 class Tallies:
     """The counts of all workers, as the worker ``place`` of ``count`` sees them. A key is a tuple of texts."""
 
-    def __init__(self, descriptor: int, place: int, count: int) -> None:
-        """The ``descriptor`` of the shared memory is closed."""
+    def __init__(self, descriptor: int, place: int, count: int, now: Callable[[], float] = time.monotonic) -> None:
+        """The ``descriptor`` of the shared memory is closed. ``now``: a clock that all workers have, in seconds."""
+        self.now = now
         self._memory = mmap.mmap(descriptor, _size(count))
         os.close(descriptor)
-        self._digest_of = lru_cache(KEPT_DIGESTS)(partial(_digest_of, self._memory[:SECRET_BYTES]))
+        self._place_of = lru_cache(KEPT_DIGESTS)(partial(_place_of, self._memory[:SECRET_BYTES]))
         self._own = _part_of(place)
         self._others = [_part_of(other) for other in range(1, count + 1) if other != place]
-        #: The counts of this worker are 32 bits wide, so that each is written at once.
-        self._counts = memoryview(self._memory).cast("I")
+        #: All numbers are as wide as a word of the processor, so that each is written at once: doubles, which have
+        #: whole numbers of up to 53 bits.
+        self._numbers = memoryview(self._memory).cast("d")
         self._is_full = False
+        #: Taken, except within ``put_in_order``.
+        self._order = Lock()
+        self._order.acquire()
 
     def close(self) -> None:
         """Give the memory back."""
-        self._counts.release()
+        self._numbers.release()
         self._memory.close()
 
     def raise_count(self, *key: str) -> int:
         """Count one more here; return the count of all workers, ``NO_ROOM`` if it could not be counted."""
-        digest = self._digest_of(key)
-        bucket = self._own + _bucket_of(digest)
-        slot = _find(self._memory, bucket, digest)
-        if slot < 0:
-            slot = self._claim_slot(bucket, digest)
-            if slot < 0:
-                return NO_ROOM
-        at = _count_index(bucket, slot)
-        own = self._counts[at] + 1
-        self._counts[at] = own
-        return own + self._sum_others(digest)
+        place = self.place_of(key)
+        own = int(self._read_own(place)) + 1
+        if not self.write_number(place, own):
+            return NO_ROOM
+        self.put_in_order()
+        return own + int(sum(self.list_others(place)))
 
     def lower_count(self, *key: str) -> None:
         """Count one less here, if there is any."""
-        digest = self._digest_of(key)
-        bucket = self._own + _bucket_of(digest)
-        slot = _find(self._memory, bucket, digest)
-        at = _count_index(bucket, slot)
-        if slot >= 0 and self._counts[at]:  # there may have been no room for it
-            self._counts[at] -= 1
+        place = self.place_of(key)
+        own = self._read_own(place)
+        if own:  # there may have been no room for it
+            self.write_number(place, own - 1)
 
     def count_others(self, *key: str) -> int:
         """Return the count of the other workers."""
-        return self._sum_others(self._digest_of(key))
+        return int(sum(self.list_others(self.place_of(key))))
 
-    def _sum_others(self, digest: bytes) -> int:
-        bucket, total = _bucket_of(digest), 0
+    def place_of(self, key: tuple[str, ...]) -> Place:
+        """Return where the numbers of a key are."""
+        return self._place_of(key)
+
+    def put_in_order(self) -> None:
+        """Let the other workers see what was written here before what is read here after.
+
+        A lock that is given back and taken again does it: on Intel both are locked instructions, which nothing passes;
+        on ARM no store before the release comes after it, no load after the acquisition before it, and these two
+        stay in their order.
+        """
+        self._order.release()
+        self._order.acquire()
+
+    def write_number(self, place: Place, value: float) -> bool:
+        """Write the number of this worker, 0 for none; return False if there is no room for it."""
+        bucket = self._own + place.bucket
+        slot = _find(self._memory, bucket, place.digest)
+        if slot < 0:
+            if not value:
+                return True
+            slot = self._claim_slot(bucket, place.digest)
+            if slot < 0:
+                return False
+        self._numbers[_index_of(bucket, slot)] = value
+        return True
+
+    def list_others(self, place: Place) -> list[float]:
+        """Return the numbers of those other workers that have one."""
+        memory, digest, found = self._memory, place.digest, []
         for part in self._others:
-            at = part + bucket
-            slot = _find(self._memory, at, digest)
-            if slot >= 0:
-                total += self._counts[_count_index(at, slot)]
-        return total
+            bucket = part + place.bucket
+            slot = _find(memory, bucket, digest)
+            if slot >= 0 and (number := self._numbers[_index_of(bucket, slot)]):
+                found.append(number)
+        return found
+
+    def _read_own(self, place: Place) -> float:
+        bucket = self._own + place.bucket
+        slot = _find(self._memory, bucket, place.digest)
+        return self._numbers[_index_of(bucket, slot)] if slot >= 0 else 0.0
 
     def _claim_slot(self, bucket: int, digest: bytes) -> int:
-        """Give the digest a slot whose key has no count left; return it, or -1 if there is none."""
-        first = _count_index(bucket, 0)
+        """Give the digest a slot whose key has no number left; return it, or -1 if there is none."""
+        first = _index_of(bucket, 0)
         for slot in range(KEYS):
-            if not self._counts[first + slot]:
+            if not self._numbers[first + slot]:
                 at = bucket + slot * DIGEST_BYTES
                 self._memory[at : at + DIGEST_BYTES] = digest
+                self.put_in_order()  # the number that follows is no other key's
                 return slot
         if not self._is_full:
             self._is_full = True
-            log.critical("the workers' table of counts is full: what has no room there is refused")
+            log.critical(
+                "the workers' table of counts is full: connections without room there are refused, and quotas count "
+                "for each worker alone"
+            )
         return -1
 
 
-def _digest_of(secret: bytes, key: tuple[str, ...]) -> bytes:
-    return blake2b(repr(key).encode(), key=secret, digest_size=DIGEST_BYTES).digest()
+class SharedNumber:
+    """A number of which each worker has its own, under a key."""
+
+    __slots__ = ("_key", "_place", "_tallies", "own")
+
+    def __init__(self, tallies: Tallies, *key: str) -> None:
+        self._tallies = tallies
+        self._key = key
+        #: Found out when it is needed: most numbers are not.
+        self._place: Place | None = None
+        #: The number of this worker; 0 for none.
+        self.own: float = 0
+
+    def write(self, value: float) -> None:
+        """Let the other workers see another number of this one."""
+        if value != self.own:
+            self.own = value
+            self._tallies.write_number(self._place or self._find_place(), value)
+
+    def list_others(self) -> list[float]:
+        """Return the numbers of those other workers that have one."""
+        return self._tallies.list_others(self._place or self._find_place())
+
+    def sum_others(self) -> int:
+        """Return the sum of the other workers' numbers, which are whole."""
+        return int(sum(self.list_others()))
+
+    def _find_place(self) -> Place:
+        self._place = self._tallies.place_of(self._key)
+        return self._place
+
+
+def _place_of(secret: bytes, key: tuple[str, ...]) -> Place:
+    digest = blake2b(repr(key).encode(), key=secret, digest_size=DIGEST_BYTES).digest()
+    return Place(digest, int.from_bytes(digest[:4], "little") % BUCKETS * BUCKET_BYTES)
 
 
 def _size(count: int) -> int:
@@ -137,20 +219,14 @@ def _part_of(place: int) -> int:
     return HEAD_BYTES + (place - 1) * PART_BYTES
 
 
-def _bucket_of(digest: bytes) -> int:
-    """Return where the bucket of a digest begins, within a part."""
-    return int.from_bytes(digest[:4], "little") % BUCKETS * BUCKET_BYTES
-
-
-def _count_index(bucket: int, slot: int) -> int:
-    """Return the index of a count, in units of a count."""
-    return (bucket + KEYS * DIGEST_BYTES) // COUNT_BYTES + slot
+def _index_of(bucket: int, slot: int) -> int:
+    """Return the index of a number, in units of a number."""
+    return (bucket + DIGESTS_BYTES) // NUMBER_BYTES + slot
 
 
 def _find(memory: mmap.mmap, bucket: int, digest: bytes) -> int:
     """Return the slot of a digest in a bucket, -1 if it has none."""
-    at = bucket - 1
-    while True:
-        at = memory.find(digest, at + 1, bucket + KEYS * DIGEST_BYTES)
-        if at < 0 or (at - bucket) % DIGEST_BYTES == 0:
-            return -1 if at < 0 else (at - bucket) // DIGEST_BYTES
+    at = memory.find(digest, bucket, bucket + DIGESTS_BYTES)
+    while at >= 0 and (at - bucket) % DIGEST_BYTES:  # the end of one and the beginning of another
+        at = memory.find(digest, at + 1, bucket + DIGESTS_BYTES)
+    return -1 if at < 0 else (at - bucket) // DIGEST_BYTES

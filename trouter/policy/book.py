@@ -83,6 +83,7 @@ class Book:
     ) -> None:
         """``tallies``: the counts of all workers; None for a router of one process."""
         self.now = now
+        self._tallies = tallies
         self._shared = None if tallies is None else SharedConnections(tallies)
         self._new_buffer = new_buffer
         self._notify = notify
@@ -102,6 +103,11 @@ class Book:
     def busy(self) -> bool:
         """True if quotas apply to any connection, so that ``grant_waiting`` should be called often."""
         return bool(self._shares)
+
+    @property
+    def is_shared(self) -> bool:
+        """True if other workers count too."""
+        return self._tallies is not None
 
     # --- connections
 
@@ -128,6 +134,8 @@ class Book:
         now_s = self.now()
         for rule in rules:
             kept = self._meters.get(self._meter_key(rule, rule.counted_name(user, host)))
+            if kept is None and self._tallies is not None and rule.limits.max_buffered_bytes is not None:
+                kept = self._obtain_meter(rule, user, host, now_s)  # other workers may hold much
             if kept is not None and rule.enforced and kept.overfull:
                 return QuotaAnswer([(kept, BUFFERED)], rule.rule_id(BUFFERED), [], now_s)
         limited = (rule for rule in rules if rule.limits.max_connections_per_second)
@@ -219,7 +227,7 @@ class Book:
         key = self._meter_key(rule, who)
         meter = self._meters.get(key)
         if meter is None:
-            meter = self._meters[key] = Meter(rule, who, self._new_buffer(), now_s)
+            meter = self._meters[key] = Meter(rule, who, self._new_buffer(), now_s, self._tallies)
             self._keep_idle_meter(meter, now_s, fresh=True)
         elif meter.rule != rule:
             for name in [name for name in meter.met_at_s if getattr(rule.limits, name) is None]:
@@ -240,6 +248,7 @@ class Book:
     def _forget_meter(self, key: tuple[str, str, str]) -> None:
         self._idle.pop(key, None)
         meter = self._meters.pop(key)
+        meter.give_up()
         for name in list(meter.met_at_s):
             self._clear_alarm(meter, name)
 
@@ -306,8 +315,12 @@ class Book:
     def grant_waiting(self) -> bool:
         """Grant available credit to the links that wait, in turn; return whether any link waited.
 
-        Call ten times a second. A call serves at most ``PORTION`` links.
+        Call ten times a second. A call serves at most ``PORTION`` links. The other workers see what is held here.
         """
+        if self._tallies is not None:
+            for meter in self._meters.values():
+                if meter.shows_old_bytes:
+                    meter.exchange_held_bytes()
         waiting = list(islice(self._waiting.items(), PORTION))
         for link, _ in waiting:
             del self._waiting[link]
@@ -327,6 +340,9 @@ class Book:
         now_s = self.now()
         for share in list(self._shares):
             share.note_usage(now_s)
+        if self._tallies is not None:
+            for meter in self._meters.values():
+                meter.check_addresses()
         for meter in list(self._alarmed):
             if BUFFERED in meter.met_at_s and meter.is_met(BUFFERED, None, now_s):
                 meter.met_at_s[BUFFERED] = now_s
@@ -404,7 +420,7 @@ class Share:
         """Add to the bytes held for sessions; a negative number subtracts."""
         self.kept += size_bytes
         for meter in self.meters:
-            meter.buffer.held += size_bytes
+            meter.add_held_bytes(size_bytes)
 
     # --- links
 
@@ -426,9 +442,7 @@ class Share:
             return
         self.links[link] = address
         for meter in self.meters:
-            meter.links += 1
-            if address is not None:
-                meter.addresses[address] += 1
+            meter.add_link(address)
 
     def uncount_link(self, link: Hashable) -> None:
         """Remove a link from the counts; a second call does nothing."""
@@ -436,11 +450,7 @@ class Share:
             return
         address = self.links.pop(link)
         for meter in self.meters:
-            meter.links -= 1
-            if address is not None:
-                meter.addresses[address] -= 1
-                if not meter.addresses[address]:
-                    del meter.addresses[address]
+            meter.remove_link(address)
 
     def end_sending(self, link: Paced) -> None:
         """Refund the unused credit of a link that is gone. A second call does nothing."""
@@ -451,7 +461,7 @@ class Share:
         self._refund_credit(link, 0)
         del self._paid[link], self._seen[link]
         for meter in self.meters:
-            meter.senders -= 1
+            meter.add_sender(-1)
 
     def leave_meters(self, now_s: float) -> None:
         """Give back all that the meters count for it, and forget them."""
@@ -501,7 +511,7 @@ class Share:
         self._seen[link] = link.counters.deliveries
         self._paid[link] = link.counters.deliveries + credit
         for meter in self.meters:
-            meter.senders += 1
+            meter.add_sender(1)
 
     def _credit_left(self, meter: Meter, name: str, credit: int, now_s: float) -> int | None:
         """Return the credit that one quota leaves for a link that has ``credit``; None without such a quota.
@@ -513,7 +523,7 @@ class Share:
         bucket = meter.buckets.get(name)
         if bucket is None:
             return None
-        part, there = max(1, bucket.rate // max(1, meter.senders)), bucket.tokens(now_s)
+        part, there = max(1, bucket.rate // max(1, meter.all_senders())), bucket.tokens(now_s)
         if name == BYTES_RATE:
             if there <= 0:
                 return 0

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from trouter._buckets import Bucket
+from trouter.net.rates import bucket_maker
 from trouter.net.tallies import NO_ROOM, Tallies
 
 from .compiled import ConnectionLimits
 from .kinds import Reason
 from .quota_rules import ADDRESSES, LINKS, RATES, QuotaRule
+from .shared_meter import SharedAddresses, SharedMeter
 
 
 class Buffer(Protocol):
@@ -49,7 +51,8 @@ class Paced(Protocol):
 class Meter:
     """The counts of one quota rule for a vhost, group, user or host; ``Book`` owns it."""
 
-    def __init__(self, rule: QuotaRule, who: str, buffer: Buffer, now_s: float) -> None:
+    def __init__(self, rule: QuotaRule, who: str, buffer: Buffer, now_s: float, tallies: Tallies | None = None) -> None:
+        """``tallies``: the counts of all workers; None for a router of one process."""
         self.rule = rule
         self.who = who
         self.links = 0
@@ -61,6 +64,10 @@ class Meter:
         self.buckets: dict[str, Bucket] = {}
         #: Quota with an alarm -> when it was last met.
         self.met_at_s: dict[str, float] = {}
+        key = rule.owner, rule.per, who
+        self._rate_key = key
+        self._new_bucket = bucket_maker(tallies)
+        self._shared = None if tallies is None else SharedMeter(tallies, key)
         self.replace_rule(rule, now_s)
 
     def replace_rule(self, rule: QuotaRule, now_s: float) -> None:
@@ -69,13 +76,63 @@ class Meter:
         for name in RATES:
             rate = getattr(rule.limits, name)
             if rate is None:
-                self.buckets.pop(name, None)
+                bucket = self.buckets.pop(name, None)
+                if bucket is not None:
+                    bucket.give_up()
             elif name in self.buckets:
                 self.buckets[name].set_rate(rate, now_s)
             else:
-                self.buckets[name] = Bucket(rate, now_s)
-        limit = rule.limits.max_buffered_bytes
-        self.buffer.limit = limit if limit is not None and rule.enforced else 2**62
+                self.buckets[name] = self._new_bucket((name, *self._rate_key), rate, now_s, None)
+        if self._shared is not None:
+            self._shared.addresses.use_only(self.addresses if rule.limits.max_addresses is not None else ())
+        self._share_links()
+        self.exchange_held_bytes()
+
+    def give_up(self) -> None:
+        """Let the other workers see nothing of it any more."""
+        for bucket in self.buckets.values():
+            bucket.give_up()
+        if self._shared is not None:
+            self._shared.give_up()
+
+    # --- counts
+
+    def add_link(self, address: str | None) -> None:
+        """Count a link, to an address if that is not None."""
+        self.links += 1
+        self._share_links()
+        if address is not None:
+            self.addresses[address] += 1
+            if self.addresses[address] == 1 and (shared := self._shared_addresses) is not None:
+                shared.begin_use(address)
+
+    def remove_link(self, address: str | None) -> None:
+        """Remove a link from the counts."""
+        self.links -= 1
+        self._share_links()
+        if address is None:
+            return
+        self.addresses[address] -= 1
+        if not self.addresses[address]:
+            del self.addresses[address]
+            if (shared := self._shared_addresses) is not None:
+                shared.end_use(address)
+
+    def add_sender(self, count: int) -> None:
+        """Count links on which a peer sends; a negative number subtracts."""
+        self.senders += count
+        if self._shared is not None and self.buckets:
+            self._shared.senders.write(self.senders)
+
+    def add_held_bytes(self, size_bytes: int) -> None:
+        """Add to the bytes held; a negative number subtracts."""
+        self.buffer.held += size_bytes
+        if self._shared is not None:
+            self.exchange_held_bytes()
+
+    def all_senders(self) -> int:
+        """Return the number of links on which the counted peers send, at all workers."""
+        return self.senders + (0 if self._shared is None else self._shared.senders.sum_others())
 
     def is_met(self, name: str, address: str | None, now_s: float) -> bool:
         """Return whether the quota ``name`` leaves no room for one more; ``address`` is None for none."""
@@ -83,26 +140,80 @@ class Meter:
         if name in RATES:
             return name in self.buckets and self.buckets[name].tokens(now_s) < 1
         if name == LINKS:
-            return limits.max_links is not None and self.links >= limits.max_links
+            return limits.max_links is not None and self._all_links() >= limits.max_links
         if name == ADDRESSES:
-            full = limits.max_addresses is not None and len(self.addresses) >= limits.max_addresses
-            return full and address is not None and address not in self.addresses
+            return limits.max_addresses is not None and self._lacks_room_for(address, limits.max_addresses)
         return self.free_bytes() <= 0
+
+    def _all_links(self) -> int:
+        return self.links + (0 if self._shared is None else self._shared.links.sum_others())
+
+    def _lacks_room_for(self, address: str | None, most: int) -> bool:
+        if address is None or address in self.addresses:
+            return False
+        if self._shared is None:
+            return len(self.addresses) >= most
+        shared = self._shared.addresses
+        return shared.count_all() >= most and not shared.is_used(address)
 
     def free_bytes(self) -> int:
         """Return how many more bytes may be held; negative if the limit is exceeded."""
         limit = self.rule.limits.max_buffered_bytes
-        return 2**62 if limit is None else limit - self.buffer.held
+        if limit is None:
+            return 2**62
+        return limit - self.buffer.held - (0 if self._shared is None else self.exchange_held_bytes())
 
     @property
     def overfull(self) -> bool:
         """True if the held bytes exceed the limit by a quarter, so that no further connection is admitted."""
         limit = self.rule.limits.max_buffered_bytes
-        return limit is not None and self.buffer.held * 4 >= limit * 5
+        return limit is not None and (limit - self.free_bytes()) * 4 >= limit * 5
 
     def is_forgettable(self, now_s: float) -> bool:
         """Return whether a new meter would behave the same."""
+        if self._shared is not None and len(self._shared.addresses):  # it counts them for other workers
+            return False
         return not self.met_at_s and all(bucket.is_full(now_s) for bucket in self.buckets.values())
+
+    # --- other workers
+
+    @property
+    def shows_old_bytes(self) -> bool:
+        """True if the other workers see another number of held bytes than the present one."""
+        return (
+            self._shared is not None
+            and self._shared.buffered.own != self.buffer.held
+            and self.rule.limits.max_buffered_bytes is not None
+        )
+
+    def exchange_held_bytes(self) -> int:
+        """Let the other workers see the bytes held here; return those that they hold.
+
+        The limit of the buffer, at half of which the windows of sessions narrow, is what they leave of it.
+        """
+        limit = self.rule.limits.max_buffered_bytes
+        others = 0
+        if self._shared is not None:
+            self._shared.buffered.write(0 if limit is None else self.buffer.held)
+            others = 0 if limit is None else self._shared.buffered.sum_others()
+        self.buffer.limit = limit - 2 * others if limit is not None and self.rule.enforced else 2**62
+        return others
+
+    def check_addresses(self) -> None:
+        """See that each address of the links at all workers is counted by one of them; call once a second."""
+        if (shared := self._shared_addresses) is not None:
+            shared.check_counted()
+
+    @property
+    def _shared_addresses(self) -> SharedAddresses | None:
+        """The addresses at all workers; None for a router of one process, or without a limit."""
+        if self._shared is None or self.rule.limits.max_addresses is None:
+            return None
+        return self._shared.addresses
+
+    def _share_links(self) -> None:
+        if self._shared is not None:
+            self._shared.links.write(0 if self.rule.limits.max_links is None else self.links)
 
 
 class VhostConnections:

@@ -124,11 +124,12 @@ class RouterEntity(Entity):
         ),
         Point(
             name="limits-by-worker",
-            compatible="each worker counts the quotas of vhosts for itself",
-            warning="the quotas of {what} will hold in each of {count} workers by itself: together they "
-            "let in up to {count} times as much",
-            cure="divide them by the number of workers, or write workers: 1",
+            compatible="messages that wait at another worker than their sender's do not count in maxBufferedBytes",
+            warning="the maxBufferedBytes of {what} will not count messages that wait at another worker than their "
+            "sender's",
+            cure="rely on maxMemoryBytes for these, or write workers: 1",
             page="workers.md",
+            severity=Severity.NOTE,
         ),
         Point(
             name="workers-apart",
