@@ -133,7 +133,7 @@ def test_a_locked_user_is_turned_out_and_let_in_no_more(scene: Scene) -> None:
     assert 500 < row["secondsLeft"] <= 600
     scene.client("guest").close()
     assert scene.decide(action="unlock-user", subject="loser") is None
-    assert "lock-1" not in scene.standing()
+    until(lambda: "lock-1" not in scene.standing())  # another worker follows a moment later
     scene.client("loser").close()
 
 
@@ -284,9 +284,14 @@ def test_a_flood_of_decisions_is_bounded_and_so_are_the_decisions_in_force(scene
     client.wait(lambda: all(each.settled for each in deliveries))
     assert {each.remote_state for each in deliveries} <= {Delivery.ACCEPTED, Delivery.RELEASED}
     client.close()
-    for each in ids:
-        assert scene.decide(action="unlock-user", subject=each) is None
-    assert scene.standing() == {}
+
+    def all_are_lifted() -> bool:
+        """Lift those in force; the rate of the flood may release some of these, too."""
+        for row in scene.standing().values():
+            assert scene.decide(action="unlock-user", subject=row["subject"]) is None
+        return not scene.standing()
+
+    until(all_are_lifted)
 
 
 def test_everything_is_recorded(scene: Scene) -> None:

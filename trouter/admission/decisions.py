@@ -7,10 +7,12 @@ its reason, also to the sender.
 from __future__ import annotations
 
 import ipaddress
+import json
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -31,12 +33,14 @@ KIND: Final = DECISION.full_name
 _MICROSECONDS: Final = 1_000_000
 FULL: Final = "amqp:resource-limit-exceeded"
 NOT_ALLOWED: Final = "amqp:not-allowed"
+#: The octets of a decision that other workers are told, as JSON.
+MAX_TOLD: Final = 60_000
 
 log = logging.getLogger("trouter.POLICY")
 
 
 class Decisions:
-    """The decisions of one router."""
+    """The decisions of one router. Those that come to one of several workers are told to the others."""
 
     def __init__(
         self,
@@ -46,7 +50,10 @@ class Decisions:
         records: ChangeRecords,
         flush: Callable[[], None],
         queue: TimerQueue,
+        tell: Callable[[Mapping[str, object]], None],
     ) -> None:
+        """``tell`` tells the other workers, if there are any, what came here; they ``hear_news``."""
+        self._tell = tell
         self._sanctions = sanctions
         self._policy = policy
         self._lockout = lockout
@@ -57,32 +64,60 @@ class Decisions:
 
     def carry_out(self, decision: Decision, by: str, limit: int) -> Rejected | None:
         """Carry a decision out; return why not, or None. At most ``limit`` sanctions are in force at a time."""
-        rejected = self._apply_decision(decision, by, limit)
-        if rejected is not None:
+        if self._sanctions.was_carried_out(decision):
+            return None
+        told = _as_told(decision, by)
+        if len(json.dumps(told)) > MAX_TOLD:
+            rejected: Rejected | None = Rejected(f"the decision is longer than {MAX_TOLD} bytes")
+        else:
+            rejected = self._apply_decision(decision, by, limit)
+        if rejected is None:
+            self._tell({"decision": told})
+        else:
             self._records.refused("CREATE", KIND, identity_of(target_of(decision)))
             log.warning("decision %.128r of user %.128r refused: %s", decision.id, by, rejected.reason)
         return rejected
 
-    def _apply_decision(self, decision: Decision, by: str, limit: int) -> Rejected | None:
-        seen = self._sanctions.was_carried_out(decision)
-        if seen:
-            return None
-        if seen is None:
+    def hear_news(self, news: Mapping[str, object]) -> None:
+        """Carry out a decision that came to another worker, which has recorded it."""
+        told = news.get("decision")
+        if isinstance(told, dict):
+            self._hear_decision(told)
+
+    def list_told(self) -> bytes:
+        """Return the decisions in force, for a worker that is new."""
+        return json.dumps([_as_told(each.decision, each.by) for each in self._sanctions]).encode()
+
+    def hear_told(self, told: bytes) -> None:
+        """Carry out the decisions that are in force at another worker."""
+        for each in json.loads(told):
+            self._hear_decision(each)
+
+    def _hear_decision(self, told: Mapping[str, Any]) -> None:
+        fields = dict(told)
+        by = str(fields.pop("by"))
+        decision = Decision(**{**fields, "evidence": tuple(fields["evidence"])})
+        if self._sanctions.was_carried_out(decision) is False:
+            self._apply_decision(decision, by, None)
+
+    def _apply_decision(self, decision: Decision, by: str, limit: int | None) -> Rejected | None:
+        """Put a decision in force; return why not, or None. Without a ``limit`` another worker has recorded it."""
+        if self._sanctions.was_carried_out(decision) is None:
             return Rejected("another decision had this id", NOT_ALLOWED)
-        target = target_of(decision)
+        target, own = target_of(decision), limit is not None
         if decision.action in UNDOES:
-            self._end_sanction(target, f"{decision.action} by {decision.id}")
+            self._end_sanction(target, f"{decision.action} by {decision.id}", recorded=own)
             self._sanctions.remember_decision(decision)
             return None
         lasts_s = decision.until_us / _MICROSECONDS - time.time()
         if lasts_s <= 0:
             return Rejected("until_us is in the past")
-        if self._sanctions.find_sanction(target) is None and len(self._sanctions) >= limit:
+        if limit is not None and self._sanctions.find_sanction(target) is None and len(self._sanctions) >= limit:
             return Rejected(f"{limit} decisions are in force already", FULL)
         why = self._unblockable_reason(decision)
         if why:
             return Rejected(why, NOT_ALLOWED)
-        self._sanctions.add_sanction(Sanction(target, decision, by, trio.current_time() + lasts_s))
+        self._sanctions.add_sanction(Sanction(target, decision, by, trio.current_time() + lasts_s, own))
         self._sanctions.remember_decision(decision)
         self._queue.advance(self._timer, self._sanctions.next_s)
         log.warning(
@@ -96,7 +131,8 @@ class Decisions:
             "" if decision.rate is None else f", {decision.rate} messages a second",
             decision.reason,
         )
-        self._records.done("CREATE", KIND, identity_of(target), _values(decision))
+        if own:
+            self._records.done("CREATE", KIND, identity_of(target), _values(decision))
         self._policy.apply_decision(target)
         self._flush()
         return None
@@ -113,8 +149,8 @@ class Decisions:
         spared = within((*rules.exempt, *rules.shared), decision.subject)
         return "the router does not block this host: it is in authLockoutExempt or handshakeExempt" if spared else ""
 
-    def _end_sanction(self, target: SanctionTarget, why: str) -> None:
-        if self._lift_sanction(target, why):
+    def _end_sanction(self, target: SanctionTarget, why: str, *, recorded: bool) -> None:
+        if self._lift_sanction(target, why) and recorded:
             self._records.done("DELETE", KIND, identity_of(target), {"why": why})
 
     def _lift_sanction(self, target: SanctionTarget, why: str) -> bool:
@@ -129,7 +165,7 @@ class Decisions:
     def _end_expired(self, _: float) -> float:
         """End the sanctions whose time is over; return when that of the next one is."""
         for sanction in self._sanctions.expired_sanctions():
-            self._end_sanction(sanction.target, "its time is over")
+            self._end_sanction(sanction.target, "its time is over", recorded=sanction.own)
         return self._sanctions.next_s
 
     # --- the entities of type decision
@@ -169,6 +205,11 @@ def identity_of(target: SanctionTarget) -> str:
     """Return the identity of a target's entity, unique to it."""
     scope = f"{quote(target.vhost, safe='')}:" if target.vhost else ""
     return f"decision/{target.action}/{scope}{quote(target.subject, safe='')}"
+
+
+def _as_told(decision: Decision, by: str) -> dict[str, object]:
+    """Return a decision of the user ``by`` as other workers are told."""
+    return {**asdict(decision), "by": by}
 
 
 def _values(decision: Decision) -> dict[str, str]:

@@ -23,6 +23,7 @@ from trouter.core.router import Router
 from trouter.core.terms import ROUTER_ROLES
 from trouter.hooks import Consumer, ConsumerTerms, Decision, IncomingMessage, Plugins, Rejected
 from trouter.management.ports import REQUESTER
+from trouter.net.rates import NewBucket
 from trouter.policy.router_policy import RouterPolicy
 from trouter.records.text import clean
 from trouter.wire.constants import AMQP_VALUE, APPLICATION_PROPERTIES, DATA, FOOTER, PROPERTIES
@@ -53,7 +54,7 @@ class ConsumerAddress:
         self.consumer = consumer
         self.terms = terms
         self._consumers = consumers
-        self.bucket = Bucket(terms.per_second, consumers.now())
+        self.bucket = consumers.new_bucket(("consumed", terms.address), terms.per_second, consumers.now(), None)
 
     def receive(self, received: InsideMessage) -> None:
         """Reject or release a message at once, or put it into the queue."""
@@ -81,9 +82,11 @@ class Consumers:
         policy: RouterPolicy,
         decisions: Decisions,
         flush: Callable[[], None],
+        new_bucket: NewBucket,
         now: Callable[[], float] = trio.current_time,
     ) -> None:
         self.now = now
+        self.new_bucket = new_bucket
         self._router = router
         self._plugins = plugins
         self._policy = policy
@@ -95,8 +98,9 @@ class Consumers:
 
     def replace_consumers(self, consumers: tuple[Consumer, ...]) -> None:
         """Replace the served consumers by ``consumers``."""
-        for _, subscription in self._places:
+        for place, subscription in self._places:
             self._router.unsubscribe(subscription)
+            place.bucket.give_up()
         places = [ConsumerAddress(consumer, consumer.terms, self) for consumer in consumers]
         self._places = [(place, self._router.subscribe(place.terms.address, place)) for place in places]
         for place in places:

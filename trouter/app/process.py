@@ -26,7 +26,7 @@ from trouter.management.sibling import MANAGE
 from trouter.net.hub import Hub
 from trouter.net.parts import Change
 from trouter.net.poller import Poller
-from trouter.net.reach import Alone, Reach
+from trouter.net.reach import Alone, News, Reach, Workers
 from trouter.net.sockets import ListenError
 from trouter.telemetry.observers import Observers
 from trouter.wire.performatives import Error
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two checks of a draining router whether unsettled deliveries are left.
 DRAIN_LOOK_S: Final = 0.05
+#: By what a worker asks another one for its decisions.
+DECISIONS: Final = "decisions"
 #: The signals that the process handles while it routes.
 HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1})
 
@@ -180,7 +182,7 @@ class RouterProcess:
         router_log.info("Router started in %s mode", self.control.configuration.router.mode.capitalize())
         router_log.info("Version: %s", trouter.__version__)
         self._look_after(nursery)
-        nursery.start_soon(self._reach.run, self.services.guard.lockout.hear_news)
+        nursery.start_soon(self._reach.run, self._hear_news)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()
@@ -194,8 +196,22 @@ class RouterProcess:
         self.control.record_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._reach.note_ready()
+        if workers is not None:
+            nursery.start_soon(self._ask_for_decisions, workers)
         if self._ready is not None:
             self._ready()
+
+    def _hear_news(self, news: News) -> None:
+        """Take in what another worker tells."""
+        self.services.guard.lockout.hear_news(news)
+        self._assembly.decisions.hear_news(news)
+
+    async def _ask_for_decisions(self, workers: Workers) -> None:
+        """Carry out the decisions that are in force at the other workers, if this one has replaced another."""
+        for number in workers.ids:
+            if number != workers.number:
+                with suppress(OSError):  # it does not serve yet, and so has none
+                    self._assembly.decisions.hear_told(await workers.ask(number, DECISIONS))
 
     def _worker_answers(self, agent: Agent) -> Mapping[str, Callable[[bytes], Awaitable[bytes]]]:
         """Return the functions that answer what other workers ask this one."""
@@ -206,8 +222,11 @@ class RouterProcess:
         async def metrics(request: bytes) -> bytes:
             return await self.site.answer_metrics(request)
 
+        async def decisions(_: bytes) -> bytes:
+            return self._assembly.decisions.list_told()
+
         # The site is made, and its room imported, once it is asked for.
-        return {MANAGE: agent.answer_worker, "ready": ready, "metrics": metrics}
+        return {MANAGE: agent.answer_worker, "ready": ready, "metrics": metrics, DECISIONS: decisions}
 
     def _look_after(self, nursery: trio.Nursery) -> None:
         """Start the poller, the timers and the periodic work."""

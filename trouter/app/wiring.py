@@ -31,6 +31,7 @@ from trouter.hooks import Plugins
 from trouter.net.hub import Hub
 from trouter.net.owed import grant_owed_credit
 from trouter.net.poller import Poller
+from trouter.net.rates import bucket_maker
 from trouter.net.reach import Reach, Workers
 from trouter.net.timers import TimerQueue
 from trouter.policy.router_policy import RouterPolicy
@@ -141,8 +142,9 @@ def assemble(
     parts = _parts(services, makers, record_logs, reach)
     records = ChangeRecords(recorder, services.connections)
     guard, policy = services.guard, services.policy
-    decisions = Decisions(guard.sanctions, policy, guard.lockout, records, hub.flush, services.timers)
-    consumers = Consumers(router, plugins, policy, decisions, hub.flush)
+    tell = reach.tell_siblings
+    decisions = Decisions(guard.sanctions, policy, guard.lockout, records, hub.flush, services.timers, tell)
+    consumers = Consumers(router, plugins, policy, decisions, hub.flush, bucket_maker(reach.tallies))
     topology = None if services.backbone is None else services.backbone.topology
     drain = Drain(
         services.connections,

@@ -121,8 +121,6 @@ def why_not_shared(configuration: Configuration) -> Iterator[Problem]:
         return
     if len(worker_id(router.id, count)) > MAX_ROUTER_ID:
         yield finding_of("not-with-workers", router, what=f"an id of {len(router.id)} characters")
-    if "feedback" in router.plugin_settings:
-        yield finding_of("not-with-workers", router, what="decisions of the plugin feedback")
 
 
 def worker_findings(configuration: Configuration) -> Iterator[Problem]:

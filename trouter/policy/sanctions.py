@@ -39,6 +39,8 @@ class Sanction:
     decision: Decision
     by: str
     until_s: float
+    #: It came to this worker, which records its end.
+    own: bool = True
 
 
 class Sanctions:
