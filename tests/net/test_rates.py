@@ -94,6 +94,15 @@ def test_a_debt_is_of_all_workers_and_one_of_them_may_cancel_it(machine: Machine
     assert one.tokens(machine.clock()) == pytest.approx(0, abs=NEARLY_FULL)
 
 
+def test_what_has_been_filled_in_meanwhile_is_set_against_what_is_owed(machine: Machine) -> None:
+    one, model = machine.bucket(1), Bucket(RATE, 0.0)
+    machine.clock.now_s += 1
+    one.owe_tokens(1.5 * RATE, machine.clock())
+    model.owe_tokens(1.5 * RATE, 1.0)
+    assert one.tokens(machine.clock()) == pytest.approx(model.tokens(1.0), abs=NEARLY_FULL)
+    assert machine.bucket(2).tokens(machine.clock()) == pytest.approx(model.tokens(1.0), abs=NEARLY_FULL)
+
+
 def test_what_is_taken_at_the_same_moment_is_at_most_a_burst_of_each_worker_and_is_paid_back(
     machine: Machine,
 ) -> None:

@@ -27,7 +27,7 @@ class SharedBucket(Bucket):
     together never get more than the rate. When a worker ends, what it has taken is given back.
     """
 
-    __slots__ = ("_base", "_key", "_looked_at_s", "_taken", "_tallies")
+    __slots__ = ("_base", "_base_then", "_key", "_looked_at_s", "_taken", "_tallies")
 
     def __init__(
         self, tallies: Tallies, key: tuple[str, ...], rate: int, now_s: float, burst: int | None = None
@@ -43,9 +43,9 @@ class SharedBucket(Bucket):
         self._taken = SharedNumber(self._tallies, "taken", *key)
         self._base = SharedNumber(self._tallies, "base", *key)
         self._looked_at_s = float("-inf")
-        if not self._base.list_others():
-            taken = self._taken.sum_others()
-            self._base.write(taken - missing - self._rate * self._tallies.now())
+        if missing and not self._base.list_others():
+            self._base.write(self._taken.sum_others() - missing - self._rate * self._tallies.now())
+        self._look()
 
     def set_rate(self, rate: int, now_s: float, burst: int | None = None) -> None:
         """Use another rate, and the burst that belongs to it, from now on."""
@@ -80,6 +80,7 @@ class SharedBucket(Bucket):
             self._add_taken(self._tokens)
 
     def _add_taken(self, count: float) -> None:
+        self._base.write(self._base_then)
         self._taken.write(self._taken.own + count)
         self._tokens -= count
 
@@ -90,6 +91,9 @@ class SharedBucket(Bucket):
         elif now_s <= self._looked_at_s:
             return
         self._looked_at_s = now_s
+        self._look()
+
+    def _look(self) -> None:
         taken = self._taken.own + sum(self._taken.list_others())
         bases = self._base.list_others()
         if self._base.own:
@@ -99,7 +103,8 @@ class SharedBucket(Bucket):
         missing = taken - (base + came)
         if missing < NEARLY_FULL:
             base, missing = taken - came, 0.0
-        self._base.write(base)
+        #: The base as it was at this look; it is written once tokens are taken.
+        self._base_then = base
         self._tokens = self._burst - missing
 
 

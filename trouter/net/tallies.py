@@ -97,7 +97,7 @@ class Tallies:
         """Count one more here; return the count of all workers, ``NO_ROOM`` if it could not be counted."""
         place = self.place_of(key)
         own = int(self._read_own(place)) + 1
-        if not self.write_number(place, own):
+        if self.write_number(place, own) < 0:
             return NO_ROOM
         self.put_in_order()
         return own + int(sum(self.list_others(place)))
@@ -127,26 +127,35 @@ class Tallies:
         self._order.release()
         self._order.acquire()
 
-    def write_number(self, place: Place, value: float) -> bool:
-        """Write the number of this worker, 0 for none; return False if there is no room for it."""
+    def write_number(self, place: Place, value: float) -> int:
+        """Write the number of this worker, 0 for none; return its index, -1 if there is no room for it."""
         bucket = self._own + place.bucket
         slot = _find(self._memory, bucket, place.digest)
         if slot < 0:
-            if not value:
-                return True
-            slot = self._claim_slot(bucket, place.digest)
+            slot = self._claim_slot(bucket, place.digest) if value else -1
             if slot < 0:
-                return False
-        self._numbers[_index_of(bucket, slot)] = value
-        return True
+                return -1
+        index = _index_of(bucket, slot)
+        self._numbers[index] = value
+        return index
+
+    def write_at(self, index: int, value: float) -> None:
+        """Write a number of this worker whose index is known: no other key gets it while the number is not 0."""
+        self._numbers[index] = value
 
     def list_others(self, place: Place) -> list[float]:
         """Return the numbers of those other workers that have one."""
-        memory, digest, found = self._memory, place.digest, []
+        memory, numbers, found = self._memory, self._numbers, []
+        digest, within = place
         for part in self._others:
-            bucket = part + place.bucket
-            slot = _find(memory, bucket, digest)
-            if slot >= 0 and (number := self._numbers[_index_of(bucket, slot)]):
+            bucket = part + within
+            at = memory.find(digest, bucket, bucket + DIGESTS_BYTES)
+            if at < 0:
+                continue
+            slot, beside = divmod(at - bucket, DIGEST_BYTES)
+            if beside and (slot := _find(memory, bucket, digest)) < 0:
+                continue
+            if number := numbers[(bucket + DIGESTS_BYTES) // NUMBER_BYTES + slot]:
                 found.append(number)
         return found
 
@@ -176,21 +185,29 @@ class Tallies:
 class SharedNumber:
     """A number of which each worker has its own, under a key."""
 
-    __slots__ = ("_key", "_place", "_tallies", "own")
+    __slots__ = ("_index", "_key", "_place", "_tallies", "own")
 
     def __init__(self, tallies: Tallies, *key: str) -> None:
         self._tallies = tallies
         self._key = key
         #: Found out when it is needed: most numbers are not.
         self._place: Place | None = None
+        #: Where this worker's own is while it is not 0; -1 if that is not known.
+        self._index = -1
         #: The number of this worker; 0 for none.
         self.own: float = 0
 
     def write(self, value: float) -> None:
         """Let the other workers see another number of this one."""
-        if value != self.own:
-            self.own = value
-            self._tallies.write_number(self._place or self._find_place(), value)
+        if value == self.own:
+            return
+        self.own = value
+        if self._index >= 0:
+            self._tallies.write_at(self._index, value)
+        else:
+            self._index = self._tallies.write_number(self._place or self._find_place(), value)
+        if not value:
+            self._index = -1
 
     def list_others(self) -> list[float]:
         """Return the numbers of those other workers that have one."""
