@@ -73,7 +73,9 @@ async def _answer(end: socket.socket, answers: Mapping[str, Answer], limiter: tr
     with trio.move_on_after(LIMIT_S):
         async with limiter, trio.SocketStream(trio.socket.from_stdlib_socket(end)) as stream:
             try:
-                what, _, request = (await _read_request(stream)).partition(b"\n")
+                what, ends, request = (await _read_request(stream)).partition(b"\n")
+                if not ends:  # the caller has ended before it asked
+                    return
                 given = await answers[what.decode()](request)
                 for piece in (_ANSWERED, given):
                     await stream.send_all(piece)
