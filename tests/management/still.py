@@ -29,6 +29,7 @@ class StillControl:
 
     def __init__(self, text: str = "router { id: R1 }\n") -> None:
         self.configuration: Configuration = load(text=text)
+        self.behind: Mapping[int, str] = {}
         self.gate: trio.Event | None = None
         self.waiting = 0
         #: The rights of all users, and the denials so far: connection and action.

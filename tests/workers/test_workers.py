@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.routers import DEADLINE_S, ROOT, RunningRouter, process, running, stopped_cleanly
+from tests.routers import DEADLINE_S, RunningRouter, process, running, stopped_cleanly
 from trouter.client import ACCEPTED, ClientError, Connection, Message, Receiver, connect
 
 FIRST, SECOND = "A", "A.2"
@@ -300,18 +299,6 @@ async def test_a_worker_that_ends_again_and_again_ends_the_router(tmp_path: Path
             os.kill(pid_of(router, 2), signal.SIGKILL)
         assert await trio.to_thread.run_sync(router.wait) == 1
         assert router.matching(r"MAIN \(critical\) worker 2 has ended 5 times within 60 s: ended by SIGKILL")
-
-
-async def test_management_changes_nothing_that_the_workers_share(router: RunningRouter) -> None:
-    command = [sys.executable, "-m", "trouter", "manage", "-b", f"127.0.0.1:{router.port}"]
-    done = await trio.run_process(
-        [*command, "create", "--type", "address", "--name", "x", "prefix=x"],
-        capture_stderr=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert done.returncode != 0
-    assert f"change its file, and send HUP to process {router.process.pid}" in done.stderr.decode()
 
 
 async def test_what_workers_cannot_have_keeps_the_router_from_starting(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 Changes come one at a time. ``preparing`` prepares a change while the router goes on as before; then all of it is
 applied in one step, in which nothing can fail and no other task runs.
+
+In a router with several workers each has its part of one configuration in force. The first worker alone changes it,
+and publishes it; the others adopt it.
 """
 
 from __future__ import annotations
@@ -47,6 +50,7 @@ from trouter.connections.listen import Listener
 from trouter.connections.listeners import Listeners, Standing
 from trouter.management.ports import REQUESTER, DrainReport, ReloadReport
 from trouter.net.parts import Change
+from trouter.net.reach import Reach
 from trouter.net.sockets import ListenError
 from trouter.telemetry.change_records import ChangeRecords
 from trouter.telemetry.clocks import now_us
@@ -59,11 +63,12 @@ from .draining import Drain
 from .link_findings import auto_link_findings, connector_findings, refusal_findings
 from .pending import Unfit
 from .preparing import BAD_REQUEST, ConfiguredParts, Occasion, Preparation
-from .reload_report import log_reload, report_of
+from .reload_report import log_changes, log_reload, report_of
 from .routes import ConfiguredRoutes
 from .running import Running
 from .service import Service
 from .uplink_findings import uplink_fault, uplink_findings
+from .worker_findings import worker_findings
 
 FORBIDDEN: Final = 403
 
@@ -84,19 +89,21 @@ class Control:
         running: Running,
         drain: Drain,
         spans: MessageSpans,
+        reach: Reach,
         uplinks: Uplinks | None = None,
-        why_fixed: str = "",
     ) -> None:
-        """``read`` returns the configuration for a reload, from the source of the present one; None if it has none.
+        """``configuration`` is that of the whole router, of which ``reach`` knows this process's part.
 
-        ``make_listener`` returns a listener on sockets that are bound, which may show this object. ``why_fixed`` says
-        why management can change nothing, empty if it can.
+        ``read`` returns it for a reload, from the source of the present one; None if it has none. ``make_listener``
+        returns a listener on sockets that are bound, which may show this object.
         """
         self.service = Service()
         self.running = running
         self.drain = drain
         self.stopping = False
-        self._configuration = configuration
+        #: The configuration of the router, and this process's part of it, which is in force; often the same object.
+        self._whole = configuration
+        self._configuration = reach.part_of(configuration)
         self._read = read
         self._parts = parts
         self._make_listener = make_listener
@@ -104,7 +111,7 @@ class Control:
         self._consumers = consumers
         self._spans = spans
         self._uplinks = uplinks
-        self._why_fixed = why_fixed
+        self._reach = reach
         self._one_at_a_time = trio.Lock()
         #: Cache of the findings about the configuration; None until they are first evaluated for it.
         self._findings: tuple[Problem, ...] | None = None
@@ -141,6 +148,11 @@ class Control:
     def configuration(self) -> Configuration:
         """The configuration in force."""
         return self._configuration
+
+    @property
+    def behind(self) -> Mapping[int, str]:
+        """The workers that serve with another configuration than this one, and why; see ``Reach``."""
+        return self._reach.behind
 
     def record_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Record a change of an entity that is not part of the configuration."""
@@ -231,20 +243,21 @@ class Control:
         down += refusal_findings((each.entity for each in self.listeners.running), self._parts.guard.refusals)
         if self._uplinks is not None:
             down += uplink_findings(router, self._uplinks, connectors)
+        down += worker_findings(router, self._reach.behind)
         return ordered([*self._findings, *down]) if down else self._findings
 
     async def retry_withheld(self) -> None:
         """Put into service the withheld parts that can be served now."""
         with suppress(ChangeRefused):
             async with self._turn():
-                await self._put_in_force(self._configuration, logs_warnings=False)
+                await self._put_in_force(self._whole, logs_warnings=False)
 
     async def start_drain(self, over_s: float) -> DrainReport:
         """Close the listeners of clients, and their connections over ``over_s`` seconds; ChangeRefused."""
         async with self._turn():
             self.drain.start(over_s, REQUESTER.get())
             try:
-                await self._put_in_force(self._configuration, logs_warnings=False)
+                await self._put_in_force(self._whole, logs_warnings=False)
             except ChangeRefused:
                 self.drain.cancel()
                 raise
@@ -255,7 +268,7 @@ class Control:
         async with self._turn():
             self.drain.reopens = True
             try:
-                await self._put_in_force(self._configuration, logs_warnings=False)
+                await self._put_in_force(self._whole, logs_warnings=False)
             finally:
                 self.drain.reopens = False
             self.drain.cancel()
@@ -297,10 +310,11 @@ class Control:
         records = self._change_records.recording("CREATE", kind.full_name, name or "", attributes)
         async with self._turn():
             with records as change:
-                configuration, entity = created(self._configuration, kind, name, attributes)
-                await self._put_in_force(configuration)
+                whole, entity = created(self._whole, kind, name, attributes)
+                await self._put_in_force(whole)
                 change.after = entity
             log.info("created %s", entity.identity)
+            await self.publish()
             return entity
 
     async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
@@ -310,11 +324,12 @@ class Control:
         async with self._turn():
             with records as change:
                 change.before = present = self._present(entity)
-                shown = {**row(present), **self.status(present)}
-                configuration, changed = updated(self._configuration, present, attributes, shown)
-                await self._put_in_force(configuration)
+                shown = {**row(present), **self.status(entity)}
+                whole, changed = updated(self._whole, present, attributes, shown)
+                await self._put_in_force(whole)
                 change.after = changed
             log.info("updated %s", changed.identity)
+            await self.publish()
             return changed
 
     async def delete(self, entity: Entity) -> None:
@@ -324,19 +339,21 @@ class Control:
         async with self._turn():
             with records as change:
                 change.before = present = self._present(entity)
-                await self._put_in_force(deleted(self._configuration, present))
+                await self._put_in_force(deleted(self._whole, present))
             log.info("deleted %s", present.identity)
+            await self.publish()
 
     async def reload(self) -> ReloadReport:
         """Read the configuration again, apply it, return a report; ChangeRefused with all problems, nothing changed.
 
         Entities that management created and the file lacks are deleted: afterwards the file describes the router.
         """
-        if REQUESTER.get():
-            self._check_changeable()
+        self._check_changeable()
         try:
             async with self._turn():
-                return await self._reload()
+                report = await self._reload()
+                await self.publish(reloaded=True)
+                return report
         except ChangeRefused as refused:
             log.error("Reload refused, nothing was changed:")
             for line in refused.description.splitlines():
@@ -346,7 +363,7 @@ class Control:
             raise
 
     async def _reload(self) -> ReloadReport:
-        read, present = self._read, self._configuration
+        read, present = self._read, self._whole
         if read is None:
             raise ChangeRefused(FORBIDDEN, "this router was not started from a configuration that can be read again")
         try:
@@ -360,6 +377,25 @@ class Control:
         log_reload(report, self._configuration.source)
         return report
 
+    async def publish(self, *, reloaded: bool = False) -> None:
+        """Have the other workers adopt the configuration, if this one is the first of several."""
+        if not self._reach.why_fixed:
+            await self._reach.publish(self._whole, reloaded=reloaded)
+
+    async def adopt(self, whole: Configuration, *, reloaded: bool) -> None:
+        """Put into force here what is in force in the first worker; ChangeRefused, and nothing changed.
+
+        ``reloaded``: its file was read again, so the files that it names are read again too.
+        """
+        async with self._turn():
+            changes = await trio.to_thread.run_sync(compare, self._whole, whole)
+            await self._put_in_force(changes.configuration, Occasion.RELOAD if reloaded else Occasion.REQUEST)
+            report = report_of(changes)
+            if reloaded:
+                log_reload(report, whole.source)
+            else:
+                log_changes(report)
+
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         async with self._one_at_a_time:
@@ -371,18 +407,24 @@ class Control:
             raise ChangeRefused(FORBIDDEN, "the router is shutting down")
 
     def _check_changeable(self) -> None:
-        """Check that management may change the configuration; ChangeRefused."""
-        if self._why_fixed:
-            raise ChangeRefused(FORBIDDEN, self._why_fixed)
+        """Check that the configuration may be changed here; ChangeRefused."""
+        if self._reach.why_fixed:
+            raise ChangeRefused(FORBIDDEN, self._reach.why_fixed)
 
     def _present(self, entity: Entity) -> Entity:
         """Return the entity as it is now: another change may have been applied while this one waited."""
-        return self._configuration.find(entity.identity) or entity
+        return self._whole.find(entity.identity) or entity
+
+    def _part_of(self, whole: Configuration) -> Configuration:
+        """Return this process's part of a configuration, with the entities that are in force as far as they stay."""
+        part = self._reach.part_of(whole)
+        return part if part is whole else compare(self._configuration, part).configuration
 
     async def _put_in_force(
-        self, configuration: Configuration, occasion: Occasion = Occasion.REQUEST, *, logs_warnings: bool = True
+        self, whole: Configuration, occasion: Occasion = Occasion.REQUEST, *, logs_warnings: bool = True
     ) -> None:
-        """Prepare and apply ``configuration``; ChangeRefused, and nothing changed."""
+        """Prepare and apply this process's part of the configuration ``whole``; ChangeRefused, and nothing changed."""
+        configuration = self._part_of(whole)
         try:
             change = await self._prepare(configuration, occasion)
         except Unfit as unfit:
@@ -392,11 +434,13 @@ class Control:
             self._check_running()
         change.apply()
         self._change_records.vhosts(self._configuration, configuration)
-        for warning in configuration.warnings if logs_warnings else ():
+        for warning in whole.warnings if logs_warnings else ():
             log.warning("%s", warning)
+        is_part = configuration is not whole
         if occasion is Occasion.REQUEST:  # what was found in the file stays true of the parts that stay
-            configuration = configuration.with_warnings(lasting_warnings(self._configuration, configuration))
-        self._configuration = configuration
+            whole = whole.with_warnings(lasting_warnings(self._whole, whole))
+        self._whole = whole
+        self._configuration = configuration.with_warnings(whole.warnings) if is_part else whole
         if occasion is Occasion.RELOAD:
             self._consume()
 

@@ -182,7 +182,7 @@ class RouterProcess:
         router_log.info("Router started in %s mode", self.control.configuration.router.mode.capitalize())
         router_log.info("Version: %s", trouter.__version__)
         self._look_after(nursery)
-        nursery.start_soon(self._reach.run, self._hear_news)
+        nursery.start_soon(self._reach.run, self._hear_news, self._adopt)
         self.control.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()
@@ -195,6 +195,7 @@ class RouterProcess:
         self._assembly.telemetry.begin_timing()  # the configuration says whether records are wanted
         self.control.record_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
+        await self.control.publish()
         self._reach.note_ready()
         if workers is not None:
             nursery.start_soon(self._ask_for_decisions, workers)
@@ -250,11 +251,23 @@ class RouterProcess:
     async def _reload(self) -> None:
         """Reopen the log files, which may have been rotated, and reload the configuration; log the result."""
         logs.reopen()
-        changed = False
+        if self._reach.why_fixed:
+            self._reach.ask_for_reload()
+            return
+        self._reach.reopen_logs()
         with suppress(ChangeRefused):
             await self.control.reload()
-            changed = True
-        self._reach.note_reloaded(changed=changed)
+
+    async def _adopt(self, whole: Configuration, reloaded: bool) -> str:
+        """Put in force what the first worker has; return why it is not, empty if it is."""
+        try:
+            await self.control.adopt(whole, reloaded=reloaded)
+        except ChangeRefused as refused:
+            return refused.description
+        except Exception:  # noqa: BLE001 - a bug of ours must not end the router
+            main_log.exception("internal error, this worker does not have the configuration of the first one")
+            return "internal error; its log has the details"
+        return ""
 
     async def _dump(self) -> None:
         """Write the state of the router into a file, on USR1."""

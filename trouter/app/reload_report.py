@@ -35,8 +35,13 @@ def log_reload(report: ReloadReport, source: str) -> None:
         len(report.deleted),
         report.kept,
     )
+    log_changes(report)
+    for line in report.restart:
+        log.warning("needs a restart: %s", line)
+
+
+def log_changes(report: ReloadReport) -> None:
+    """Log each entity that was created, updated or deleted."""
     for what, lines in (("created", report.created), ("updated", report.updated), ("deleted", report.deleted)):
         for line in lines:
             log.info("%s %s", what, line)
-    for line in report.restart:
-        log.warning("needs a restart: %s", line)

@@ -45,6 +45,7 @@ from trouter.http.figures import (
     TenantFigures,
 )
 from trouter.http.ports import Secured
+from trouter.management.sibling import ANSWERED_WITHIN_S
 from trouter.net.reach import Workers
 from trouter.telemetry.refusals import BLOCKED, LIMIT, PROXY_HEADER, REASONS
 from trouter.wire.constants import AMQP_VALUE
@@ -112,7 +113,7 @@ class RouterSite:
 
         async def ask(number: int) -> None:
             with suppress(OSError):
-                found[number] = await workers.ask(number, what, request)
+                found[number] = await workers.ask(number, what, request, limit_s=ANSWERED_WITHIN_S)
 
         async with trio.open_nursery() as nursery:
             for number in found:

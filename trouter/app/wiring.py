@@ -125,13 +125,14 @@ def assemble(
     reach: Reach,
 ) -> Assembly:
     """Return the objects of a router; the arguments are those of ``process.RouterProcess``."""
-    own = configuration.router
+    part = reach.part_of(configuration)
+    own = part.router
     timers = TimerQueue()
     own_links = OwnLinks(timers)
     router = Router(own.id, own.mode, own.default_distribution, observer=own_links, on_route=own_links.note_route)
     router.table.tenants_confined = own.secure_defaults
     router.network.siblings = reach.siblings
-    services = _services(configuration, router, timers, plugins, calendar, make_poller, reach)
+    services = _services(part, router, timers, plugins, calendar, make_poller, reach)
     recorder, hub = services.recorder, services.hub
     grant_owed_credit(router, timers)
     record_logs = RecordLogs(own.id, recorder, hub)
@@ -162,8 +163,8 @@ def assemble(
         Running(parts, decisions, recorder.denials, topology),
         drain,
         MessageSpans(router.shared, plugins, timers),
+        reach,
         services.uplinks,
-        reach.why_fixed,
     )
     return Assembly(
         router,

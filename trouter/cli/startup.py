@@ -45,8 +45,13 @@ def prepare(path: Path | None, text: str | None = None) -> tuple[Configuration, 
         configuration = load(path, text)
     except ConfigurationError as error:
         raise _start_error(error) from error
+    return configuration, configured_plugins(configuration)
+
+
+def configured_plugins(configuration: Configuration) -> Plugins:
+    """Return the plugins, configured; StartError if the router cannot start with them."""
     try:
-        return configuration, _configured(configuration)
+        return _configured(configuration)
     except ConfigurationRefused as refusal:
         raise _refused(refused_by_plugins(configuration, refusal)) from refusal
     except PluginError as error:

@@ -10,10 +10,12 @@ from trouter import logs
 from trouter.admission.process_memory import available_bytes
 from trouter.app.process import run as serve
 from trouter.cli.run import confine
-from trouter.cli.startup import StartError, prepare
+from trouter.cli.startup import StartError, configured_plugins, prepare
 from trouter.config import Configuration, ConfigurationError, load
+from trouter.config.workers import with_workers
 from trouter.net.tallies import Tallies
 from trouter.workers.line import Line
+from trouter.workers.sealed import unseal
 from trouter.workers.worker import WorkerReach, WorkerTerms
 
 
@@ -21,25 +23,29 @@ def main(descriptor: int) -> int:
     """Serve as a worker until the parent stops it; return the exit status."""
     line = Line.at(descriptor)
     try:
-        received, (shared,) = line.receive_first()
+        received, (shared, *sealed) = line.receive_first()
         given: Any = received
     except OSError:  # the router has stopped, and this process was not needed
         return 0
     terms = WorkerTerms(**given)
     logs.name_worker(terms.place)
     try:
-        whole, plugins = prepare(terms.file)
-        configuration = terms.part_of(whole, available_bytes())
-        logs.configure(configuration)
+        if sealed:
+            whole = unseal(sealed[0])
+            plugins = configured_plugins(whole)
+        else:
+            whole, plugins = prepare(terms.file)
+            whole = with_workers(whole, terms.workers)
+        logs.configure(whole)
     except (StartError, ConfigurationError) as error:
         print(error, file=sys.stderr)
         return 1
-    reach = WorkerReach(line, terms, Tallies(shared, terms.place, terms.count))
+    reach = WorkerReach(line, terms, Tallies(shared, terms.place, terms.count), available_bytes())
 
     def read() -> Configuration:
-        return terms.part_of(load(terms.file), available_bytes())
+        return with_workers(load(terms.file), terms.workers)
 
-    return serve(configuration, plugins, read, bound=partial(confine, configuration, None), reach=reach)
+    return serve(whole, plugins, read, bound=partial(confine, whole, None), reach=reach)
 
 
 if __name__ == "__main__":

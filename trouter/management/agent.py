@@ -16,6 +16,7 @@ import trio
 
 from trouter._bell import Bell
 from trouter.config.changes import ChangeRefused
+from trouter.config.workers import FIRST
 from trouter.core.entry import AddressEntry
 from trouter.core.inprocess import InsideMessage
 from trouter.core.outcomes import RELEASED, RELEASED_STATE
@@ -26,7 +27,7 @@ from trouter.wire.errors import EncodeError
 from .context import Node
 from .directory import Directory, Sources
 from .operations import CHANGES, LOGGED, perform
-from .ports import REQUESTER, ControlPort, LogBookPort, WorkersPort
+from .ports import REQUESTER, REQUESTER_ELSEWHERE, ControlPort, LogBookPort, WorkersPort
 from .profile import WorkProfile
 from .providers.parted import WorkerPart
 from .query import MAX_VALUES, Queries
@@ -35,7 +36,7 @@ from .responses import OperationResult, compose, refusal
 from .rights import Forbidden
 from .sibling import decode_request, encode_result
 from .status import INTERNAL_ERROR, NOT_FOUND
-from .whole import Whole, reload_first
+from .whole import BY_FIRST, Whole, perform_first
 
 #: The agent's addresses on its own router; from elsewhere the second is ``_topo/0/ID/...`` and ``_edge/ID/...``. Of
 #: a router with several workers, the first is that of the whole router, the second that of one worker.
@@ -295,6 +296,7 @@ class Agent:
     async def _answer(self, node: Node, request: Request, whole: Whole | None = None) -> OperationResult:
         self._set_clock()
         REQUESTER.set(request.origin)
+        REQUESTER_ELSEWHERE.set(request.requester)
         try:
             if whole is not None:  # it waits for the other workers: that is no work
                 return await whole.perform(node, request)
@@ -315,9 +317,9 @@ class Agent:
             return self._refuse(request, INTERNAL_ERROR, "internal error; the log of the router has the details")
 
     async def _answer_part(self, node: Node, request: Request) -> OperationResult:
-        """Answer a request of another worker; the first one alone is asked for a RELOAD, which concerns all."""
-        if self._workers is not None and request.malformed is None and request.operation == "RELOAD":
-            return await reload_first(node, request, self._workers)
+        """Answer a request of another worker; the first one makes changes that concern all."""
+        if self._workers is not None and self._workers.number == FIRST and request.operation in BY_FIRST:
+            return await perform_first(node, request, self._workers)
         return await perform(node, request)
 
     def _refuse(self, request: Request, status: int, description: str) -> OperationResult:

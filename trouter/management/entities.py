@@ -98,7 +98,7 @@ def _check_count(body: Mapping[str, object]) -> None:
 async def create(node: Node, request: Request) -> OperationResult:
     body = request.new_attributes()
     _check_count(body)
-    kind = _kind_to_create(request, body)
+    kind = kind_to_create(request, body)
     check_level(node.rights(request), "CREATE", kind)
     check_can(kind, "CREATE")
     for key, value in body.items():
@@ -115,7 +115,8 @@ async def create(node: Node, request: Request) -> OperationResult:
     return shown_entity(FoundEntity(node.directory.provider(kind), entity.identity), CREATED)
 
 
-def _kind_to_create(request: Request, body: Mapping[str, object]) -> EntityType:
+def kind_to_create(request: Request, body: Mapping[str, object]) -> EntityType:
+    """Return the type of the entity that a CREATE is for; Refusal."""
     texts = [TYPE.read(request), ENTITY_TYPE.read(request), text_in(body, "type")]
     kinds = {kind.short: kind for kind in (kind_of(text) for text in texts if text)}
     if len(kinds) > 1:  # requests to the management node have the entity's type elsewhere

@@ -17,6 +17,8 @@ from trouter.net.view import ConnectionView
 
 #: The number of the connection whose request is being answered; 0 for none.
 REQUESTER: Final[ContextVar[int]] = ContextVar("REQUESTER", default=0)
+#: What records say of the requester's connection if it is at another worker.
+REQUESTER_ELSEWHERE: Final[ContextVar[Mapping[str, object] | None]] = ContextVar("REQUESTER_ELSEWHERE", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,8 @@ class WorkersPort(Protocol):
     #: The ids of all workers by their numbers.
     ids: Mapping[int, str]
 
-    async def ask(self, number: int, what: str, request: bytes = b"") -> bytes:
-        """Return the answer of another worker to ``what``; OSError with a text if it does not answer in time."""
-
-    def reload_others(self) -> None:
-        """Have the other workers read the configuration, which is in force in this one, the first."""
+    async def ask(self, number: int, what: str, request: bytes = b"", *, limit_s: float) -> bytes:
+        """Return the answer of another worker to ``what``; OSError with a text if it is not there after ``limit_s``."""
 
 
 class TopologyPort(Protocol):
@@ -172,6 +171,10 @@ class ControlPort(Protocol):
     @property
     def configuration(self) -> Configuration:
         """Return the configuration in force."""
+
+    @property
+    def behind(self) -> Mapping[int, str]:
+        """Return the workers that serve with another configuration, by number, and why; none if there are no others."""
 
     async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
         """Create an entity and put it into service; ChangeRefused."""

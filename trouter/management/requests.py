@@ -42,6 +42,8 @@ class Request:
         self.malformed: Refusal | None = None
         #: The rights that another worker found that the requester has; None for a request that came here.
         self.granted: Rights | None = None
+        #: What records say of the requester's connection at another worker; None for a request that came here.
+        self.requester: Mapping[str, object] | None = None
 
     @property
     def operation(self) -> str:

@@ -13,26 +13,36 @@ from .responses import OperationResult
 
 #: What another worker is asked for.
 MANAGE: Final = "manage"
+#: Seconds for an answer, and for that to a change of the configuration, which waits for all workers.
+ANSWERED_WITHIN_S: Final = 3.0
+CHANGED_WITHIN_S: Final = 25.0
 #: The code and the fixed part of a map and a list with a size and a count of 32 bits.
 _WIDE_BYTES: Final = 9
 
 
 def encode_request(
-    request: Request, rights: Rights, tenant: str, properties: Mapping[str, object], names: list[str] | None
+    request: Request,
+    rights: Rights,
+    tenant: str,
+    properties: Mapping[str, object],
+    names: list[str] | None,
+    requester: Mapping[str, object],
 ) -> bytes:
     """Return a request as another worker gets it, with other ``properties``; ``names`` are columns instead of a body.
 
-    The other worker trusts it: it acts with ``rights``, and shows what the tenant of the name ``tenant`` sees.
+    The other worker trusts it: it acts with ``rights``, shows what the tenant of the name ``tenant`` sees, and records
+    that ``requester`` asked for it.
     """
     body = request.map_body() if names is None else {"attributeNames": names}
     flags = [rights.level, rights.allow_admin_status_update, rights.allow_dynamic_link_routes]
-    return encode([dict(properties), body, request.reply_to, tenant, flags])
+    return encode([dict(properties), body, request.reply_to, tenant, flags, dict(requester)])
 
 
 def decode_request(octets: bytes) -> tuple[Request, str]:
     """Return the request of another worker, and the name of the requester's tenant, empty for none."""
-    properties, body, reply_to, tenant, flags = decode_all(octets)
+    properties, body, reply_to, tenant, flags, requester = decode_all(octets)
     request = Request()
+    request.requester = requester
     request.properties, request.body, request.reply_to = properties, body, reply_to
     request.granted = Rights(*flags)
     return request, tenant

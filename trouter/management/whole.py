@@ -21,19 +21,20 @@ from trouter.wire.codec import decode_all
 from .arguments import ATTRIBUTE_NAMES, COUNT, IDENTITY, NAME, OFFSET, TYPE
 from .cells import encode_row
 from .context import Node
-from .entities import entity_type_of
+from .directory import SCOPED
+from .entities import entity_type_of, kind_to_create
 from .kinds import descendants_of, is_node_type, kind_of
 from .merging import has_parts, merged, merged_maps
 from .operations import check_request, is_for_node, kind_named, perform
 from .own import check_query
-from .ports import REQUESTER, WorkersPort
+from .ports import WorkersPort
 from .providers.parted import AT_ONE
 from .providers.process import ROUTER_IDENTITY
 from .query import MAX_ANSWER_BYTES
 from .requests import Request
 from .responses import OperationResult, answer, table
 from .rights import NOT_ALLOWED, Forbidden
-from .sibling import MANAGE, cells_of, decode_result, encode_request, rows_of
+from .sibling import ANSWERED_WITHIN_S, CHANGED_WITHIN_S, MANAGE, cells_of, decode_result, encode_request, rows_of
 from .status import BAD_REQUEST, FORBIDDEN, NOT_FOUND, OK, REASONS, Refusal, bad_request
 
 #: Requesters whose pages are continued; the one unused for longest is dropped first.
@@ -41,6 +42,8 @@ MAX_PAGED: Final = 32
 _IDENTIFYING: Final = ("type", "identity")
 #: The operations on entities that another worker may have.
 _ON_ENTITIES: Final = frozenset({"READ", "UPDATE", "DELETE", "CALLME"})
+#: The operations that change the configuration, which the first worker does for all.
+BY_FIRST: Final = frozenset({"CREATE", "UPDATE", "DELETE", "RELOAD"})
 
 log = logging.getLogger("trouter.AGENT")
 
@@ -69,9 +72,11 @@ class Asking:
         if number == self._workers.number:
             return await perform(node, _changed(request, wanted, names))
         tenant = "" if node.tenant is None else node.tenant.name
-        octets = encode_request(request, node.rights(request), tenant, wanted, names)
+        octets = encode_request(request, node.rights(request), tenant, wanted, names, self._requester())
+        changes = number == FIRST and request.operation in BY_FIRST
+        limit_s = CHANGED_WITHIN_S if changes else ANSWERED_WITHIN_S
         try:
-            given = decode_result(await self._workers.ask(number, MANAGE, octets))
+            given = decode_result(await self._workers.ask(number, MANAGE, octets, limit_s=limit_s))
         except OSError as error:
             self.missing[number] = str(error)
             return None
@@ -103,13 +108,26 @@ class Asking:
             raise refused[0]
         return dict(sorted(found.items()))
 
+    async def ask_first(self) -> OperationResult:
+        """Return the first worker's answer to a change that it makes for all; Refusal."""
+        if self._workers.number == FIRST:
+            return await perform_first(self._node, self.request, self._workers)
+        given = await self.ask(FIRST)
+        if given is None:
+            why = self.missing.pop(FIRST)
+            raise bad_request(f"it is not known to be changed: {self._workers.ids[FIRST]}, which changes it: {why}")
+        return given
+
     def complete(self, result: OperationResult) -> OperationResult:
         """Return the result, whose description names the workers that are missing."""
-        if not self.missing:
-            return result
-        why = "; ".join(f"{self._workers.ids[number]}: {text}" for number, text in sorted(self.missing.items()))
-        log.warning("an answer of management lacks workers: %s", why)
-        return replace(result, description=f"incomplete, workers are missing: {why}")
+        return _without(result, self.missing, self._workers)
+
+    def _requester(self) -> Mapping[str, object]:
+        """Return what records say of the requester's connection; nothing where nothing is changed."""
+        if self.request.operation not in BY_FIRST:
+            return {}
+        connection = self._node.control.running.connections().get(self.request.origin)
+        return {"conn": self.request.origin} if connection is None else connection.describe_connection()
 
 
 class Whole:
@@ -126,6 +144,8 @@ class Whole:
         asking = Asking(self._workers, node, request)
         if operation == "QUERY":
             return asking.complete(await self._query(node, asking))
+        if node.tenant is None and (operation == "RELOAD" or _is_create_for_all(operation, request)):
+            return await asking.ask_first()
         if operation in _ON_ENTITIES and not (operation != "UPDATE" and is_for_node(request)):
             return asking.complete(await self._on_entity(node, asking, operation))
         combine = _COMBINED.get(operation)
@@ -133,18 +153,7 @@ class Whole:
             answers = await asking.ask_all()
             failed = next((each for each in answers.values() if each.status != OK), None)
             return asking.complete(failed or combine(answers))
-        if operation == "RELOAD" and node.tenant is None:
-            return await self._reload(node, asking)
         return await perform(node, request)
-
-    async def _reload(self, node: Node, asking: Asking) -> OperationResult:
-        """Reload the first worker; the others follow if the configuration is in force there."""
-        if self._workers.number != FIRST:
-            given = await asking.ask(FIRST)
-            if given is None:
-                raise bad_request(f"nothing was changed: the first worker is missing: {asking.missing[FIRST]}")
-            return given
-        return await reload_first(node, asking.request, self._workers)
 
     # --- entities
 
@@ -152,12 +161,15 @@ class Whole:
         """Perform an operation on an entity at the worker that has it, or at all that have their part of it."""
         request = asking.request
         kind = _kind_here(node, request)
+        by_first = operation in BY_FIRST and node.tenant is None
+        if by_first and kind is not None and kind.entity is not None:
+            return await asking.ask_first()
         if kind is not None and has_parts(kind) and operation in ("READ", "DELETE"):
             return await self._on_parts(asking, kind, operation)
         is_once = kind is not None and kind.short not in AT_ONE
-        if is_once and operation == "READ" and self._workers.number != FIRST:
+        if self._workers.number != FIRST and ((is_once and operation == "READ") or (by_first and kind is None)):
             given = await asking.ask(FIRST)
-            if given is not None:
+            if given is not None and not (kind is None and _is_absent(given)):
                 return given
         refusal: Refusal | None = None
         try:
@@ -301,12 +313,26 @@ def _kept(
             yield (type_name, identity), rows[:1]
 
 
-async def reload_first(node: Node, request: Request, workers: WorkersPort) -> OperationResult:
-    """Perform a RELOAD in the first worker, and have the others follow if it is in force."""
-    REQUESTER.set(0)  # the request is one for all workers, which this one may carry out
+async def perform_first(node: Node, request: Request, workers: WorkersPort) -> OperationResult:
+    """Perform a change in the first worker; the description of the answer names the others that do not follow."""
     result = await perform(node, request)
-    workers.reload_others()
-    return result
+    kind = kind_named(request)
+    is_of_one = kind is not None and kind.short in AT_ONE
+    return result if is_of_one else _without(result, node.control.behind, workers)
+
+
+def _without(result: OperationResult, missing: Mapping[int, str], workers: WorkersPort) -> OperationResult:
+    """Return the result, whose description names the workers that are missing."""
+    if not missing:
+        return result
+    why = "; ".join(f"{workers.ids[number]}: {text}" for number, text in sorted(missing.items()))
+    log.warning("an answer of management lacks workers: %s", why)
+    return replace(result, description=f"incomplete, workers are missing: {why}")
+
+
+def _is_create_for_all(operation: str, request: Request) -> bool:
+    """Return whether a request creates what all workers have; link routes of a connection are its worker's; Refusal."""
+    return operation == "CREATE" and kind_to_create(request, request.new_attributes()).short != SCOPED
 
 
 def _changed(request: Request, properties: Mapping[str, object], names: list[str] | None) -> Request:

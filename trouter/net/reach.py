@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
-from trouter.config import ListenerEntity
+from trouter.config import Configuration, ListenerEntity
 
 from .dialing import Endpoint, connect
 from .parts import Key
@@ -15,6 +16,10 @@ from .tallies import Tallies
 
 #: What one worker tells the others.
 News = Mapping[str, object]
+
+#: Puts the configuration that the first worker has into force here; ``reloaded``: its file was read again. The result
+#: says why it is not in force, and is empty if it is.
+Adopt = Callable[[Configuration, bool], Awaitable[str]]
 
 
 class Workers(Protocol):
@@ -25,14 +30,11 @@ class Workers(Protocol):
     #: The ids of all workers by their numbers.
     ids: Mapping[int, str]
 
-    async def ask(self, number: int, what: str, request: bytes = b"") -> bytes:
-        """Return the answer of another worker; OSError with a text if it does not answer in time."""
+    async def ask(self, number: int, what: str, request: bytes = b"", *, limit_s: float) -> bytes:
+        """Return the answer of another worker; OSError with a text if it is not there after ``limit_s`` seconds."""
 
     async def answer_calls(self, answers: Mapping[str, Callable[[bytes], Awaitable[bytes]]]) -> None:
         """Answer the calls of other workers, each by the function for what it asks; until cancelled."""
-
-    def reload_others(self) -> None:
-        """Have the other workers read the configuration, which is in force in this one, the first."""
 
 
 class Reach(Protocol):
@@ -52,7 +54,20 @@ class Reach(Protocol):
 
     @property
     def why_fixed(self) -> str:
-        """Return why management cannot change the configuration; empty if it can."""
+        """Return why the configuration cannot be changed here; empty if it can, and the other workers follow."""
+
+    @property
+    def behind(self) -> Mapping[int, str]:
+        """The workers that do not have the configuration in force, by number, and why."""
+
+    def part_of(self, whole: Configuration) -> Configuration:
+        """Return this process's part of the configuration of the router."""
+
+    async def publish(self, whole: Configuration, *, reloaded: bool = False) -> None:
+        """Have the other workers, and those to come, take over the configuration that is in force here.
+
+        ``reloaded``: the file was read again. Workers that do not take it over in time are in ``behind``.
+        """
 
     async def open_for(self, key: Key, entity: ListenerEntity, leaving: Sequence[socket.socket]) -> list[socket.socket]:
         """Return the sockets that ``entity`` listens on; see ``sockets.open_for``."""
@@ -60,7 +75,7 @@ class Reach(Protocol):
     async def connect(self, endpoint: Endpoint, family_name: str | None) -> socket.socket:
         """Return a connected socket; see ``dialing.connect``."""
 
-    async def run(self, hear: Callable[[News], None]) -> None:
+    async def run(self, hear: Callable[[News], None], adopt: Adopt) -> None:
         """Do what the parent process asks for, while the router runs; call ``hear`` with what other workers tell."""
 
     def tell_siblings(self, news: News) -> None:
@@ -69,8 +84,11 @@ class Reach(Protocol):
     def note_ready(self) -> None:
         """Note that every listener is open."""
 
-    def note_reloaded(self, *, changed: bool) -> None:
-        """Note that the configuration was read again, and whether it is in force."""
+    def ask_for_reload(self) -> None:
+        """Have the first worker read the configuration again, if this one cannot change it."""
+
+    def reopen_logs(self) -> None:
+        """Have the other workers open their log files again."""
 
 
 class Alone:
@@ -80,6 +98,7 @@ class Alone:
     workers = None
     tallies: Tallies | None = None
     why_fixed = ""
+    behind: Mapping[int, str] = MappingProxyType({})
 
     async def open_for(self, _: Key, entity: ListenerEntity, leaving: Sequence[socket.socket]) -> list[socket.socket]:
         """Open the sockets here."""
@@ -89,7 +108,14 @@ class Alone:
         """Dial from here."""
         return await connect(endpoint, family_name)
 
-    async def run(self, _: Callable[[News], None]) -> None:
+    def part_of(self, whole: Configuration) -> Configuration:
+        """Return the whole: there are no other parts."""
+        return whole
+
+    async def publish(self, _: Configuration, *, reloaded: bool = False) -> None:
+        """Do nothing: there are no other workers."""
+
+    async def run(self, _: Callable[[News], None], __: Adopt) -> None:
         """Do nothing: there is no parent."""
 
     def tell_siblings(self, news: News) -> None:
@@ -98,5 +124,8 @@ class Alone:
     def note_ready(self) -> None:
         """Do nothing: this router has no parent that waits until it is ready."""
 
-    def note_reloaded(self, *, changed: bool) -> None:
-        """Do nothing: this router has no parent that waits for the reload."""
+    def ask_for_reload(self) -> None:
+        """Do nothing: this process itself reloads."""
+
+    def reopen_logs(self) -> None:
+        """Do nothing: there are no other workers."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from trouter.config import ChangeRefused, Configuration, Entity, VhostEntity, row
-from trouter.management.ports import REQUESTER
+from trouter.management.ports import REQUESTER, REQUESTER_ELSEWHERE
 from trouter.net.view import ConnectionView
 from trouter.records import ConfigReloaded, ManagementChange, PolicyLoaded
 
@@ -102,7 +102,8 @@ class ChangeRecords:
 
     def reloaded(self, source: str, *, by: str, changed: int = 0, errors: int = 0) -> None:
         """Record that the configuration ``source`` was read; ``by``: start, signal or management."""
-        by = "management" if by == "signal" and REQUESTER.get() else by
+        is_asked = REQUESTER.get() or REQUESTER_ELSEWHERE.get() is not None
+        by = "management" if by == "signal" and is_asked else by
         digest = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         self._recorder.emit(ConfigReloaded(path_hash=digest, ok=not errors, changed=changed, errors=errors, by=by))
 
@@ -120,6 +121,9 @@ class ChangeRecords:
 
     def _requester(self) -> dict[str, Any]:
         """Return the record fields of the connection whose request is being answered."""
+        elsewhere = REQUESTER_ELSEWHERE.get()
+        if elsewhere is not None:
+            return dict(elsewhere)
         number = REQUESTER.get()
         connection = self._connections.get(number)
         return {"conn": number} if connection is None else connection.describe_connection()

@@ -12,8 +12,8 @@ from typing import Final
 
 import trio
 
-#: Seconds within which a call is answered in full.
-LIMIT_S: Final = 3.0
+#: Seconds after which an answer is not worked on any more; no caller waits longer.
+MAX_ANSWERING_S: Final = 30.0
 #: The longest request and answer, in bytes.
 MAX_REQUEST_BYTES: Final = 1024 * 1024
 MAX_ANSWER_BYTES: Final = 80 * 1024 * 1024
@@ -32,10 +32,13 @@ class CallFailed(OSError):
     """Another worker did not answer; the text says why."""
 
 
-async def call(end: socket.socket, what: str, request: bytes) -> bytes:
-    """Return the answer to a request on one end of a pair, which is closed then; CallFailed."""
+async def call(end: socket.socket, what: str, request: bytes, limit_s: float) -> bytes:
+    """Return the answer to a request on one end of a pair, which is closed then; CallFailed.
+
+    The answer must be there in full after ``limit_s`` seconds.
+    """
     answer = bytearray()
-    with trio.move_on_after(LIMIT_S):
+    with trio.move_on_after(limit_s):
         async with trio.SocketStream(trio.socket.from_stdlib_socket(end)) as stream:
             try:
                 await stream.send_all(what.encode() + b"\n" + request)
@@ -49,7 +52,7 @@ async def call(end: socket.socket, what: str, request: bytes) -> bytes:
         if not answer.startswith(_ANSWERED):
             raise CallFailed("it has ended, or its log has the error")
         return bytes(memoryview(answer)[1:])
-    raise CallFailed(f"it did not answer within {LIMIT_S:g} s")
+    raise CallFailed(f"it did not answer within {limit_s:g} s")
 
 
 async def answer_calls(channel: socket.socket, answers: Mapping[str, Answer]) -> None:
@@ -70,7 +73,7 @@ async def answer_calls(channel: socket.socket, answers: Mapping[str, Answer]) ->
 
 async def _answer(end: socket.socket, answers: Mapping[str, Answer], limiter: trio.CapacityLimiter) -> None:
     end.setblocking(False)
-    with trio.move_on_after(LIMIT_S):
+    with trio.move_on_after(MAX_ANSWERING_S):
         async with limiter, trio.SocketStream(trio.socket.from_stdlib_socket(end)) as stream:
             try:
                 what, ends, request = (await _read_request(stream)).partition(b"\n")

@@ -1,7 +1,8 @@
 """The parent of the workers: it listens for them, hands them their connections, joins them, and replaces them.
 
 It knows nothing of the configuration: a worker asks for the sockets of its listeners. The first worker starts before
-the others, so that what keeps the router from starting is found once, and nothing is half started.
+the others, so that what keeps the router from starting is found once, and nothing is half started; its configuration,
+which the parent does not read, is that of the others, and of each worker that replaces one.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -44,6 +46,8 @@ HUNG_S: Final = 30.0
 IN_A_ROW: Final = 16
 #: Seconds to wait while no worker takes a connection, or the system has no descriptor left.
 PAUSE_S: Final = 0.1
+#: Seconds within which the workers take over a configuration; one that does so later is behind for so long.
+ADOPTED_WITHIN_S: Final = 10.0
 #: Seconds in which the end of a worker is known after its sockets have closed.
 ENDED_AFTER_S: Final = 1.0
 HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1})
@@ -71,6 +75,9 @@ class Worker:
     ready: trio.Event = field(default_factory=trio.Event)
     ended: trio.Event = field(default_factory=trio.Event)
     alive_at_s: float = 0.0
+    #: The number of the configuration that it has, or of the last one that it has refused, and why.
+    version: int = 0
+    refusal: str = ""
 
     def close(self) -> None:
         """Close what the parent holds of it."""
@@ -86,6 +93,11 @@ class Worker:
         for sock in self.channels.pop(key, ()):
             trio.lowlevel.notify_closing(sock)  # a task waits for its end
             sock.close()
+
+    @property
+    def serves(self) -> bool:
+        """Return whether it has begun to serve, and has not ended."""
+        return self.ready.is_set() and self.process.returncode is None
 
     def signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
@@ -120,6 +132,11 @@ class Parent:
         #: Processes that are ready to become a worker.
         self._spares: list[tuple[subprocess.Popen[bytes], Line]] = []
         self._shared = SharedMemory(count)
+        #: The number of the last configuration that the first worker put into force, from 1, and its descriptor.
+        self._version = 0
+        self._configuration: int | None = None
+        #: Where a task waits until the workers have taken over a configuration.
+        self._adopting = trio.lowlevel.ParkingLot()
         self._turn = 0
         self._supervisor = Supervisor()
         self._stops = 0
@@ -154,6 +171,8 @@ class Parent:
             process.wait()
             line.close()
         self._shared.close()
+        if self._configuration is not None:
+            os.close(self._configuration)
         if self._failure:
             raise WorkersFailed(self._failure)
 
@@ -176,6 +195,7 @@ class Parent:
                 nursery.cancel_scope.cancel()
                 worker.close()
             self._shared.clear_part(place)
+            self._note_followers()
             served = served or worker.ready.is_set()
             if self._is_stopping():
                 break
@@ -199,11 +219,18 @@ class Parent:
         process, line = self._spares.pop(0)
         worker = self._workers[place] = Worker(place, process, line)
         worker.alive_at_s = trio.current_time()
+        worker.version = self._version
         terms = WorkerTerms(
-            place=place, count=self._count, router_id=self._router_id, path=self._path, workers=self._workers_text
+            place=place,
+            count=self._count,
+            router_id=self._router_id,
+            path=self._path,
+            workers=self._workers_text,
+            version=self._version,
         )
+        sealed = [] if self._configuration is None else [self._configuration]
         with suppress(OSError):  # it has ended while it waited: it is replaced like any worker
-            line.send(asdict(terms), [self._shared.descriptor])
+            line.send(asdict(terms), [self._shared.descriptor, *sealed])
         return worker
 
     def _fail(self, why: str) -> None:
@@ -217,6 +244,7 @@ class Parent:
         while True:
             await trio.sleep(pause_s)
             self._supervisor.send_sign_of_life()
+            self._adopting.unpark_all()  # a worker may have become silent
             for worker in self._workers.values():
                 silent_s = trio.current_time() - worker.alive_at_s
                 if worker.ready.is_set() and silent_s > HUNG_S and worker.process.returncode is None:
@@ -255,23 +283,55 @@ class Parent:
             worker.signal(number)
 
     def _reload(self) -> None:
-        """Have the first worker read the configuration; the others follow if it is in force there."""
-        self._reload_wanted = True
+        """Have the first worker read the configuration, as soon as it serves; the others follow if it is in force."""
         first = self._workers.get(FIRST)
-        if first is not None and first.ready.is_set():
+        self._reload_wanted = first is None or not first.serves
+        if first is not None and first.serves:
             first.signal(signal.SIGHUP)
 
-    def _reload_others(self, *, changed: bool) -> None:
-        """Have the others read the configuration too, or only open their log files again."""
-        self._reload_wanted = False
+    # --- the configuration that all workers have
+
+    async def _publish(self, publisher: Worker, descriptor: int, answers: Line, *, reloaded: bool) -> None:
+        """Keep a configuration for workers to come, and have the others take it over; answer once they have."""
+        if self._configuration is not None:
+            os.close(self._configuration)
+        self._version += 1
+        self._configuration = descriptor
+        publisher.version = self._version
         for worker in self._workers.values():
-            if worker.place == FIRST or not worker.ready.is_set():
-                continue
-            if changed:
-                worker.signal(signal.SIGHUP)
-            else:
-                with suppress(OSError):
-                    worker.line.send({"reopen": True})
+            if worker is not publisher and worker.ready.is_set():
+                self._hand_configuration(worker, reloaded=reloaded)
+        with trio.move_on_after(ADOPTED_WITHIN_S):
+            while any(self._is_awaited(each) for each in self._workers.values()):
+                await self._adopting.park()
+        with closing(answers), suppress(OSError):
+            answers.send({"behind": self._behind()})
+
+    def _hand_configuration(self, worker: Worker, *, reloaded: bool = False) -> None:
+        assert self._configuration is not None  # noqa: S101  # the first worker published one before it served
+        with suppress(OSError):  # it has ended, or has not read for a long time: it is behind
+            worker.line.send({"adopt": self._version, "reloaded": reloaded}, [self._configuration])
+
+    def _is_awaited(self, worker: Worker) -> bool:
+        """Return whether a worker that serves will say whether it has taken over the last configuration."""
+        is_silent = trio.current_time() - worker.alive_at_s > SILENT_S
+        return worker.serves and worker.version < self._version and not is_silent
+
+    def _behind(self) -> dict[int, str]:
+        """Return the workers that serve with another configuration than the first one, and why."""
+        return {
+            each.place: each.refusal[: MAX_TEXT // self._count] or "it has not taken over the configuration yet"
+            for each in self._workers.values()
+            if each.serves and (each.refusal or each.version < self._version)
+        }
+
+    def _note_followers(self) -> None:
+        """Tell the first worker which others are behind, as one has changed."""
+        self._adopting.unpark_all()
+        first = self._workers.get(FIRST)
+        if first is not None and first.serves:
+            with suppress(OSError):
+                first.line.send({"behind": self._behind()})
 
     # --- what workers ask for
 
@@ -286,16 +346,26 @@ class Parent:
         if "ready" in message:
             worker.ready.set()
             self._close_unused()
-            if worker.place == FIRST and self._reload_wanted:  # it has read the file at its start
-                self._reload_others(changed=True)
-        elif "news" in message:
+            if worker.version < self._version:  # the configuration has changed while it started
+                self._hand_configuration(worker)
+            if worker.place == FIRST and self._reload_wanted:
+                self._reload()
+        elif "news" in message or "reopen" in message:
             self._pass_on(worker, message)
-        elif "reloaded" in message and worker.place == FIRST:
-            self._reload_others(changed=bool(message["reloaded"]))
+        elif "reload" in message:
+            self._reload()
+        elif "adopted" in message:
+            worker.version, worker.refusal = int(str(message["adopted"])), str(message["refusal"])
+            self._note_followers()
         if not descriptors:
             return
-        close_descriptors(descriptors[1:])
         answers = Line.at(descriptors[0])
+        if "publish" in message:
+            assert self._nursery is not None  # noqa: S101  # workers run within it
+            reloaded = bool(message["reloaded"])
+            self._nursery.start_soon(partial(self._publish, worker, descriptors[1], answers, reloaded=reloaded))
+            return
+        close_descriptors(descriptors[1:])
         if "join" in message:
             self._join(worker.place, int(str(message["join"])), answers)
             return
