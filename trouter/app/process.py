@@ -22,7 +22,7 @@ from trouter.connections.stream import LINGER_S
 from trouter.core.edge.protocol import HEARTBEAT
 from trouter.hooks import Plugins
 from trouter.management.agent import Agent
-from trouter.management.sibling import MANAGE
+from trouter.management.sibling import ANSWERED_WITHIN_S, MANAGE
 from trouter.net.hub import Hub
 from trouter.net.parts import Change
 from trouter.net.poller import Poller
@@ -212,7 +212,7 @@ class RouterProcess:
         for number in workers.ids:
             if number != workers.number:
                 with suppress(OSError):  # it does not serve yet, and so has none
-                    self._assembly.decisions.hear_told(await workers.ask(number, DECISIONS))
+                    self._assembly.decisions.hear_told(await workers.ask(number, DECISIONS, limit_s=ANSWERED_WITHIN_S))
 
     def _worker_answers(self, agent: Agent) -> Mapping[str, Callable[[bytes], Awaitable[bytes]]]:
         """Return the functions that answer what other workers ask this one."""
