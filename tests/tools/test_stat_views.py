@@ -487,7 +487,7 @@ def test_every_shown_attribute_is_requested() -> None:
     for view in VIEWS:
         request = view.requests[0]
         if request.attributes:
-            asked: Sequence[str] = request.attributes
+            asked: Sequence[str] = (*request.attributes, *request.of_workers)
             answer = [dict.fromkeys(asked, 0) | {"name": "M0a", "owningAddr": "M0a", "totalAllocFromHeap": 0}]
             known = Recorder(answer[0])
             for listing in view.listings([[known], []]):

@@ -14,7 +14,7 @@ from tests.routers import PLAIN_LISTENER, ROOT, RunningRouter, running
 from tests.tools.live import Ran, run
 from trouter.cli.top import KINDS
 from trouter.tools.busiest import KINDS as BUSY
-from trouter.tools.busiest import Busiest, Row
+from trouter.tools.busiest import Busiest, Row, WorkerTotals
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +83,8 @@ def test_a_counter_that_began_anew_and_a_new_row_have_no_rate() -> None:
     looks = iter([[("a", 10), ("b", 100)], [("a", 30), ("b", 1), ("c", 1000)]])
 
     class Node:
+        workers = 0
+
         async def query(self, _: str, __: object) -> Node:
             return self
 
@@ -95,3 +97,22 @@ def test_a_counter_that_began_anew_and_a_new_row_have_no_rate() -> None:
         return await busiest.look(Node(), lambda: next(now))  # type: ignore[arg-type]
 
     assert [(row["identity"], row["rates"]["deliveryCount"]) for row in trio.run(rows)] == [("a", 10.0), ("b", None)]
+
+
+def test_what_went_over_links_of_a_worker_stays_when_they_are_gone() -> None:
+    totals = WorkerTotals()
+
+    def add(*links: tuple[str, int, int]) -> dict[tuple[int, str], int]:
+        rows = [{"identity": name, "worker": worker, "linkDir": "in", "deliveryCount": n} for name, worker, n in links]
+        return dict(totals.add(rows))
+
+    assert add(("a", 1, 10), ("b", 2, 100)) == {(1, "in"): 10, (2, "in"): 100}
+    assert add(("b", 2, 130), ("c", 1, 5)) == {(1, "in"): 15, (2, "in"): 130}
+
+
+async def test_a_router_of_one_process_is_its_only_worker(router: RunningRouter, load: None) -> None:
+    (row,) = await busy(router, "workers")
+    assert row["worker"] == 1
+    assert row["connectionCount"] >= 3
+    ran = await top(router, "connections")
+    assert "worker" not in ran.lines[1].split()

@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.management.node import node_of
+from tests.rabbitmq import connector, needs_rabbitmq, nodes
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, process, running, stopped_cleanly
+from tests.waiting import until
 from trouter.client import ACCEPTED, Connection, Message, Receiver, connect
 
 HUB, FIRST, SECOND = "hub", "A", "A.2"
@@ -287,3 +290,82 @@ async def test_without_the_interior_router_each_worker_serves_its_own_clients(tm
             shown = await run("manage", "query", "--type", "router", "-b", f"127.0.0.1:{router.port}")
             assert '"uplinkFault": ""' not in shown
             assert '"uplinkFault": "' in shown
+
+
+BROKER = "connector {{\n    name: broker\n    host: 127.0.0.1\n    port: {port}\n    role: route-container\n}}\n"
+ROUTES = "".join(
+    f"linkRoute {{\n    prefix: far\n    direction: {way}\n    connection: broker\n}}\n" for way in ("in", "out")
+)
+#: The keys of these routes in the table of the interior router.
+KEYS = {"Cfar", "Dfar"}
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
+    """Yield the ports of an interior router, of an edge router with two workers, and of the broker of its first one."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("hub", "broker", "edge")}
+    with (
+        running(HUB_FILE, folders["hub"]) as hub,
+        running("router {\n    id: B\n}\n" + LISTENER, folders["broker"]) as broker,
+        two_workers(hub, folders["edge"], BROKER.format(port=broker.port) + ROUTES) as edge,
+        node_of(hub.port) as node,
+    ):
+        until(lambda: KEYS.issubset(row["key"] for row in node.query("router.address", ["key"])), "the link routes")
+        yield {HUB: hub.port, FIRST: edge.port, SECOND: edge.port, "B": broker.port}
+
+
+@pytest.mark.parametrize("place", [HUB, FIRST, SECOND])
+async def test_link_routes_lead_to_the_broker_of_the_first_worker(ends: dict[str, int], place: str) -> None:
+    address = f"far.{place}"
+    async with (
+        at(ends[place], place) as client,
+        at(ends["B"], "B") as there,
+        there.open_receiver(address) as taken,
+        client.open_sender(address) as sender,
+        client.open_receiver(f"{address}.back") as receiver,
+        there.open_sender(f"{address}.back") as answers,
+    ):
+        tracker = await sender.submit(Message(body="to the broker"))
+        delivery = await taken.receive()
+        await delivery.reject("amqp:precondition-failed", "not wanted")
+        assert "not wanted" in repr(await tracker.outcome())
+        tracker = await answers.submit(Message(body="from the broker"))
+        delivery = await receiver.receive()
+        assert delivery.message.body == "from the broker"
+        await delivery.accept()
+        assert await tracker.outcome() == ACCEPTED
+
+
+#: A queue of the broker that messages pass through on their way.
+WAYPOINT = "address {\n    prefix: queue\n    waypoint: yes\n}\n"
+AUTO_LINKS = "".join(
+    f"autoLink {{\n    address: queue.first\n    externalAddress: /queue/waypoint\n    direction: {way}\n"
+    "    connection: broker\n}\n"
+    for way in ("in", "out")
+)
+
+
+@pytest.mark.interop
+@needs_rabbitmq
+async def test_messages_of_each_worker_pass_through_a_queue_of_the_broker_of_the_first(tmp_path: Path) -> None:
+    folders = {name: tmp_path / name for name in ("hub", "broker", "edge")}
+    for each in folders.values():
+        each.mkdir()
+    with (
+        nodes(folders["broker"]) as (rabbit,),
+        running(HUB_FILE + WAYPOINT, folders["hub"]) as hub,
+        two_workers(hub, folders["edge"], connector("broker", rabbit) + WAYPOINT + AUTO_LINKS) as edge,
+    ):
+        ports = {HUB: hub.port, FIRST: edge.port, SECOND: edge.port}
+        for here, there in ((FIRST, SECOND), (SECOND, FIRST), (SECOND, SECOND), (HUB, SECOND), (SECOND, HUB)):
+            async with (
+                at(ports[there], there) as goes,
+                at(ports[here], here) as comes,
+                goes.open_receiver("queue.first") as receiver,
+                comes.open_sender("queue.first") as sender,
+            ):
+                tracker = await sender.submit(Message(body=f"{here} to {there}"))
+                delivery = await receiver.receive()
+                assert delivery.message.body == f"{here} to {there}"
+                await delivery.accept()
+                assert await tracker.outcome() == ACCEPTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -79,6 +80,23 @@ def both(router: RunningRouter) -> Iterator[Both]:
 def asked(request: pytest.FixtureRequest, both: Both) -> Node:
     """Return each of the two requesters in turn."""
     return both.first if request.param == FIRST else both.second
+
+
+def pid_of(router: RunningRouter, place: int) -> int:
+    """Return the process id of the worker that runs with this number now."""
+    found = router.matching(rf"\[W{place}\] Operational, 1 Threads Running \(process ID \d+\)")[-1]
+    return int(found.rpartition("process ID ")[2].rstrip(")"))
+
+
+@contextmanager
+def node_at(port: int, worker: str) -> Iterator[Node]:
+    """Return a requester at one worker: they get the connections in turn."""
+    for _ in range(4):
+        with node_of(port) as node:
+            if node.connection.conn.remote_container == worker:
+                yield node
+                return
+    raise AssertionError(f"no connection came to {worker}")
 
 
 def container_of(node: Node) -> str:
@@ -230,6 +248,102 @@ def test_stat_has_a_column_for_the_worker_of_connections(router: RunningRouter, 
     assert {each["worker"] for each in rows} == {"1", "2"}
 
 
+def tool(port: int, *words: str) -> subprocess.Popen[str]:
+    """Start `trouter WORDS`."""
+    command = [sys.executable, "-m", "trouter", *words, "-b", f"127.0.0.1:{port}"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+def ended(started: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Return the exit status and the output of a tool."""
+    out, err = started.communicate(timeout=DEADLINE_S)
+    return started.returncode, out, err
+
+
+def test_stat_has_a_column_for_the_worker_of_links_if_the_answer_is_of_all(router: RunningRouter, both: Both) -> None:
+    def rows(*words: str) -> list[dict[str, str]]:
+        status, out, err = ended(tool(router.port, "stat", "-l", "--csv", *words))
+        assert (status, err) == (0, "")
+        return list(csv.DictReader(out.splitlines()))
+
+    assert {each["worker"] for each in rows()} == {"1", "2"}
+    assert not any("worker" in each for each in rows("-r", SECOND))
+
+
+@pytest.mark.parametrize("kind", ["links", "connections"])
+def test_top_has_a_column_for_the_worker(router: RunningRouter, both: Both, kind: str) -> None:
+    status, out, err = ended(tool(router.port, "top", kind, "--once", "--interval", "0.2"))
+    assert (status, err) == (0, "")
+    _, heads, _, *rows = out.splitlines()
+    assert heads.split()[-1] == "worker"
+    assert {each.split()[-1] for each in rows} == {"1", "2"}
+
+
+def test_top_shows_the_load_of_each_worker(router: RunningRouter, both: Both) -> None:
+    status, out, err = ended(tool(router.port, "top", "workers", "--once", "--interval", "0.2", "--json"))
+    assert (status, err) == (0, "")
+    rows = json.loads(out)["workers"]
+    assert sorted(each["worker"] for each in rows) == [1, 2]
+    assert sum(each["connectionCount"] for each in rows) == 3  # with that of top
+    assert sum(each["deliveriesIn"] for each in rows) > 0
+    assert all(each["rates"].keys() == {"deliveriesIn", "deliveriesOut"} for each in rows)
+
+
+def test_the_tools_name_a_worker_that_hangs_and_show_the_rest(tmp_path: Path) -> None:
+    # the first worker alone serves it
+    at_first = LISTENER.replace("name: amqp", "name: own\n    role: route-container")
+    with two_workers(tmp_path, LISTENER + at_first) as router:
+        own = int(router.wait_for_line(r"\[W1\] Listening on 127\.0\.0\.1:(\d+) \(own\)")[1])
+        second = pid_of(router, 2)
+        os.kill(second, signal.SIGSTOP)
+        try:
+            started = {
+                name: tool(own, *words.split())
+                for name, words in {
+                    "stat": "stat -c --csv",
+                    "manage": "manage query --type connection",
+                    "health": "health --ready",
+                }.items()
+            }
+            found = {name: ended(each) for name, each in started.items()}
+        finally:
+            os.kill(second, signal.SIGCONT)
+    missing = "incomplete, workers are missing: A.2: it did not answer within 3 s\n"
+    for name, (status, out, err) in found.items():
+        assert status == 1, (name, out, err)
+        if name != "health":
+            assert err == f"trouter {name}: {missing}"
+    assert {each["worker"] for each in csv.DictReader(found["stat"][1].splitlines())} == {"1"}
+    assert {each["worker"] for each in json.loads(found["manage"][1])} == {1}
+    assert f"  {missing}" in found["health"][1]
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_a_worker_that_takes_the_place_of_another_one_drains_if_the_others_do(tmp_path: Path, place: int) -> None:
+    stays = LISTENER.replace("name: amqp", "name: own\n    drains: no")
+    with two_workers(tmp_path, LISTENER + stays) as router:
+        own = int(router.wait_for_line(r"\[W1\] Listening on 127\.0\.0\.1:(\d+) \(own\)")[1])
+        listens = rf"\[W{place}\] Listening on 127\.0\.0\.1:(\d+) \(amqp\)"
+        drains = rf"\[W{place}\] Draining: 0 client connections are closed over [\d.]+ s"
+        with node_at(own, SECOND if place == 1 else FIRST) as other:
+            assert other.get("DRAIN", over=3600)["state"] != "serving"
+            router.wait_for_line(drains)
+            os.kill(pid_of(router, place), signal.SIGKILL)
+            router.wait_for_line(drains, 2)
+            router.wait_for_line(rf"\[W{place}\] Operational", 2)
+
+            def state(wanted: str) -> bool:
+                given = other.ask("GET-DRAIN")
+                return given.description == "OK" and given.body["state"] == wanted
+
+            until(lambda: state("drained"))
+            assert len(router.matching(listens)) == 1
+            assert other.get("CANCEL-DRAIN")["state"] == "serving"
+            port = int(router.wait_for_line(listens, 2)[1])
+            with both_of(port):
+                pass
+
+
 def test_metrics_are_those_of_all_workers(router: RunningRouter, both: Both) -> None:
     _, text = page(router, "metrics")
     families = list(text_string_to_metric_families(text))
@@ -248,8 +362,7 @@ def test_a_router_is_ready_with_all_its_workers(router: RunningRouter) -> None:
 
 def test_a_worker_that_hangs_is_named_as_missing(tmp_path: Path) -> None:
     with two_workers(tmp_path) as router, both_of(router.port) as nodes:
-        found = router.matching(r"\[W2\] Operational, 1 Threads Running \(process ID \d+\)")[-1]
-        pid = int(found.rpartition("process ID ")[2].rstrip(")"))
+        pid = pid_of(router, 2)
         os.kill(pid, signal.SIGSTOP)
         try:
             given = nodes.first.ask("QUERY", entityType="connection")

@@ -22,6 +22,7 @@ from trouter.connections.stream import LINGER_S
 from trouter.core.edge.protocol import HEARTBEAT
 from trouter.hooks import Plugins
 from trouter.management.agent import Agent
+from trouter.management.ports import SERVING
 from trouter.management.sibling import ANSWERED_WITHIN_S, MANAGE
 from trouter.net.hub import Hub
 from trouter.net.parts import Change
@@ -31,6 +32,7 @@ from trouter.net.sockets import ListenError
 from trouter.telemetry.observers import Observers
 from trouter.wire.performatives import Error
 
+from .draining import ASKED, ask_workers
 from .periodic import periodic_work, start
 from .privileges import PrivilegeError, forbid_core_files
 from .python_log import python_logged
@@ -126,6 +128,7 @@ class RouterProcess:
 
     async def run_with_signals(self) -> None:
         """Run until a signal stops the router; ListenError if the configuration cannot be served, PrivilegeError."""
+        await self._follow_drain(serves=False)
         change = await self.control.prepare_start()
         try:
             if self._bound is not None:
@@ -158,6 +161,7 @@ class RouterProcess:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Start the router and serve until cancelled; ListenError if the configuration cannot be served."""
+        await self._follow_drain(serves=False)
         change = await self.control.prepare_start()
         async with self._recording(), trio.open_nursery() as nursery:
             await self._start(nursery, change)
@@ -196,6 +200,7 @@ class RouterProcess:
         self.control.record_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
         await self.control.publish()
+        await self._follow_drain(serves=True)  # it may have begun or ended before this worker took calls
         self._reach.note_ready()
         if workers is not None:
             nursery.start_soon(self._ask_for_decisions, workers)
@@ -214,6 +219,23 @@ class RouterProcess:
                 with suppress(OSError):  # it does not serve yet, and so has none
                     self._assembly.decisions.hear_told(await workers.ask(number, DECISIONS, limit_s=ANSWERED_WITHIN_S))
 
+    async def _follow_drain(self, *, serves: bool) -> None:
+        """Drain if the other workers do: this one may take the place of one that ended."""
+        workers, drain = self._reach.workers, self.control.drain
+        report = None if workers is None else await ask_workers(workers)
+        if report is None or (report.state != SERVING) == drain.active:
+            return
+        left_s = max(report.over_s - report.for_s, 0.0)
+        try:
+            if not serves:
+                drain.start(left_s, 0)
+            elif drain.active:
+                await self.control.cancel_drain()
+            else:
+                await self.control.start_drain(left_s)
+        except ChangeRefused as refused:
+            log.error("cannot follow the drain of the other workers: %s", refused.description)
+
     def _worker_answers(self, agent: Agent) -> Mapping[str, Callable[[bytes], Awaitable[bytes]]]:
         """Return the functions that answer what other workers ask this one."""
 
@@ -227,7 +249,13 @@ class RouterProcess:
             return self._assembly.decisions.list_told()
 
         # The site is made, and its room imported, once it is asked for.
-        return {MANAGE: agent.answer_worker, "ready": ready, "metrics": metrics, DECISIONS: decisions}
+        return {
+            MANAGE: agent.answer_worker,
+            "ready": ready,
+            "metrics": metrics,
+            DECISIONS: decisions,
+            ASKED: self.control.drain.answer_state,
+        }
 
     def _look_after(self, nursery: trio.Nursery) -> None:
         """Start the poller, the timers and the periodic work."""

@@ -82,6 +82,7 @@ async def _diagnose(arguments: argparse.Namespace, problems: list[str]) -> None:
 async def _ask_routers(node: NodeClient, archive: Archive, arguments: argparse.Namespace, problems: list[str]) -> None:
     """Add the state of one router, or of each in the network; a router without answer is only reported."""
     problems += await diagnose(node, archive, arguments.log)
+    problems += filter(None, [node.take_incomplete()])
     if not arguments.all_routers:
         return
     for router in await node.routers():

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from trouter.tools.failures import ConnectionException, MalformedAnswer, run_tool
+from trouter.tools.failures import ConnectionException, MalformedAnswer, print_problem, run_tool
 from trouter.tools.options import ConnectionOptions, add_connection_options, duration
 from trouter.tools.progress import progress
 
@@ -76,10 +76,13 @@ async def _drain(arguments: argparse.Namespace, begun: list[bool]) -> None:
             state = _state(await node.call_self("DRAIN", over=-int(-arguments.over // 1)))
             begun.append(True)
             if not arguments.no_wait:
+                if missing := node.take_incomplete():
+                    print_problem(arguments, missing)
                 state = await _wait(node, state, quiet=arguments.json)
         print(json.dumps(state, indent=2) if arguments.json else _as_text(node.router_id, state))
         if begun and state["state"] == "serving":
             raise ConnectionException("the drain was cancelled before its end")
+        node.check_complete()
 
 
 async def _wait(node: NodeClient, state: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
@@ -94,6 +97,7 @@ async def _wait(node: NodeClient, state: dict[str, Any], *, quiet: bool) -> dict
             advance(gone - shown)
             shown = gone
             await trio.sleep(LOOK_S)
+            node.take_incomplete()  # the last answer counts: a worker that ended meanwhile is replaced
             state = _state(await node.call_self("GET-DRAIN"))
     return state
 

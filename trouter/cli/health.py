@@ -25,6 +25,8 @@ from trouter.tools.options import ConnectionOptions, add_server_options
 
 #: Seconds that the whole question may take if --timeout is not given.
 DEFAULT_S: Final = 2.0
+#: The same with --ready: a router with several workers waits 3 s for one that hangs.
+READY_S: Final = 5.0
 #: The most reasons that are shown.
 MAX_REASONS: Final = 50
 #: The exit statuses besides 0: the router says that it is not well; it could not be asked.
@@ -73,7 +75,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     what.add_argument("--ready", action="store_true", help="is all that is configured served? (/readyz)")
     what.add_argument("--live", action="store_true", help="with --http: does the process answer? (/livez)")
     parser.add_argument("--json", action="store_true", help="the answer as one JSON object")
-    add_server_options(parser, f"the whole answer; default {DEFAULT_S:g}")
+    add_server_options(parser, f"the whole answer; default {DEFAULT_S:g}, with --ready {READY_S:g}")
     parser.set_defaults(run=run)
 
 
@@ -112,7 +114,7 @@ async def _ask(arguments: argparse.Namespace, where: SplitResult | None, found: 
     import trio  # noqa: PLC0415  # a shell that completes does without
 
     options = ConnectionOptions.of(arguments)
-    options = replace(options, timeout_s=arguments.timeout or DEFAULT_S)
+    options = replace(options, timeout_s=arguments.timeout or (READY_S if arguments.ready else DEFAULT_S))
     asked = where.geturl() if where is not None else f"{'amqps' if options.tls else 'amqp'}://{options.server}"
     failure: Exception | None = None
     with trio.move_on_after(options.timeout_s):
@@ -145,8 +147,9 @@ async def _ask_router(options: ConnectionOptions, ready: bool) -> tuple[str, ...
         state = await node.call_self("GET-DRAIN")
         drains = isinstance(state, dict) and state.get("state") != "serving"
         rows = (await node.query("finding", ["severity", "entity", "message"])).dicts()
+        missing = node.take_incomplete()
     problems = [f"{row.get('entity')}: {row.get('message')}" for row in rows if row.get("severity") == "problem"]
-    return (*(("draining",) if drains else ()), *problems[:MAX_REASONS])
+    return (*(("draining",) if drains else ()), *((missing,) if missing else ()), *problems[:MAX_REASONS])
 
 
 def _as_map(health: Health) -> dict[str, object]:

@@ -85,8 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
         plan = PLANS.get(arguments.operation.lower(), plan_other)(arguments)
         async with open_node(options) as node:
             text = await plan(node)
-        if text:
-            print(text)
+            if text:
+                print(text)
+            node.check_complete()
 
     return run_tool(work, arguments)
 

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 import trio
 
-from trouter.tools.failures import UsageError, print_problem, run_tool
+from trouter.tools.failures import Incomplete, UsageError, as_text, print_problem, run_tool
 from trouter.tools.interrupts import until_interrupted
 from trouter.tools.options import ConnectionOptions, add_connection_options, seconds
 from trouter.tools.table import may_colour
@@ -133,13 +133,13 @@ async def _stat(arguments: argparse.Namespace) -> None:
         await window.open(ConnectionOptions.of(arguments), stack)
         if look.rates is None:
             silence = await window.show()
-            if window.incomplete:
-                print_problem(arguments, window.incomplete)
+            if incomplete := window.take_incomplete():
+                raise Incomplete(incomplete if silence is None else f"{incomplete}\n{as_text(silence)}")
             if silence is not None:
                 raise silence
         else:
             with until_interrupted():
-                await _watch(window, look.rates, arguments.watch, _between_looks(arguments))
+                await _watch(window, look.rates, arguments)
 
 
 def _between_looks(arguments: argparse.Namespace) -> str:
@@ -149,16 +149,19 @@ def _between_looks(arguments: argparse.Namespace) -> str:
     return _CLEAR if sys.stdout.isatty() and not arguments.csv else "\n"
 
 
-async def _watch(window: Window, rates: Rates, every_s: float, between: str) -> NoReturn:
-    """Show the views every ``every_s`` seconds, until cancelled."""
+async def _watch(window: Window, rates: Rates, arguments: argparse.Namespace) -> NoReturn:
+    """Show the views every so many seconds, and name workers that are missing, until cancelled."""
+    between = _between_looks(arguments)
     before = between if between == _CLEAR else ""
     while True:
         began_s = trio.current_time()
         rates.begin_look(began_s)
         await window.show(before)
         sys.stdout.flush()
+        if incomplete := window.take_incomplete():
+            print_problem(arguments, incomplete)
         before = between
-        await trio.sleep_until(began_s + every_s)
+        await trio.sleep_until(began_s + arguments.watch)
 
 
 def wishes_of(arguments: argparse.Namespace) -> Wishes:

@@ -1,4 +1,4 @@
-"""`trouter top`: the busiest links, addresses or connections of a router, again and again."""
+"""`trouter top`: the busiest links, addresses, connections or workers of a router, again and again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from trouter.tools.failures import run_tool
+from trouter.tools.failures import print_problem, run_tool
 from trouter.tools.options import ConnectionOptions, add_connection_options, positive, seconds
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trouter.tools.node import NodeClient
 
 #: As `tools.busiest` has them, which imports the schema.
-KINDS: Final = ("links", "addresses", "connections")
+KINDS: Final = ("links", "addresses", "connections", "workers")
 DEFAULT_INTERVAL_S: Final = 2.0
 #: Rows where the output is no terminal, and lines of a terminal that are no rows.
 DEFAULT_ROWS: Final = 20
@@ -31,6 +31,7 @@ _EPILOG: Final = """examples:
   trouter top                               the busiest links, every two seconds, until Ctrl-C
   trouter top connections --interval 5      the busiest connections
   trouter top addresses --once              once, over two seconds, for scripts
+  trouter top workers                       the load of each worker of a router with several
   trouter top --once --json --limit 5
 
 Rates are deliveries a second between two looks: what did not exist at the look before has none yet. With --json each
@@ -41,8 +42,8 @@ look is a document on one line.
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "top",
-        help="show the busiest links, addresses or connections",
-        description="Show the busiest links, addresses or connections of a router by their rates.",
+        help="show the busiest links, addresses, connections or workers",
+        description="Show the busiest links, addresses, connections or workers of a router by their rates.",
         epilog=_EPILOG,
     )
     parser.add_argument("kind", nargs="?", choices=KINDS, default=KINDS[0], metavar="KIND", help=", ".join(KINDS))
@@ -79,6 +80,7 @@ async def _top(arguments: argparse.Namespace) -> None:
     busiest = Busiest(BUSY[arguments.kind])
     async with open_node(options) as node:
         with nullcontext() if arguments.once else until_interrupted():
+            await node.nodes()  # the answer says whether the router has several workers
             at_s = trio.current_time()
             await busiest.look(node, trio.current_time)
             while True:
@@ -87,7 +89,10 @@ async def _top(arguments: argparse.Namespace) -> None:
                 rows = await busiest.look(node, trio.current_time)
                 _show(arguments, node, busiest, rows)
                 if arguments.once:
+                    node.check_complete()
                     return
+                if incomplete := node.take_incomplete():
+                    print_problem(arguments, incomplete)
 
 
 def _show(arguments: argparse.Namespace, node: NodeClient, busiest: Busiest, rows: list[Row]) -> None:

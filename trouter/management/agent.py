@@ -328,7 +328,8 @@ class Agent:
         return refusal(status, description)
 
     def _reply(self, desk: Desk, request: Request, given: OperationResult) -> None:
-        message = compose(request, given)
+        workers = 0 if desk.whole is None or self._workers is None else len(self._workers.ids)
+        message = compose(request, given, workers)
         operation = request.properties.get("operation")
         log.debug("Agent response: %d to %s, %d bytes", given.status, shown(operation), len(message))
         if self._unread_bytes(desk, request.reply_to) + len(message) > MAX_UNREAD_BYTES:

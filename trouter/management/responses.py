@@ -19,6 +19,9 @@ from .values import to_wire
 #: The longest description in characters: it may contain a client's text.
 MAX_DESCRIPTION: Final = 2000
 
+#: The property of an answer with the number of workers that it is the answer of.
+WORKERS: Final = "workers"
+
 _NOT_DURABLE: Final = section(HEADER, [False])
 
 
@@ -47,11 +50,13 @@ def table(names: Sequence[str], rows: Iterable[bytes]) -> OperationResult:
     return OperationResult(OK, wide_map((*columns, encode("results"), wide_list(rows))))
 
 
-def compose(request: Request, given: OperationResult) -> bytes:
-    """Return the message that answers ``request``."""
+def compose(request: Request, given: OperationResult, workers: int = 0) -> bytes:
+    """Return the message that answers ``request``, for so many ``workers`` of a router that has several."""
     description = given.description or REASONS[given.status]
     properties = [None, None, request.reply_to, None, None, request.correlation_id]
-    status = {"statusCode": Int(given.status), "statusDescription": description[:MAX_DESCRIPTION]}
+    status: dict[str, object] = {"statusCode": Int(given.status), "statusDescription": description[:MAX_DESCRIPTION]}
+    if workers:
+        status[WORKERS] = Int(workers)
     return b"".join(
         (
             _NOT_DURABLE,

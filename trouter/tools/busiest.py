@@ -1,7 +1,8 @@
-"""The busiest links, addresses or connections of a router, by what their counters grew between two looks."""
+"""The busiest links, addresses, connections or workers of a router, by what their counters grew between two looks."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -15,8 +16,33 @@ if TYPE_CHECKING:
     from .node import NodeClient
 
 Row = Mapping[str, Any]
+#: The attribute with the number of the worker, which rows of these types have if the router has several workers.
+_WORKER: Final = "worker"
+_OF_WORKERS: Final = frozenset({f"{PREFIX}router.link", f"{PREFIX}connection"})
+#: What goes by a connection or a worker, as the sum of its links.
+_WAYS: Final = {"deliveriesIn": "in", "deliveriesOut": "out"}
 #: The key of the rates of a row, by counter.
 RATES: Final = "rates"
+
+
+class WorkerTotals:
+    """What went over the links of each worker; it stays when a link is gone."""
+
+    def __init__(self) -> None:
+        #: The number of workers; 1 for a router of one process.
+        self.workers = 1
+        self._of_links: dict[str, int] = {}
+        self._totals: dict[tuple[int, str], int] = {}
+
+    def add(self, links: Sequence[Row]) -> Mapping[tuple[int, str], int]:
+        """Add what went over links since the last call; return the sums by worker and direction."""
+        before, self._of_links = self._of_links, {}
+        for link in links:
+            identity, count = str(link.get("identity")), _deliveries(link)
+            self._of_links[identity] = count
+            place = (link.get(_WORKER, 1), str(link.get("linkDir")))
+            self._totals[place] = self._totals.get(place, 0) + max(count - before.get(identity, 0), 0)
+        return self._totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +52,7 @@ class Ranking:
     #: Types and their attributes.
     requests: tuple[tuple[str, tuple[str, ...]], ...]
     #: Makes rows, each with an identity and the counters.
-    rows: Callable[[Sequence[Sequence[Row]]], Iterable[Row]]
+    rows: Callable[[Sequence[Sequence[Row]], WorkerTotals], Iterable[Row]]
     #: Counter -> the head of its rate.
     counters: Mapping[str, str]
     #: Head -> the cell of a row.
@@ -37,22 +63,44 @@ def _cell(name: str) -> Callable[[Row], object]:
     return lambda row: row.get(name)
 
 
-def _addresses(answers: Sequence[Sequence[Row]]) -> Iterable[Row]:
+def _deliveries(link: Row) -> int:
+    return int(formats.number(link.get("deliveryCount")) or 0)
+
+
+def _first(answers: Sequence[Sequence[Row]], _: WorkerTotals) -> Iterable[Row]:
+    return answers[0]
+
+
+def _addresses(answers: Sequence[Sequence[Row]], _: WorkerTotals) -> Iterable[Row]:
     return ({**row, "identity": row.get("name")} for row in answers[0])
 
 
-def _connections(answers: Sequence[Sequence[Row]]) -> Iterable[Row]:
+def _connections(answers: Sequence[Sequence[Row]], _: WorkerTotals) -> Iterable[Row]:
     """Return the connections, each with what went over its links."""
     sums: dict[tuple[str, str], int] = {}
     for link in answers[1]:
         place = (str(link.get("connectionId")), str(link.get("linkDir")))
-        sums[place] = sums.get(place, 0) + int(formats.number(link.get("deliveryCount")) or 0)
+        sums[place] = sums.get(place, 0) + _deliveries(link)
     for row in answers[0]:
         identity = str(row.get("identity"))
-        counts = {f"deliveries{way.capitalize()}": sums.get((identity, way), 0) for way in ("in", "out")}
-        yield {**row, **counts}
+        yield {**row, **{name: sums.get((identity, way), 0) for name, way in _WAYS.items()}}
 
 
+def _workers(answers: Sequence[Sequence[Row]], totals: WorkerTotals) -> Iterable[Row]:
+    """Return the workers, each with what it has and what went over its links; a router of one process is worker 1."""
+    connections, links = (Counter(row.get(_WORKER, 1) for row in rows) for rows in answers)
+    sums = totals.add(answers[1])
+    for number in range(1, totals.workers + 1):
+        yield {
+            "identity": str(number),
+            _WORKER: number,
+            "connectionCount": connections[number],
+            "linkCount": links[number],
+            **{name: sums.get((number, way), 0) for name, way in _WAYS.items()},
+        }
+
+
+_LOAD: Final = ("identity", "connectionId", "linkDir", "deliveryCount")
 _LINK: Final = ("identity", "connectionId", "linkDir", "owningAddr", "linkName", "deliveryCount")
 _STATE: Final = ("undeliveredCount", "unsettledCount", "creditAvailable")
 _CONNECTION: Final = ("identity", "host", "container", "role", "user")
@@ -62,7 +110,7 @@ _ADDRESS: Final = ("name", "deliveriesIngress", "deliveriesEgress", "subscriberC
 KINDS: Final = {
     "links": Ranking(
         ((f"{PREFIX}router.link", (*_LINK, *_STATE)),),
-        lambda answers: answers[0],
+        _first,
         {"deliveryCount": "deliv"},
         {
             "dir": _cell("linkDir"),
@@ -73,6 +121,7 @@ KINDS: Final = {
             "undel": _cell("undeliveredCount"),
             "unsett": _cell("unsettledCount"),
             "cred": _cell("creditAvailable"),
+            _WORKER: _cell(_WORKER),
         },
     ),
     "addresses": Ranking(
@@ -87,18 +136,26 @@ KINDS: Final = {
         },
     ),
     "connections": Ranking(
-        (
-            (f"{PREFIX}connection", _CONNECTION),
-            (f"{PREFIX}router.link", ("connectionId", "linkDir", "deliveryCount")),
-        ),
+        ((f"{PREFIX}connection", _CONNECTION), (f"{PREFIX}router.link", _LOAD)),
         _connections,
-        {"deliveriesIn": "in", "deliveriesOut": "out"},
+        _WAYS,
         {
             "id": _cell("identity"),
             "host": _cell("host"),
             "container": _cell("container"),
             "role": _cell("role"),
             "user": _cell("user"),
+            _WORKER: _cell(_WORKER),
+        },
+    ),
+    "workers": Ranking(
+        ((f"{PREFIX}connection", ("identity",)), (f"{PREFIX}router.link", _LOAD)),
+        _workers,
+        _WAYS,
+        {
+            _WORKER: _cell(_WORKER),
+            "connections": _cell("connectionCount"),
+            "links": _cell("linkCount"),
         },
     ),
 }
@@ -109,14 +166,19 @@ class Busiest:
 
     def __init__(self, kind: Ranking) -> None:
         self._kind = kind
+        self._totals = WorkerTotals()
         self._before: dict[str, Row] = {}
         self._before_s = 0.0
 
     async def look(self, node: NodeClient, now_s: Callable[[], float]) -> list[Row]:
         """Ask the router, and return the rows with their rates, the busiest first; none in the first look."""
-        answers = [(await node.query(entity, names)).dicts() for entity, names in self._kind.requests]
+        answers = []
+        for entity, names in self._kind.requests:
+            at_worker = node.workers and entity in _OF_WORKERS
+            answers.append((await node.query(entity, (*names, _WORKER) if at_worker else names)).dicts())
         at_s = now_s()
-        rows = {str(row.get("identity")): row for row in self._kind.rows(answers)}
+        self._totals.workers = max(node.workers, 1)
+        rows = {str(row.get("identity")): row for row in self._kind.rows(answers, self._totals)}
         passed_s = at_s - self._before_s
         ranked: list[Row] = []
         for identity, row in rows.items():
@@ -133,12 +195,17 @@ class Busiest:
         return None if first is None or last is None or last < first else (last - first) / passed_s
 
     def grid(self, title: str, rows: Sequence[Row]) -> Grid:
-        """Return rows as a table."""
+        """Return rows as a table; the column of workers is there if they have some."""
+        shown = {
+            head: show
+            for head, show in self._kind.cells.items()
+            if head != _WORKER or any(_WORKER in row for row in rows)
+        }
         cells = [
             [
                 *(TableCell(formats.rate(row[RATES][name])) for name in self._kind.counters),
-                *(TableCell(formats.plain(show(row))) for show in self._kind.cells.values()),
+                *(TableCell(formats.plain(show(row))) for show in shown.values()),
             ]
             for row in rows
         ]
-        return Grid(title, (*(f"{head}/s" for head in self._kind.counters.values()), *self._kind.cells), cells)
+        return Grid(title, (*(f"{head}/s" for head in self._kind.counters.values()), *shown), cells)

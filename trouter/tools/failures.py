@@ -56,6 +56,10 @@ class ValidationError(Exception):
     """A request does not fit the schema; nothing was sent."""
 
 
+class Incomplete(Exception):
+    """Workers of the router are missing in what was printed; the text names them."""
+
+
 class RequestRefused(Exception):
     """A service's address did not accept a request."""
 
@@ -139,6 +143,9 @@ def run_tool(work: Callable[[], Awaitable[None]], arguments: argparse.Namespace)
         return 1
     except BrokenPipeError:
         raise
+    except Incomplete as lack:  # on stderr under the names of Qpid Dispatch too: stdout has the rest
+        print_problem(arguments, lack)
+        return 1
     except Exception as failure:  # the one place where a tool's failure ends
         if DEBUG_VARIABLE in os.environ or _is_usage(failure, older):
             raise

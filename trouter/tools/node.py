@@ -11,7 +11,7 @@ from typing import Any, Final
 from trouter.client import ACCEPTED, Connection, Message, Properties, Receiver, Sender
 
 from .dialling import dialled, in_time, tool_error
-from .failures import ConnectionException, MalformedAnswer, status_error
+from .failures import ConnectionException, Incomplete, MalformedAnswer, status_error
 from .options import ConnectionOptions
 
 #: Rows requested at a time.
@@ -44,13 +44,24 @@ class NodeClient:
         self._sender = sender
         self._receiver = receiver
         self._numbers = counting(1)
-        #: What an answer lacked, if it said so: it is not from all workers of the router.
-        self.incomplete = ""
+        #: The number of workers that answer as one router, by the last answer; 0 for one of one process.
+        self.workers = 0
+        self._incomplete = ""
 
     @property
     def router_id(self) -> str:
         """The id of the router that answers: the one that the options name, else the connected one."""
         return self._options.router or self._options.edge_router or self._connection.remote.container_id
+
+    def take_incomplete(self) -> str:
+        """Return what the answers since the last call lacked, empty for nothing: those of the workers that it names."""
+        found, self._incomplete = self._incomplete, ""
+        return found
+
+    def check_complete(self) -> None:
+        """Check that all workers of the router have answered since the last look at it; Incomplete."""
+        if found := self.take_incomplete():
+            raise Incomplete(found)
 
     async def query(self, type: str = "", attributes: Sequence[str] = (), limit: int = 0) -> Table:  # noqa: A002
         """Return the entities of a type, or of all; `limit` rows at most, if not 0."""
@@ -103,7 +114,9 @@ class NodeClient:
             if outcome != ACCEPTED:
                 raise ConnectionException(f"{self._options.address} did not take the request: {outcome}")
             answer = await self._answer(number)
-        self.incomplete = _incomplete(answer) or self.incomplete
+        self._incomplete = _incomplete(answer) or self._incomplete
+        workers = answer.application_properties.get("workers")
+        self.workers = workers if isinstance(workers, int) else 0
         return _body_of(answer)
 
     def _cure(self) -> str:

@@ -13,8 +13,8 @@ const OWN_PYTHON = join(ROOT, ".venv/bin/python");
 export const PYTHON = process.env["PYTHON"] ?? (existsSync(OWN_PYTHON) ? OWN_PYTHON : "python3");
 /** Only a hanging process takes this long. */
 const DEADLINE_MS = 300_000;
-const LISTENING = /SERVER \(notice\) Listening (?:for HTTP )?on \S+:(\d+)$/;
-const OPERATIONAL = /SERVER \(notice\) Operational/;
+const LISTENING = /SERVER \(notice\) (?:\[W1\] )?Listening (?:for HTTP )?on \S+:(\d+)$/;
+const OPERATIONAL = /SERVER \(notice\) (?:\[W1\] )?Operational/;
 
 /** Ends the routers that still run when this process ends. */
 const alive = new Set<ChildProcess>();

@@ -34,6 +34,8 @@ export interface Answer {
   readonly status: number;
   /** The node's text about the status; "" if the answer has none. */
   readonly description: string;
+  /** The number of workers that answered as one router; 0 for a router of one process. */
+  readonly workers: number;
   readonly body: Value;
 }
 
@@ -193,10 +195,12 @@ export class AmqpConnection {
     const properties = (message.application_properties ?? {}) as Record<string, unknown>;
     const status = Number(properties["statusCode"]);
     const description = properties["statusDescription"];
+    const workers = Number(properties["workers"]);
     this.complete(String(message.correlation_id), (pending) =>
       pending.resolve({
         status: Number.isInteger(status) ? status : 0,
         description: typeof description === "string" ? description : "",
+        workers: Number.isInteger(workers) ? workers : 0,
         body: toValue(message.body),
       }),
     );

@@ -3,7 +3,7 @@
 import { isMap } from "../model/rows";
 import { visible } from "../model/text";
 import type { Entity, Row, Schema, SchemaAttribute, SchemaType, Value } from "../model/types";
-import type { AmqpConnection } from "./connection";
+import type { AmqpConnection, Answer } from "./connection";
 import { ManagementError } from "./errors";
 
 /** The prefix of full type names. */
@@ -33,6 +33,10 @@ export function fullName(entity: Entity): string {
 
 /** Return the body of the answer of the router at `router`; throw ManagementError if it refuses or does not answer. */
 export async function requestBody(amqp: AmqpConnection, router: string, request: ManagementRequest): Promise<Value> {
+  return (await requestAnswer(amqp, router, request)).body;
+}
+
+async function requestAnswer(amqp: AmqpConnection, router: string, request: ManagementRequest): Promise<Answer> {
   const isForNode = request.name === undefined && request.identity === undefined && request.operation !== "CREATE";
   const properties = {
     ...request.properties,
@@ -42,28 +46,47 @@ export async function requestBody(amqp: AmqpConnection, router: string, request:
     identity: request.identity,
   };
   const answer = await amqp.request(`${router}$management`, properties, request.body ?? {});
-  if (answer.status >= 200 && answer.status < 300) return answer.body;
+  if (answer.status >= 200 && answer.status < 300) return answer;
   throw new ManagementError(answer.status, answer.description);
 }
 
+/** A table of a router, and what its answers say of the router's workers. */
+export interface Table {
+  readonly rows: Row[];
+  /** The workers that are missing in the rows, and why; "" if none is. */
+  readonly missing: string;
+  /** See Answer. */
+  readonly workers: number;
+}
+
+/** The description of an answer that is not from all workers begins with this. */
+const MISSING = "incomplete, workers are missing: ";
+
 /** Return all rows of a table, requested in pages; throw ManagementError if the router refuses or does not answer. */
-export async function query(
+export async function query(amqp: AmqpConnection, router: string, entity: Entity, attributes: readonly string[] | "all"): Promise<Row[]> {
+  return (await queryTable(amqp, router, entity, attributes)).rows;
+}
+
+/** Return a table with all its rows, as `query` does. */
+export async function queryTable(
   amqp: AmqpConnection,
   router: string,
   entity: Entity,
   attributes: readonly string[] | "all",
-): Promise<Row[]> {
+): Promise<Table> {
   const rows: Row[] = [];
+  let missing = "";
   for (;;) {
-    const page = await requestBody(amqp, router, {
+    const page = await requestAnswer(amqp, router, {
       operation: "QUERY",
       properties: { entityType: fullName(entity), offset: rows.length, count: PAGE_ROWS },
       body: { attributeNames: attributes === "all" ? [] : attributes },
     });
-    const found = queryRows(page);
+    const found = queryRows(page.body);
+    if (page.description.startsWith(MISSING)) missing = visible(page.description.slice(MISSING.length));
     rows.push(...found);
     // More rows than requested come from a router that does not page: it has sent all of them.
-    if (found.length !== PAGE_ROWS || rows.length >= MAX_ROWS) return rows;
+    if (found.length !== PAGE_ROWS || rows.length >= MAX_ROWS) return { rows, missing, workers: page.workers };
   }
 }
 

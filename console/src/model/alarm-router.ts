@@ -28,6 +28,21 @@ export function unreachable(router: RouterTables): Alarm[] {
   ];
 }
 
+/** Return an alarm if workers of the router do not answer: what the console shows is that of the others. */
+export function missingWorkers(router: RouterTables): Alarm[] {
+  if (router.missing === undefined) return [];
+  return [
+    {
+      key: `workers:${router.id}`,
+      severity: "danger",
+      router: router.id,
+      title: `Workers of router ${shown(router.id)} are missing in what is shown`,
+      detail: router.missing,
+      to: "/entities/connection",
+    },
+  ];
+}
+
 /** Return an alarm about the logins denied within DENIALS_MS. */
 export function deniedLogins(router: RouterTables, nowMs: number): Alarm[] {
   const recent = tableOf(router, "denial").filter(

@@ -11,6 +11,13 @@ const titles = (tables: Readonly<Record<string, readonly Row[]>>, error?: string
 };
 const link = (more: Row): Row => ({ linkType: "endpoint", linkDir: "out", owningAddr: "M0orders", zeroCreditSeconds: 0, ...more });
 
+it("reports workers that are missing", () => {
+  const router = { id: "A", address: "", at: NOW, tables: {}, missing: "A.2: it did not answer within 3 s" };
+  expect(alarms({ at: NOW, routers: [router] }, NOW)).toMatchObject([
+    { severity: "danger", title: "Workers of router A are missing in what is shown", detail: "A.2: it did not answer within 3 s" },
+  ]);
+});
+
 it("reports receivers and senders without credit by address", () => {
   expect(titles({ "router.link": [link({ zeroCreditSeconds: 10, undeliveredCount: 3 }), link({ zeroCreditSeconds: 9 })] })).toEqual([
     "1 receiver of orders gives no credit",

@@ -1,7 +1,7 @@
 /** The alarms for the operator, from the tables of all routers. */
 import type { Alarm, Rule, Severity } from "./alarm";
 import {
-  certificates, deniedLogins, failedConnectors, lockedUsers, lostRecords, notServed, openListeners, quotas, unreachable,
+  certificates, deniedLogins, failedConnectors, lockedUsers, lostRecords, missingWorkers, notServed, openListeners, quotas, unreachable,
 } from "./alarm-router";
 import { blockedLinks, stuckDeliveries } from "./alarm-traffic";
 import type { Snapshot } from "./types";
@@ -12,7 +12,7 @@ export { addressPage } from "./alarm-traffic";
 const RANK: Readonly<Record<Severity, number>> = { danger: 0, warning: 1, info: 2 };
 
 const RULES: readonly Rule[] = [
-  unreachable, notServed, lostRecords, certificates, blockedLinks, stuckDeliveries, deniedLogins, lockedUsers, quotas,
+  unreachable, missingWorkers, notServed, lostRecords, certificates, blockedLinks, stuckDeliveries, deniedLogins, lockedUsers, quotas,
   failedConnectors, openListeners,
 ];
 

@@ -29,6 +29,8 @@ export interface RouterTables {
   readonly whole?: ReadonlySet<Entity>;
   /** Why the last poll failed, wholly or in part: "no answer within 5 s", or the description of a refusal. */
   readonly error?: string;
+  /** The workers of the router that are missing in some table, and why; absent if none is. */
+  readonly missing?: string;
   /** The descriptions of refusals, by the entity that the policy or the router's version refuses. */
   readonly refused?: Readonly<Partial<Record<Entity, string>>>;
 }
@@ -81,6 +83,8 @@ export interface RouterRef {
   /** See RouterTables. */
   readonly address: string;
   readonly mode: "standalone" | "interior" | "edge" | "unknown";
+  /** The number of workers that answer as this router, if it has several. */
+  readonly workers?: number;
 }
 
 /** A series of samples: times in ms since 1970, and values; null marks a missing sample. */

@@ -15,6 +15,13 @@ it("finds the router in a reply address", () => {
   expect(idOfReply("temp.abc")).toBeUndefined();
 });
 
+it("leaves out the other workers of the connected router", () => {
+  const ids = ["A", "A.2", "A.3", "A.4", "A.x", "B.2"];
+  const found = (workers: number): string[] => routersOf({ id: "A", address: "", mode: "interior", workers }, ids, () => []).map(({ id }) => id);
+  expect(found(3)).toEqual(["A", "A.4", "A.x", "B.2"]);
+  expect(found(0)).toEqual(ids);
+});
+
 it("lists the edge routers of every present router, and each router once", () => {
   const edge = (container: string): Record<string, string> => ({ role: "edge", dir: "in", container });
   const tables: Record<string, Record<string, string>[]> = {

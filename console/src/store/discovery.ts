@@ -1,7 +1,7 @@
 /** Discovery of the routers of the network, and of the address that reaches each. */
 
 import type { AmqpConnection } from "../amqp/connection";
-import { requestBody, query } from "../amqp/management";
+import { requestBody, query, queryTable } from "../amqp/management";
 import type { RouterRef, Row, Value } from "../model/types";
 import type { Wanted } from "./interests";
 
@@ -38,11 +38,13 @@ export const fetchConnections = (amqp: AmqpConnection): Promise<Row[]> => query(
 /** Return the router that the console is connected to. */
 export async function fetchConnectedRouter(amqp: AmqpConnection): Promise<RouterRef> {
   // A tenant may not read the entity "router".
-  const [connected] = await query(amqp, "", "router", ["id", "mode"]).catch(() => []);
+  const { rows, workers } = await queryTable(amqp, "", "router", ["id", "mode"]).catch(() => ({ rows: [], workers: 0 }));
+  const [connected] = rows as readonly Row[];
   const reply = idOfReply(amqp.replyTo);
   const id = typeof connected?.["id"] === "string" ? connected["id"] : (reply?.id ?? "router");
   const mode = connected?.["mode"];
-  return { id, address: "", mode: isMode(mode) ? mode : reply?.isEdge === true ? "edge" : "unknown" };
+  const found: RouterRef = { id, address: "", mode: isMode(mode) ? mode : reply?.isEdge === true ? "edge" : "unknown" };
+  return workers === 0 ? found : { ...found, workers };
 }
 
 /** Return the ids of the interior routers that the connected router lists, for an edge router those of its uplink; throw ManagementError. */
@@ -52,14 +54,20 @@ export async function fetchInteriorIds(amqp: AmqpConnection, connected: RouterRe
   return fetchNodeIds(amqp, `_topo/0/${uplink}/`).catch(() => [uplink]);
 }
 
+/** Return whether `id` is that of another worker of the connected router, whose tables have what is at all its workers. */
+function isWorkerOf({ id: first, workers = 0 }: RouterRef, id: string): boolean {
+  const number = id.startsWith(`${first}.`) ? id.slice(first.length + 1) : "";
+  return /^[1-9]\d*$/.test(number) && Number(number) >= 2 && Number(number) <= workers;
+}
+
 /**
  * Return every router of the network that the login reaches, the connected one first: the interior routers, and the edge
- * routers in their tables of connections.
+ * routers in their tables of connections. The workers of the connected one are that router.
  */
 export function routersOf(connected: RouterRef, interior: readonly string[], connectionsOf: (id: string) => readonly Row[]): RouterRef[] {
   const seen = new Map<string, RouterRef>([[connected.id, connected]]);
   const add = (id: string, address: string, mode: RouterRef["mode"]): void => {
-    if (!seen.has(id)) seen.set(id, { id, address, mode });
+    if (!seen.has(id) && !isWorkerOf(connected, id)) seen.set(id, { id, address, mode });
   };
   for (const id of interior) add(id, `_topo/0/${id}/`, "interior");
   for (const id of [...seen.keys()]) {

@@ -4,7 +4,7 @@ import { useEffect } from "react";
 import { create } from "zustand";
 
 import { ManagementError } from "../amqp/errors";
-import { query } from "../amqp/management";
+import { queryTable } from "../amqp/management";
 import type { Entity, RouterRef, RouterTables, Row, Snapshot } from "../model/types";
 import { isDue, tableRequestsFor, pollIntervalMs, type AnswerCost, type Interest, type Wanted } from "./interests";
 import { currentConnection } from "./current";
@@ -23,6 +23,8 @@ interface Polled {
   arrived: Partial<Record<Entity, number>>;
   whole: ReadonlySet<Entity>;
   errors: Map<Entity, string>;
+  /** The workers that are missing in the tables. */
+  missing: Map<Entity, string>;
   /** The tables that the router refused, and when they are requested again (performance.now()). */
   refused: Map<Entity, { reason: string; until: number }>;
   /** When each table was last requested (performance.now()), and which requests are under way. */
@@ -53,6 +55,7 @@ export function pollRouters(routers: readonly RouterRef[]): void {
         arrived: {},
         whole: new Set(),
         errors: new Map(),
+        missing: new Map(),
         refused: new Map(),
         requested: new Map(),
         underWay: new Set(),
@@ -84,6 +87,7 @@ export function forgetRouters(): void {
 export function markLost(reason: string): void {
   for (const entry of polled.values()) {
     entry.errors.set("", reason);
+    entry.missing.clear();
     entry.requested.clear();
     entry.refused.clear();
   }
@@ -112,19 +116,27 @@ function requestDueTables(entry: Polled): void {
   }
 }
 
+/** Return the attributes to request: the rows of some tables have also the number of their worker, if the router has several. */
+function withWorker(router: RouterRef, entity: Entity, attributes: readonly string[] | "all"): readonly string[] | "all" {
+  const hasWorker = router.workers !== undefined && (entity === "connection" || entity === "router.link");
+  return hasWorker && attributes !== "all" ? [...attributes, "worker"] : attributes;
+}
+
 async function fetchTable(entry: Polled, entity: Entity, attributes: readonly string[] | "all"): Promise<void> {
   const connection = currentConnection();
   if (connection === undefined) return;
   entry.underWay.add(entity);
   try {
     const begun = performance.now();
-    const rows = await query(connection, entry.router.address, entity, attributes);
+    const { rows, missing } = await queryTable(connection, entry.router.address, entity, withWorker(entry.router, entity, attributes));
     entry.costs.set(entity, { rows: rows.length, tookMs: performance.now() - begun });
     entry.tables = { ...entry.tables, [entity]: rows };
     entry.at = Date.now();
     entry.arrived = { ...entry.arrived, [entity]: entry.at };
     const others = [...entry.whole].filter((one) => one !== entity);
     entry.whole = new Set(attributes === "all" ? [...others, entity] : others);
+    if (missing === "") entry.missing.delete(entity);
+    else entry.missing.set(entity, missing);
     entry.errors.delete(entity);
     entry.errors.delete("");
     entry.refused.delete(entity);
@@ -143,9 +155,19 @@ async function fetchTable(entry: Polled, entity: Entity, attributes: readonly st
   }
 }
 
-function routerTables({ router, tables, arrived, whole, at, errors, refused, stoppedReason }: Polled): RouterTables {
+function routerTables({ router, tables, arrived, whole, at, errors, missing, refused, stoppedReason }: Polled): RouterTables {
   const error = stoppedReason ?? errors.get("") ?? [...errors.values()][0];
-  const result = { id: router.id, address: router.address, tables, arrived, whole, at, ...(error === undefined ? {} : { error }) };
+  const [lacking] = missing.values();
+  const result = {
+    id: router.id,
+    address: router.address,
+    tables,
+    arrived,
+    whole,
+    at,
+    ...(error === undefined ? {} : { error }),
+    ...(lacking === undefined ? {} : { missing: lacking }),
+  };
   return refused.size === 0 ? result : { ...result, refused: Object.fromEntries([...refused].map(([entity, { reason }]) => [entity, reason])) };
 }
 

@@ -33,6 +33,8 @@ class ViewRequest:
     rows: Callable[[object], Rows] | None = None
     #: A refusal counts as no rows.
     optional: bool = False
+    #: Attributes that the rows have besides, if the router has several workers.
+    of_workers: tuple[str, ...] = ()
 
     @property
     def entity_type(self) -> str:

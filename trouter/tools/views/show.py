@@ -61,10 +61,9 @@ class Window:
                 self._nodes[identity] = await stack.enter_async_context(self._node.of_router(identity))
         self._sheet = Sheet(self._out, several_routers=bool(self._nodes), repeated=self._wishes.repeated)
 
-    @property
-    def incomplete(self) -> str:
-        """What the answers lack, if the router said so; else empty."""
-        return self._node.incomplete
+    def take_incomplete(self) -> str:
+        """Return what the answers of this look lack, if a router said so; else an empty text."""
+        return "\n".join(filter(None, [each.take_incomplete() for each in (self._node, *self._nodes.values())]))
 
     async def show(self, before: str = "") -> Timeout | None:
         """Get the answers and write them after ``before``; return the first timeout if some of several routers fail."""
@@ -193,7 +192,10 @@ async def _answer(node: NodeClient, request: ViewRequest, limit: int) -> Rows:
             properties = dict(request.properties) | ({"limit": limit} if limit > 0 else {})
             answer = await node.call_self(request.operation, **properties)
             return request.rows(answer) if request.rows is not None else []
-        return _rows(await node.query(request.entity_type, request.attributes, limit))
+        attributes = request.attributes
+        if attributes and node.workers:
+            attributes = (*attributes, *request.of_workers)
+        return _rows(await node.query(request.entity_type, attributes, limit))
     except StatusError:
         if request.optional:
             return []

@@ -43,14 +43,14 @@ _LOGIN = (
     ViewField("authentication", _authentication),
     ViewField("tenant", tenant_of),
 )
+#: The number of the worker at which a row lives, of a router with several.
+_WORKER = attribute("worker", "worker", needs=True)
 #: In the order of qdstat; other columns with a head follow.
-CONNECTION_FIELDS = (
-    *fields_of(CONNECTION, (*_PEER, "proto", *_LOGIN, "last dlv", "uptime")),
-    attribute("worker", "worker", needs=True),
-)
+CONNECTION_FIELDS = (*fields_of(CONNECTION, (*_PEER, "proto", *_LOGIN, "last dlv", "uptime")), _WORKER)
 EDGE_FIELDS = (
     *fields_of(CONNECTION, (*_PEER, *_LOGIN), others=False),
     attribute("active", "active", formats.yes_or_no, needs=True),
+    _WORKER,
 )
 
 
@@ -83,7 +83,7 @@ def _delayed(row: Row) -> object:
 
 _OWNING = ("owningAddr",)
 #: In the order of qdstat; other columns with a head follow.
-LINK_FIELDS = fields_of(
+_ONE_LINK_FIELDS = fields_of(
     LINK,
     (
         "type", "dir", "conn id", "id", "peer",
@@ -95,6 +95,7 @@ LINK_FIELDS = fields_of(
         "rate", "stuck", "cred", "blkd", "admin", "oper", "name",
     ),
 )  # fmt: skip
+LINK_FIELDS = (*_ONE_LINK_FIELDS, _WORKER)
 
 
 def _consumers(row: Row) -> object:
@@ -162,7 +163,14 @@ LINKS = View(
     "links",
     ("-l", "--links"),
     "show links",
-    (ViewRequest("router.link", attributes_of(LINK_FIELDS, last=("priority", "settleRate")), limited=True),),
+    (
+        ViewRequest(
+            "router.link",
+            attributes_of(_ONE_LINK_FIELDS, last=("priority", "settleRate")),
+            limited=True,
+            of_workers=_WORKER.reads,
+        ),
+    ),
     simple("Router Links", LINK_FIELDS, "router.link"),
     filters={
         "vhost": Filter(

@@ -32,6 +32,8 @@ const CLIENT_COLUMNS: readonly Column<ConnectionRef>[] = [
   { key: "identity", title: "Connection", value: ({ row }) => row["identity"], isHidden: true },
 ];
 
+const WORKER_COLUMN: Column<ConnectionRef> = { key: "worker", title: "Worker", value: ({ row }) => row["worker"] };
+
 const LINK_COLUMNS: readonly Column<Link>[] = [
   { key: "address", title: "Address", value: ({ row }) => addressOfKey(textAt(row, "owningAddr")) },
   { key: "direction", title: "Direction", value: ({ row }) => (textAt(row, "linkDir") === "in" ? "sends" : "receives") },
@@ -55,12 +57,14 @@ export function ClientList(props: Props) {
   const [chosenKey, setChosenKey] = useState("");
   const only = props.connections.length === 1 ? props.connections[0] : undefined;
   const chosen = props.connections.find((connection) => keyOf(connection) === chosenKey) ?? only;
+  const hasWorkers = props.connections.some(({ row }) => row["worker"] !== undefined);
+  const columns = useMemo(() => (hasWorkers ? [...CLIENT_COLUMNS, WORKER_COLUMN] : CLIENT_COLUMNS), [hasWorkers]);
   const links = useMemo(() => (chosen === undefined ? [] : linksOf(props, chosen)), [props, chosen]);
   return (
     <>
       <DataTable
         label={props.title}
-        columns={CLIENT_COLUMNS}
+        columns={columns}
         rows={props.connections}
         rowKey={keyOf}
         onOpen={(connection) => setChosenKey(keyOf(connection))}
