@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trouter.config import Configuration
+from trouter.config.passwords import Secret
 
 _SEALS: Final = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
@@ -46,8 +47,13 @@ def _read_only(items: dict[Any, Any]) -> Mapping[Any, Any]:
     return MappingProxyType(items)
 
 
+def _secret(text: str, in_clear: bool, path: str, fault: str) -> Secret:
+    return Secret(text, in_clear=in_clear, path=path, fault=fault)
+
+
 class _Pickler(pickle.Pickler):
     dispatch_table = {  # noqa: RUF012 - the base class wants this attribute
         **copyreg.dispatch_table,
         MappingProxyType: lambda mapping: (_read_only, (dict(mapping),)),
+        Secret: lambda each: (_secret, (each.reveal(), each.in_clear, each.path, each.fault)),  # in memory alone
     }
