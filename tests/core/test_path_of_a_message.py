@@ -28,7 +28,7 @@ LEAVES = {"wire.codec", *(name.removeprefix("trouter.") for name in _twin.INLINE
 #: The calls in front of the engine: ``Poller._serve`` and ``Stream.on_readable``.
 CALLS_IN_FRONT = 2
 MAX_MODULES = {"transfer": 18, "settlement": 15}
-#: From ``Poller._serve`` to ``TransferWriter.write_first_frame``.
+#: From ``Poller._serve`` to ``write_first_frame``.
 MAX_CALLS_ON_ONE_ANOTHER = 11
 
 
@@ -44,7 +44,7 @@ class Watch:
         if event != "call" or not module:
             return
         self.modules.add(module)
-        if frame.f_code.co_qualname == "TransferWriter.write_first_frame":
+        if frame.f_code.co_qualname == "write_first_frame":
             self.depth = max(self.depth, CALLS_IN_FRONT + sum(map(bool, map(module_of, stack_of(frame)))))
 
     def receive(self, client: MemoryClient) -> None:

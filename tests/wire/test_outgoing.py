@@ -13,10 +13,13 @@ from trouter.wire.outgoing import (
     CONTINUATION_OVERHEAD,
     GENERAL_OVERHEAD,
     TRANSFER_OVERHEAD,
-    TransferWriter,
+    write_abort,
     write_disposition,
+    write_first_frame,
     write_flow,
+    write_general_frame,
     write_link_flow,
+    write_next_frame,
 )
 from trouter.wire.performatives import (
     Accepted,
@@ -64,13 +67,11 @@ def test_a_first_frame(
     cut: tuple[int, int],
 ) -> None:
     start, end = sorted(min(each, len(data)) for each in cut)
-    writer = TransferWriter(channel, handle)
-    for _ in range(2):  # the template stays unchanged
-        out = bytearray(BEFORE)
-        writer.write_first_frame(out, delivery_id, number, settled, more, data, start, end)
-        tag = number.to_bytes(8, "little")
-        assert written(out) == Sent(channel, Transfer(handle, delivery_id, tag, 0, settled, more), data[start:end])
-        assert len(out) == len(BEFORE) + TRANSFER_OVERHEAD + end - start
+    out = bytearray(BEFORE)
+    write_first_frame(out, channel, handle, delivery_id, number, settled, more, data, start, end)
+    tag = number.to_bytes(8, "little")
+    assert written(out) == Sent(channel, Transfer(handle, delivery_id, tag, 0, settled, more), data[start:end])
+    assert len(out) == len(BEFORE) + TRANSFER_OVERHEAD + end - start
 
 
 @given(
@@ -82,10 +83,8 @@ def test_a_first_frame(
 )
 def test_a_continuation(channel: int, handle: int, more: bool, data: bytes, cut: tuple[int, int]) -> None:
     start, end = sorted(min(each, len(data)) for each in cut)
-    writer = TransferWriter(channel, handle)
-    writer.write_first_frame(bytearray(), 1, 2, True, True, b"", 0, 0)
     out = bytearray(BEFORE)
-    writer.write_next_frame(out, more, data, start, end)
+    write_next_frame(out, channel, handle, more, data, start, end)
     assert written(out) == Sent(channel, Transfer(handle, None, None, None, None, more), data[start:end])
     assert len(out) == len(BEFORE) + CONTINUATION_OVERHEAD + end - start
 
@@ -114,8 +113,8 @@ def test_a_first_frame_of_the_general_kind(
 ) -> None:
     octets = None if state is None else encode_state(state)
     out = bytearray(BEFORE)
-    TransferWriter(channel, handle).write_general_frame(
-        out, delivery_id, tag, message_format, settled, more, octets, data, 0, len(data)
+    write_general_frame(
+        out, channel, handle, delivery_id, tag, message_format, settled, more, octets, data, 0, len(data)
     )
     assert written(out) == Sent(
         channel, Transfer(handle, delivery_id, tag, message_format, settled, more, None, state), data
@@ -126,7 +125,7 @@ def test_a_first_frame_of_the_general_kind(
 @given(channel=CHANNELS, handle=UINTS)
 def test_an_aborted_delivery(channel: int, handle: int) -> None:
     out = bytearray(BEFORE)
-    TransferWriter(channel, handle).write_abort(out)
+    write_abort(out, channel, handle)
     assert written(out) == Sent(channel, Transfer(handle, None, None, None, True, aborted=True))
 
 

@@ -3,7 +3,7 @@ cimport cython
 from trouter.engine.link_base cimport Link
 from trouter.engine.ports cimport ConnectionPort, Delivery, LinkSink, SessionPort, SessionWindows, advance_incoming, advance_outgoing
 from trouter.engine.session cimport Session
-from trouter.wire.outgoing cimport TransferWriter
+from trouter.wire.outgoing cimport write_abort, write_first_frame, write_general_frame, write_next_frame
 from trouter.wire.transfers cimport FlowReader, TransferReader
 
 cdef Py_ssize_t _MASK32
@@ -53,7 +53,6 @@ cdef class OutgoingLink(Link):
     cdef public bint drain
     cdef public bint waiting
     cdef bint _abort_due
-    cdef public TransferWriter writer
 
     cpdef bint is_ready(self)
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from trouter.wire.outgoing import CONTINUATION_OVERHEAD, GENERAL_OVERHEAD, TRANSFER_OVERHEAD, TransferWriter
+from trouter.wire.outgoing import (
+    CONTINUATION_OVERHEAD,
+    GENERAL_OVERHEAD,
+    TRANSFER_OVERHEAD,
+    write_abort,
+    write_first_frame,
+    write_general_frame,
+    write_next_frame,
+)
 from trouter.wire.performatives import Attach, Detach, Error, Rejected, encode_state
 from trouter.wire.transfers import FlowReader, TransferReader
 
@@ -45,7 +53,6 @@ def add_link(session: Session, name: str, incoming: bool) -> IncomingLink | Outg
     link = IncomingLink(session, name) if incoming else OutgoingLink(session, name)
     session.links.add_link(link, session.links.free_handle())
     if isinstance(link, OutgoingLink):
-        link.writer = TransferWriter(session.channel, link.handle)
         link.delivery_count = session.limits.first_outgoing_id
     return link
 
@@ -298,7 +305,7 @@ class IncomingLink(Link):
 class OutgoingLink(Link):
     """A link on which we send to the peer."""
 
-    __slots__ = ("_abort_due", "drain", "waiting", "writer")
+    __slots__ = ("_abort_due", "drain", "waiting")
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name, False)
@@ -307,7 +314,6 @@ class OutgoingLink(Link):
         self.waiting = False
         #: The half-sent delivery is aborted; the peer does not know yet.
         self._abort_due = False
-        self.writer = TransferWriter(session.channel, 0)
 
     def attach(self, source: Any, target: Any, **fields: Any) -> None:
         """Send our attach with the count from which the receiver's credit starts (2.6.7)."""
@@ -355,13 +361,22 @@ class OutgoingLink(Link):
                 self.delivery_count = (self.delivery_count + 1) & _MASK32
                 self.credit -= 1
                 if plain:
-                    self.writer.write_first_frame(
-                        out, delivery.delivery_id, delivery.number, delivery.settled, frame_more, data, start, stop
+                    write_first_frame(
+                        out,
+                        self.session.channel,
+                        self.handle,
+                        delivery.delivery_id,
+                        delivery.number,
+                        delivery.settled,
+                        frame_more,
+                        data,
+                        start,
+                        stop,
                     )
                 else:
                     self._send_general(delivery, frame_more, data, start, stop)
             else:
-                self.writer.write_next_frame(out, frame_more, data, start, stop)
+                write_next_frame(out, self.session.channel, self.handle, frame_more, data, start, stop)
             connection.touch()
             self.payload_bytes += stop - start
             start = stop
@@ -386,7 +401,7 @@ class OutgoingLink(Link):
     def _write_aborted(self) -> None:
         session = self.session
         session.windows.spend_frame()
-        self.writer.write_abort(session.connection.out)
+        write_abort(session.connection.out, session.channel, self.handle)
         session.connection.touch()
 
     def receive_flow(self, flow: FlowReader) -> None:
@@ -441,8 +456,10 @@ class OutgoingLink(Link):
 
     def _send_general(self, delivery: Delivery, more: bool, data: bytes, start: int, end: int) -> None:
         tag = delivery.number.to_bytes(8, "little") if delivery.tag is None else delivery.tag
-        self.writer.write_general_frame(
+        write_general_frame(
             self.session.connection.out,
+            self.session.channel,
+            self.handle,
             delivery.delivery_id,
             tag,
             delivery.message_format,

@@ -25,18 +25,6 @@ cdef inline int put_slice(bytearray target, Py_ssize_t offset, bytes data, Py_ss
     return 0
 
 
-cdef inline int append_framed(bytearray out, bytearray head, bytes data, Py_ssize_t start, Py_ssize_t end) except -1:
-    cdef Py_ssize_t before = PyByteArray_GET_SIZE(out)
-    cdef Py_ssize_t ahead = PyByteArray_GET_SIZE(head)
-    cdef char* there
-    put_uint32(head, 0, ahead + end - start)
-    PyByteArray_Resize(out, before + ahead + end - start)
-    there = PyByteArray_AS_STRING(out) + before
-    memcpy(there, PyByteArray_AS_STRING(head), ahead)
-    memcpy(there + ahead, PyBytes_AS_STRING(data) + start, end - start)
-    return 0
-
-
 cdef inline int put_uint32(bytearray target, Py_ssize_t offset, Py_ssize_t value) noexcept:
     cdef unsigned char* there = <unsigned char*>PyByteArray_AS_STRING(target) + offset
     there[0] = (value >> 24) & 0xFF

@@ -28,13 +28,6 @@ def put_slice(target: bytearray, offset: int, data: bytes, start: int, end: int)
     target[offset : offset + end - start] = data[start:end]
 
 
-def append_framed(out: bytearray, head: bytearray, data: bytes, start: int, end: int) -> None:
-    """Append ``head`` with the total size in its first four bytes, then ``data[start:end]``."""
-    head[0:4] = (len(head) + end - start).to_bytes(4, "big")
-    out += head
-    out += data[start:end]
-
-
 def put_uint32(target: bytearray, offset: int, value: int) -> None:
     """Overwrite 4 bytes at ``offset`` with ``value``, big-endian; the caller has checked the room."""
     target[offset : offset + 4] = value.to_bytes(4, "big")

@@ -1,8 +1,8 @@
 """Write the frames of the data path straight into a connection's output (AMQP 1.0 part 2, 2.7.4-2.7.6).
 
-The transfers of a link begin with the same bytes except for the delivery's numbers, so a link keeps a template and
-fills those in. Anything unusual (a delivery tag of another length, a message format, a delivery state on the transfer)
-takes the general encoder.
+Most transfers begin with the same bytes except for some numbers: those are copied, and the numbers filled in. They are
+the same for all links, so that a router with many links reads nothing of a link's own for this. Anything unusual (a
+delivery tag of another length, a message format, a delivery state on the transfer) takes the general encoder.
 """
 
 from __future__ import annotations
@@ -18,89 +18,112 @@ CONTINUATION_OVERHEAD: Final = 24
 #: The general encoder's most, without the delivery state: list32, a tag of 32 octets, every flag.
 GENERAL_OVERHEAD: Final = 96
 
+# Offsets in the heads below; C numbers in the compiled twin.
+_CHANNEL: Final = 6
+_HANDLE: Final = 15
 _ID: Final = 20
 _TAG: Final = 26
 _SETTLED: Final = 35
 _MORE: Final = 36
 _MORE_AGAIN: Final = 23
+_FIRST_OVERHEAD: Final = TRANSFER_OVERHEAD
+_AGAIN_OVERHEAD: Final = CONTINUATION_OVERHEAD
+#: A frame's header, a transfer's descriptor, and a list of six fields: handle, delivery-id, tag, format, settled, more.
+_FIRST: Final = b"\0\0\0\0\2\0\0\0\0\x53\x14\xc0\x18\x06\x70\0\0\0\0\x70\0\0\0\0\xa0\x08" + bytes(8) + b"\x43\x42\x42"
+_AGAIN: Final = b"\0\0\0\0\2\0\0\0\0\x53\x14\xc0\x0b\x06\x70\0\0\0\0\x40\x40\x40\x40\x42"
+# The same of a disposition: the list's size and count, then role, first, last and settled; its state follows.
+_LIST_BYTES: Final = 12
+_LIST_COUNT: Final = 13
+_ROLE: Final = 14
+_FIRST_ID: Final = 16
+_LAST_ID: Final = 21
+_RANGE_SETTLED: Final = 25
+_DISPOSITION_BYTES: Final = 26
+#: Larger ones need a list of the long form.
+_MAX_SHORT_STATE: Final = 242
+_DISPOSITION: Final = b"\0\0\0\0\2\0\0\0\0\x53\x15\xc0\0\0\x42\x70\0\0\0\0\x70\0\0\0\0\x42"
 
 
-class TransferWriter:
-    """The transfer frames of one outgoing link on ``channel`` with ``handle``."""
+def write_first_frame(
+    out: bytearray,
+    channel: int,
+    handle: int,
+    delivery_id: int,
+    number: int,
+    settled: bool,
+    more: bool,
+    data: bytes,
+    start: int,
+    end: int,
+) -> None:
+    """Write the first transfer frame of a delivery with the tag ``number`` (8 bytes, little-endian)."""
+    at = len(out)
+    body = at + _FIRST_OVERHEAD
+    octets.lengthen(out, body + end - start)
+    octets.put_slice(out, at, _FIRST, 0, _FIRST_OVERHEAD)
+    octets.put_uint32(out, at, body + end - start - at)
+    out[at + _CHANNEL] = channel >> 8
+    out[at + _CHANNEL + 1] = channel & 0xFF
+    octets.put_uint32(out, at + _HANDLE, handle)
+    octets.put_uint32(out, at + _ID, delivery_id)
+    octets.put_tag(out, at + _TAG, number)
+    out[at + _SETTLED] = 0x41 if settled else 0x42
+    out[at + _MORE] = 0x41 if more else 0x42
+    octets.put_slice(out, body, data, start, end)
 
-    __slots__ = ("_again", "_channel", "_first", "_handle")
 
-    def __init__(self, channel: int, handle: int) -> None:
-        self._channel = channel
-        self._handle = handle
-        head = b"\0\0\0\0\2\0" + channel.to_bytes(2, "big") + b"\0\x53\x14\xc0"
-        link = b"\x70" + handle.to_bytes(4, "big")
-        self._first = bytearray(head + b"\x18\x06" + link + b"\x70\0\0\0\0" + b"\xa0\x08" + bytes(8) + b"\x43\x42\x42")
-        self._again = bytearray(head + b"\x0b\x06" + link + b"\x40\x40\x40\x40\x42")
+def write_next_frame(out: bytearray, channel: int, handle: int, more: bool, data: bytes, start: int, end: int) -> None:
+    """Write one more transfer frame of a delivery that is begun."""
+    at = len(out)
+    body = at + _AGAIN_OVERHEAD
+    octets.lengthen(out, body + end - start)
+    octets.put_slice(out, at, _AGAIN, 0, _AGAIN_OVERHEAD)
+    octets.put_uint32(out, at, body + end - start - at)
+    out[at + _CHANNEL] = channel >> 8
+    out[at + _CHANNEL + 1] = channel & 0xFF
+    octets.put_uint32(out, at + _HANDLE, handle)
+    out[at + _MORE_AGAIN] = 0x41 if more else 0x42
+    octets.put_slice(out, body, data, start, end)
 
-    def write_first_frame(
-        self,
-        out: bytearray,
-        delivery_id: int,
-        number: int,
-        settled: bool,
-        more: bool,
-        data: bytes,
-        start: int,
-        end: int,
-    ) -> None:
-        """Write the first frame of a delivery with the tag ``number`` (8 bytes, little-endian)."""
-        head = self._first
-        octets.put_uint32(head, _ID, delivery_id)
-        octets.put_tag(head, _TAG, number)
-        head[_SETTLED] = 0x41 if settled else 0x42
-        head[_MORE] = 0x41 if more else 0x42
-        octets.append_framed(out, head, data, start, end)
 
-    def write_next_frame(self, out: bytearray, more: bool, data: bytes, start: int, end: int) -> None:
-        """Write one more frame of a delivery that is begun."""
-        head = self._again
-        head[_MORE_AGAIN] = 0x41 if more else 0x42
-        octets.append_framed(out, head, data, start, end)
-
-    def write_general_frame(
-        self,
-        out: bytearray,
-        delivery_id: int,
-        tag: bytes,
-        message_format: int,
-        settled: bool,
-        more: bool,
-        state: bytes | None,
-        data: bytes,
-        start: int,
-        end: int,
-    ) -> None:
-        """Write a first frame with a tag of up to 32 bytes, message format and (encoded) delivery ``state``."""
-        body = b"".join(
-            (
-                _UINT.pack(0x70, self._handle),
-                _UINT.pack(0x70, delivery_id),
-                bytes((0xA0, len(tag))),
-                tag,
-                _UINT.pack(0x70, message_format),
-                b"\x41" if settled else b"\x42",
-                b"\x41" if more else b"\x42",
-                b"" if state is None else b"\x40" + state,
-            )
+def write_general_frame(
+    out: bytearray,
+    channel: int,
+    handle: int,
+    delivery_id: int,
+    tag: bytes,
+    message_format: int,
+    settled: bool,
+    more: bool,
+    state: bytes | None,
+    data: bytes,
+    start: int,
+    end: int,
+) -> None:
+    """Write a first transfer frame with a tag of up to 32 bytes, message format and (encoded) delivery ``state``."""
+    body = b"".join(
+        (
+            _UINT.pack(0x70, handle),
+            _UINT.pack(0x70, delivery_id),
+            bytes((0xA0, len(tag))),
+            tag,
+            _UINT.pack(0x70, message_format),
+            b"\x41" if settled else b"\x42",
+            b"\x41" if more else b"\x42",
+            b"" if state is None else b"\x40" + state,
         )
-        size = 20 + len(body) + end - start
-        out += _FRAME_LIST32.pack(
-            size, 2, 0, self._channel, 0, 0x53, 0x14, 0xD0, len(body) + 4, 6 if state is None else 8
-        )
-        out += body
-        octets.append_slice(out, data, start, end)
+    )
+    size = 20 + len(body) + end - start
+    out += _FRAME_LIST32.pack(size, 2, 0, channel, 0, 0x53, 0x14, 0xD0, len(body) + 4, 6 if state is None else 8)
+    out += body
+    octets.append_slice(out, data, start, end)
 
-    def write_abort(self, out: bytearray) -> None:
-        """Write the frame that aborts a begun delivery (2.6.14)."""
-        out += _FRAME_LIST8.pack(28, 2, 0, self._channel, 0, 0x53, 0x14, 0xC0, 15, 10)
-        out += _UINT.pack(0x70, self._handle)
-        out += b"\x40\x40\x40\x41\x42\x40\x40\x40\x41"
+
+def write_abort(out: bytearray, channel: int, handle: int) -> None:
+    """Write the transfer frame that aborts a begun delivery (2.6.14)."""
+    out += _FRAME_LIST8.pack(28, 2, 0, channel, 0, 0x53, 0x14, 0xC0, 15, 10)
+    out += _UINT.pack(0x70, handle)
+    out += b"\x40\x40\x40\x41\x42\x40\x40\x40\x41"
 
 
 def write_disposition(
@@ -109,14 +132,25 @@ def write_disposition(
     """Write a disposition frame for the deliveries ``first`` to ``last`` with the encoded ``state``, if any."""
     if state is None:
         state = b""  # left out: some clients take a null for an unknown outcome
-    fields = 12 + len(state)
-    if fields < 255:
-        head = _FRAME_LIST8.pack(14 + fields, 2, 0, channel, 0, 0x53, 0x15, 0xC0, fields + 1, 5 if state else 4)
-    else:
-        head = _FRAME_LIST32.pack(20 + fields, 2, 0, channel, 0, 0x53, 0x15, 0xD0, fields + 4, 5)
-    out += head
-    out += _RANGE.pack(0x41 if role else 0x42, 0x70, first, 0x70, last, 0x41 if settled else 0x42)
-    out += state
+    size = len(state)
+    if size > _MAX_SHORT_STATE:
+        out += _FRAME_LIST32.pack(32 + size, 2, 0, channel, 0, 0x53, 0x15, 0xD0, 16 + size, 5)
+        out += _RANGE.pack(0x41 if role else 0x42, 0x70, first, 0x70, last, 0x41 if settled else 0x42)
+        out += state
+        return
+    at = len(out)
+    octets.lengthen(out, at + _DISPOSITION_BYTES + size)
+    octets.put_slice(out, at, _DISPOSITION, 0, _DISPOSITION_BYTES)
+    octets.put_uint32(out, at, _DISPOSITION_BYTES + size)
+    out[at + _CHANNEL] = channel >> 8
+    out[at + _CHANNEL + 1] = channel & 0xFF
+    out[at + _LIST_BYTES] = 13 + size
+    out[at + _LIST_COUNT] = 5 if size > 0 else 4
+    out[at + _ROLE] = 0x41 if role else 0x42
+    octets.put_uint32(out, at + _FIRST_ID, first)
+    octets.put_uint32(out, at + _LAST_ID, last)
+    out[at + _RANGE_SETTLED] = 0x41 if settled else 0x42
+    octets.put_slice(out, at + _DISPOSITION_BYTES, state, 0, size)
 
 
 def write_flow(
