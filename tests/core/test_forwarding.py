@@ -143,6 +143,19 @@ def test_a_consumer_inside_the_router_shields_the_links() -> None:
     assert [each.history for each in sent] == [[(Accepted(), True)]] * 5
 
 
+def test_a_second_link_has_the_next_turn_whenever_it_comes() -> None:
+    room = Room()
+    first = room.receivers("closest", 1)[0]
+    sender = room.client.sender("closest")
+    room.send(sender, 3)
+    second = room.receivers("closest", 1)[0]
+    room.send(sender, 1)
+    assert shares([first, second]) == [3, 1]
+    first.detach()
+    room.send(sender, 2)
+    assert shares([second]) == [3]
+
+
 def test_local_links_take_strict_turns() -> None:
     room = Room()
     receivers = [*room.receivers("closest", 1, credit=0), *room.receivers("closest", 2)]

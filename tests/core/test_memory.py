@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from trouter.core.allocations import BUFFER_BYTES, LOOKED_AT, MAX_ADDRESSES, owners, waiting_messages
+from trouter.core.inprocess import InsideMessage
 from trouter.core.message import IncomingDelivery, OutgoingDelivery
 from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.table import AddressRule
@@ -44,7 +45,7 @@ def test_a_size_is_that_of_the_object_and_of_the_objects_it_owns() -> None:
     (outgoing,) = router.core.outgoing_endpoints()
     assert isinstance(outgoing, OutgoingEndpoint)
     assert isinstance(outgoing.link, OutgoingLink)
-    least = sum(map(sys.getsizeof, (outgoing, outgoing.link, outgoing.counters, outgoing.waiting, outgoing.origins)))
+    least = sum(map(sys.getsizeof, (outgoing, outgoing.link, outgoing.counters)))
     assert least < sizes["qdr_link_t"] < 3 * least
     delivery = sys.getsizeof(OutgoingDelivery(outgoing.link))
     assert delivery <= sizes["qdr_delivery_t"] < 2 * delivery
@@ -201,3 +202,40 @@ def test_addresses_beyond_the_largest_are_one_row() -> None:
     assert [each.address for each in rows] == [f"a{number}" for number in range(MAX_ADDRESSES + 2, 2, -1)]
     assert (others.others, others.messages, others.links) == (3, 3, 6)
     assert others.bytes == sum(len(compose(bytes(size))) for size in (100, 101, 102))
+
+
+class Drop:
+    """A consumer inside the router that does nothing."""
+
+    def receive(self, received: InsideMessage) -> None:
+        pass
+
+
+def test_what_one_address_session_or_connection_gets_no_other_has() -> None:
+    """Those that have none of something share one empty list or dict for it."""
+    router = MemoryRouter()
+    used, unused = router.connect(), router.connect()
+    for client in (used, unused):
+        client.receiver(f"of-{client.connection.local_open.container_id}")
+    subscriptions = [router.core.subscribe("inside", Drop()) for _ in range(2)]
+    used.sender("inside")
+    anonymous = used.sender()
+    anonymous.send(compose(b"x", to="inside"))
+    used.receiver("gone").detach()
+    session = used.add_session()
+    session.end()
+    router.pump()
+    inside, other = (router.core.table.entries[key] for key in ("M0inside", "M0of-client-1"))
+    assert (len(inside.forwarder.subscriptions), len(inside.senders), len(inside.known_as)) == (2, 1, 1)
+    of_other = other.forwarder
+    kept = [of_other.subscriptions, of_other.remotes, of_other.siblings, other.senders, other.known_as]
+    assert not any(kept)
+    handles = [unused.receiver(f"{number}").link.remote_handle for number in range(3)]
+    assert handles == [1, 2, 3]  # none that another session has free
+    channels = [unused.add_session() for _ in range(2)]
+    router.pump()
+    assert [each.remote_channel for each in channels] == [1, 2]
+    for each in subscriptions:
+        router.core.unsubscribe(each)
+    router.core.unsubscribe(subscriptions[0])  # a second time
+    assert not inside.forwarder.subscriptions

@@ -123,7 +123,11 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "2.1 credit does not gate": ("test_credit_does_not_gate_the_choice",),
     "2.1 too many hops": ("test_a_trace_of_two_or_more_is_released",),
     "2.2.1 in-process": ("test_a_consumer_inside_the_router_shields_the_links",),
-    "2.2.2 round robin": ("test_local_links_take_strict_turns", "test_turns_survive_coming_and_going"),
+    "2.2.2 round robin": (
+        "test_local_links_take_strict_turns",
+        "test_turns_survive_coming_and_going",
+        "test_a_second_link_has_the_next_turn_whenever_it_comes",
+    ),
     "2.2.3 remote": MESH,
     "2.3 local candidates": (
         "test_the_fewest_waiting_or_unsettled_gets_the_next",

@@ -210,7 +210,7 @@ def test_an_edge_router_moves_to_the_failover_of_its_interior_router(tmp_path: P
             source = receiver.attach_receiver("a", credit=10)
             assert tool("drain", "-b", f"127.0.0.1:{own_port(north)}", "--over", "0").status == 0
             east.wait_for_line("to interior established", 2)
-            assert south.matching("container_id=East")
+            south.wait_for_line("container_id=East")
             with Peer(east.port) as sender:
                 sender.send_message(sender.attach_sender("a"), b"over the other")
                 receiver.take_message(source)

@@ -69,8 +69,8 @@ def _histogram(router: Router, endpoint: Endpoint) -> list[ULong] | None:
     """Return the deliveries to a client's outgoing link by the router at which they entered the network."""
     if not _is_outgoing(endpoint) or endpoint.trunk is not None:
         return None
-    counts = [ULong(endpoint.origins.here), *_NO_DELIVERIES[1:]]
-    for origin, tally in (endpoint.origins.there or {}).items():
+    counts = [ULong(endpoint.entered_here), *_NO_DELIVERIES[1:]]
+    for origin, tally in ({} if endpoint.origins is None else endpoint.origins.tallies).items():
         index = router.network.index_of(origin)
         if 0 <= index < ROUTERS:
             counts[index] = ULong(counts[index] + tally.count)

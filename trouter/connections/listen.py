@@ -34,6 +34,9 @@ from .shared import Services
 #: Seconds without accepting after a refusal, so that a flood is handled in batches.
 FLOOD_PAUSE_S: Final = 0.01
 
+#: The name of every connection's task in dumps; trio would make a text of its own for each.
+_TASK_NAME: Final = f"{__name__}.Listener._serve_peer"
+
 log = logging.getLogger("trouter.SERVER")
 error_log = logging.getLogger("trouter.ERROR")
 
@@ -133,7 +136,8 @@ class Listener(AcceptingListener):
         facts = self._facts_of(address)
         log.info("[C%d] Accepted connection to %s:%s from %s:%s", facts.connection_id, *where[:2], *address)
         self._begin_handshake(facts)
-        nursery.start_soon(self._serve_peer, sock, facts, None if self.entity.ssl_profile else PLAINTEXT)
+        security = None if self.entity.ssl_profile else PLAINTEXT
+        nursery.start_soon(self._serve_peer, sock, facts, security, name=_TASK_NAME)
         return True
 
     def refuse_socket(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:

@@ -120,6 +120,7 @@ class Peer:
         if not login.outgoing:
             limit_by_group(membership.policy.admission.settings, engine)
         engine.open()
+        engine.forget_open()
         membership.register(self, remote)
         services.connections.add(self)
         self.follow_log()

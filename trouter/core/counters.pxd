@@ -48,8 +48,7 @@ cdef class OriginTally:
 
 @cython.final
 cdef class Origins:
-    cdef public Py_ssize_t here
-    cdef public dict there
+    cdef public dict tallies
     cdef str _last
     cdef OriginTally _last_tally
 

@@ -128,16 +128,12 @@ _MAX_ORIGINS = 256
 
 
 class Origins:
-    """The deliveries offered to one link, by the router at which they entered the network.
+    """The deliveries offered to one link that entered the network at other routers, by their names in annotations."""
 
-    ``here`` are those of this router, ``there`` those of others by their names in annotations, None before the first.
-    """
-
-    __slots__ = ("_last", "_last_tally", "here", "there")
+    __slots__ = ("_last", "_last_tally", "tallies")
 
     def __init__(self) -> None:
-        self.here = 0
-        self.there: dict[str, OriginTally] | None = None
+        self.tallies: dict[str, OriginTally] = {}
         self._last: str | None = None
         self._last_tally: OriginTally | None = None
 
@@ -145,13 +141,11 @@ class Origins:
         """Count a delivery that came from another router."""
         tally = self._last_tally if origin is self._last else None
         if tally is None:
-            if self.there is None:
-                self.there = {}
-            tally = self.there.get(origin)
+            tally = self.tallies.get(origin)
             if tally is None:
-                if len(self.there) >= _MAX_ORIGINS:
+                if len(self.tallies) >= _MAX_ORIGINS:
                     return
-                tally = self.there[origin] = OriginTally()
+                tally = self.tallies[origin] = OriginTally()
             self._last = origin
             self._last_tally = tally
         tally.count += 1

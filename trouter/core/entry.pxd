@@ -3,24 +3,28 @@ cimport cython
 from trouter.core.counters cimport AddressCounters
 from trouter.core.forwarders cimport Forwarder
 
+cdef list _NO_SPELLINGS
+cdef dict _NO_SENDERS
+
 
 @cython.final
 cdef class AddressEntry:
-    cdef public str key
+    # what each message reads, in one cache line
+    cdef public Forwarder forwarder
+    cdef public AddressCounters counters
+    cdef public AddressEntry fallback
     cdef public int phase
+    cdef public int priority
     cdef public bint gone
+    cdef public bint pinned
+    cdef public str key
     cdef public str text
     cdef public str treatment
-    cdef public int priority
-    cdef public Forwarder forwarder
     cdef public dict senders
-    cdef public AddressEntry fallback
     cdef public AddressEntry fallback_of
-    cdef public bint pinned
     cdef public Py_ssize_t holders
     cdef public Py_ssize_t remote_listeners
     cdef public object listener
-    cdef public AddressCounters counters
     cdef public list known_as
     cdef public Py_ssize_t creator
     cdef public str space

@@ -15,6 +15,8 @@ from .times import Times
 #: The classes of addresses whose consumers here are advertised to other routers (inter-router.md 4.8).
 _ADVERTISED = "MH"
 _MOBILE = "M"
+# Shared by the addresses of which no spelling is cached; replaced, and never changed.
+_NO_SPELLINGS: list[tuple[dict[bytes, AddressEntry], bytes]] = []
 
 
 class AddressSender(Protocol):
@@ -26,6 +28,10 @@ class AddressSender(Protocol):
 
     def destination_appeared(self) -> None:
         """Grant the credit that was kept back: the address has a consumer."""
+
+
+# Shared by the addresses to which no link sends; replaced, and never changed.
+_NO_SENDERS: dict[AddressSender, None] = {}
 
 
 class AddressListener(Protocol):
@@ -84,7 +90,7 @@ class AddressEntry:
         #: -1 for none configured.
         self.priority = priority
         self.forwarder: Forwarder = FORWARDERS[treatment]()
-        self.senders: dict[AddressSender, None] = {}
+        self.senders = _NO_SENDERS
         self.fallback: AddressEntry | None = None
         self.fallback_of: AddressEntry | None = None
         #: Something other than links and subscriptions keeps the entry.
@@ -95,7 +101,7 @@ class AddressEntry:
         self.remote_listeners = 0
         self.counters = AddressCounters()
         #: The addresses of anonymous messages cached for this entry, each with its cache.
-        self.known_as: list[tuple[dict[bytes, AddressEntry], bytes]] = []
+        self.known_as: list[tuple[dict[bytes, AddressEntry], bytes]] = _NO_SPELLINGS
         #: Latencies of deliveries; None if no user asks for them, or too many addresses have some.
         self.times: Times | None = None
         #: The connection that a dynamic address was made for, else -1; and its tenant's space.
@@ -112,11 +118,11 @@ class AddressEntry:
     def is_reachable(self) -> bool:
         """Return whether the address or its fallback has a consumer, so that senders may have credit."""
         fallback = self.fallback
-        return self.count_destinations() > 0 or (fallback is not None and fallback.count_destinations() > 0)
+        return self.forwarder.has_destinations() or (fallback is not None and fallback.forwarder.has_destinations())
 
     def bytes_to_gather(self, data: bytes, start: int, end: int) -> int:
         """Return what ``Forwarder.bytes_to_gather`` does, for the current receivers."""
-        taker = self if self.count_destinations() > 0 or self.fallback is None else self.fallback
+        taker = self if self.forwarder.has_destinations() or self.fallback is None else self.fallback
         return taker.forwarder.bytes_to_gather(data, start, end)
 
     def add_consumer(self, outgoing: OutgoingEndpoint) -> None:
@@ -162,6 +168,8 @@ class AddressEntry:
 
     def add_sender(self, incoming: AddressSender) -> None:
         """Add a link that sends to the address."""
+        if not self.senders:
+            self.senders = {}
         self.senders[incoming] = None
         self._notify_users()
 
@@ -187,7 +195,7 @@ class AddressEntry:
     def add_subscription(self, subscription: Subscription) -> None:
         """Add a consumer inside the router."""
         before = self.count_destinations()
-        self.forwarder.subscriptions.append(subscription)
+        self.forwarder.add_subscription(subscription)
         if before == 0:
             self._wake_senders()
 

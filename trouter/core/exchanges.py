@@ -9,7 +9,7 @@ at once: accepted if there was any receiver, else released.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trouter.wire.sections import NEED_MORE, THROUGH_PROPERTIES, InvalidMessage, MessageScan
 from trouter.wire.subject import read_subject
@@ -25,6 +25,9 @@ from .outgoing import OutgoingEndpoint
 from .ports import MAX_INSIDE_BYTES, DeliverySource, SharedState
 from .stalls import Stalls, has_little_room
 from .table import UNAVAILABLE, AddressTable
+
+if TYPE_CHECKING:
+    from .inprocess import Subscription
 
 #: The most exchanges of this router that a message passes, each at most once.
 MAX_EXCHANGES: Final = 8
@@ -168,9 +171,20 @@ class Exchange(Forwarder):
         """See ``Forwarder.remove``."""
         self.inner.remove(outgoing)
 
+    def add_subscription(self, subscription: Subscription) -> None:
+        """See ``Forwarder.add_subscription``."""
+        self.inner.add_subscription(subscription)
+        self.subscriptions = self.inner.subscriptions
+
+    def remove_subscription(self, subscription: Subscription) -> None:
+        """See ``Forwarder.remove_subscription``."""
+        self.inner.remove_subscription(subscription)
+        self.subscriptions = self.inner.subscriptions
+
     def add_remote(self, router: RemoteRouter) -> None:
         """See ``Forwarder.add_remote``."""
         self.inner.add_remote(router)
+        self.remotes = self.inner.remotes
 
     def remove_remote(self, router: RemoteRouter) -> None:
         """See ``Forwarder.remove_remote``."""

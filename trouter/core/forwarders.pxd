@@ -14,12 +14,19 @@ cdef Copies _ONE_INSIDE
 cdef Copies _ONE_ACROSS
 
 
+cdef list _NO_SUBSCRIPTIONS
+cdef list _NO_ROUTERS
+cdef dict _NO_WAYS
+cdef dict _NO_CANDIDATES
+
+
 cdef class Forwarder:
-    cdef public list consumers
-    cdef public list subscriptions
+    cdef OutgoingEndpoint _sole
     cdef public list remotes
-    cdef public bint is_exchange
     cdef public list siblings
+    cdef public list subscriptions
+    cdef public list consumers
+    cdef public bint is_exchange
     cdef Py_ssize_t _turn
     cdef Py_ssize_t _turn_inside
     cdef Py_ssize_t _turn_across
@@ -30,8 +37,10 @@ cdef class Forwarder:
 
     @cython.locals(count=Py_ssize_t)
     cpdef Py_ssize_t count_destinations(self)
+    cpdef bint has_destinations(self)
     cpdef add(self, OutgoingEndpoint outgoing)
     cpdef remove(self, OutgoingEndpoint outgoing)
+    cdef _note_sole(self)
     cpdef add_remote(self, RemoteRouter router)
     cpdef remove_remote(self, RemoteRouter router)
     cdef _work_out(self, Network network)

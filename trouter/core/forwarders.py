@@ -30,6 +30,12 @@ _NONE = Copies(0, 0, 0)
 _ONE_HERE = Copies(1, 0, 0)
 _ONE_INSIDE = Copies(0, 1, 0)
 _ONE_ACROSS = Copies(0, 0, 1)
+# What most forwarders have none of. All share these, so that an address needs less memory, and a router with many reads
+# less of it for each message; they are replaced, and never changed.
+_NO_SUBSCRIPTIONS: list[Subscription] = []
+_NO_ROUTERS: list[RemoteRouter] = []
+_NO_WAYS: dict[str, list[Trunk]] = {}
+_NO_CANDIDATES: dict[str, list[RemoteRouter]] = {}
 
 
 class Forwarder:
@@ -40,6 +46,7 @@ class Forwarder:
         "_candidates",
         "_generation",
         "_nearest",
+        "_sole",
         "_turn",
         "_turn_across",
         "_turn_inside",
@@ -52,12 +59,14 @@ class Forwarder:
 
     def __init__(self) -> None:
         self.consumers: list[OutgoingEndpoint] = []
+        #: The consumer if there is only one.
+        self._sole: OutgoingEndpoint | None = None
         #: Consumers inside the router.
-        self.subscriptions: list[Subscription] = []
+        self.subscriptions = _NO_SUBSCRIPTIONS
         #: Reachable other routers with consumers, sorted by id.
-        self.remotes: list[RemoteRouter] = []
+        self.remotes = _NO_ROUTERS
         #: Those of ``remotes`` that are other workers of this router.
-        self.siblings: list[RemoteRouter] = []
+        self.siblings = _NO_ROUTERS
         #: Messages are taken even without consumers: the address is that of an exchange.
         self.is_exchange = False
         self._turn = 0
@@ -66,9 +75,13 @@ class Forwarder:
         #: Caches for the shape of the network that ``_generation`` counts: those of ``remotes`` with the lowest cost;
         #: and, by origin of messages, the connections that lead to some, and the nearest router over each.
         self._generation = -1
-        self._nearest: list[RemoteRouter] = []
-        self._across: dict[str, list[Trunk]] = {}
-        self._candidates: dict[str, list[RemoteRouter]] = {}
+        self._nearest = _NO_ROUTERS
+        self._across = _NO_WAYS
+        self._candidates = _NO_CANDIDATES
+
+    def has_destinations(self) -> bool:
+        """Return whether there is any consumer, or this is an exchange."""
+        return self._sole is not None or self.count_destinations() > 0
 
     def count_destinations(self) -> int:
         """Return the number of consumers: on links, inside the router, and reachable other routers.
@@ -81,6 +94,7 @@ class Forwarder:
     def add(self, outgoing: OutgoingEndpoint) -> None:
         """Add a consumer, the last in turn."""
         self.consumers.append(outgoing)
+        self._note_sole()
 
     def remove(self, outgoing: OutgoingEndpoint) -> None:
         """Remove a consumer that is gone; the turn stays with the consumer that has it."""
@@ -88,12 +102,24 @@ class Forwarder:
         del self.consumers[position]
         if position < self._turn:
             self._turn -= 1
+        self._note_sole()
+
+    def _note_sole(self) -> None:
+        self._sole = self.consumers[0] if len(self.consumers) == 1 else None
+
+    def add_subscription(self, subscription: Subscription) -> None:
+        """Add a consumer inside the router, the last in turn."""
+        self.subscriptions = [*self.subscriptions, subscription]
+
+    def remove_subscription(self, subscription: Subscription) -> None:
+        """Remove a consumer inside the router; do nothing if it is not there."""
+        self.subscriptions = [each for each in self.subscriptions if each is not subscription]
 
     def add_remote(self, router: RemoteRouter) -> None:
         """Add a reachable router with consumers."""
-        insort(self.remotes, router, key=_ROUTER_ID)
+        self.remotes = _with_router(self.remotes, router)
         if router.sibling:
-            insort(self.siblings, router, key=_ROUTER_ID)
+            self.siblings = _with_router(self.siblings, router)
         self._generation = -1
 
     def remove_remote(self, router: RemoteRouter) -> None:
@@ -106,8 +132,8 @@ class Forwarder:
     def _work_out(self, network: Network) -> None:
         """Rebuild the caches after a change of the network or of the routers with consumers."""
         self._generation = network.generation
-        self._across.clear()
-        self._candidates.clear()
+        self._across = {}
+        self._candidates = {}
         lowest = min([each.cost for each in self.remotes])
         self._nearest = [each for each in self.remotes if each.cost == lowest]
 
@@ -189,6 +215,13 @@ def _way(trunk: Trunk | None, source: DeliverySource, message: Message | None) -
     return trunk.link_for(source.arrival.priority)
 
 
+def _with_router(routers: list[RemoteRouter], router: RemoteRouter) -> list[RemoteRouter]:
+    """Return ``routers``, sorted by id, with one more; the same list unless it is the shared empty one."""
+    found = routers or []
+    insort(found, router, key=_ROUTER_ID)
+    return found
+
+
 class Closest(Forwarder):
     """Chooses a consumer inside the router if there is one, else a local link, else a nearest router (2.2).
 
@@ -239,6 +272,10 @@ class Closest(Forwarder):
 
     def _next_here(self, source: DeliverySource) -> OutgoingEndpoint | None:
         """Return the local link whose turn it is; None if there is none for this source."""
+        if self._sole is not None:
+            outgoing = self._sole
+            self._turn = 1
+            return None if source.via_edge and outgoing.connection_number == source.connection_number else outgoing
         count = len(self.consumers)
         looks = count
         while looks > 0:
@@ -357,14 +394,14 @@ class Balanced(Forwarder):
 
     def _best_here(self, source: DeliverySource) -> OutgoingEndpoint | None:
         """Return the local link for the message; None if there is none for this source."""
-        count = len(self.consumers)
-        if count == 0:
-            return None
-        if self._turn >= count:
-            self._turn = 0
-        if count > 1:
+        if self._sole is None:
+            count = len(self.consumers)
+            if count == 0:
+                return None
+            if self._turn >= count:
+                self._turn = 0
             return self._least_loaded(source, count)
-        outgoing = self.consumers[0]
+        outgoing = self._sole
         return None if source.via_edge and outgoing.connection_number == source.connection_number else outgoing
 
     def _least_loaded(self, source: DeliverySource, count: int) -> OutgoingEndpoint | None:

@@ -311,7 +311,7 @@ class IncomingEndpoint(DeliverySource):
         presettled = delivery.remote_settled
         copies: Copies | None = None
         forwarder = entry.forwarder
-        if forwarder.count_destinations() > 0:
+        if forwarder.has_destinations():
             copies = forwarder.forward_message(self, delivery, data, start, end, message)
         if copies is not None and copies.total > 0:
             entry.counters.add_copies(copies)
@@ -387,7 +387,7 @@ class IncomingEndpoint(DeliverySource):
     ) -> bool:
         """Forward a message without receivers to those of the fallback; return whether there was any."""
         fallback = entry.fallback
-        if fallback is None or self.is_fallback or fallback.count_destinations() == 0:
+        if fallback is None or self.is_fallback or not fallback.forwarder.has_destinations():
             return False
         kept = self._keep_message(data, start, end) if message is None else message
         self.arrival.copy_state_to(kept, entry.text, FALLBACK_NUMBER, start)

@@ -31,6 +31,9 @@ cdef class Backlog:
     cdef Py_ssize_t drop_presettled(self) except -1
 
 
+cdef Backlog _NO_BACKLOG
+
+
 cdef class Streaming:
     cdef public object lender
     cdef public object owner
@@ -43,21 +46,23 @@ cdef class Streaming:
 
 
 cdef class OutgoingEndpoint(LinkSink):
+    # what each message reads or counts, in two cache lines
     cdef public OutgoingLink link
     cdef public SharedState shared
     cdef public Backlog waiting
     cdef public Counters counters
-    cdef public Py_ssize_t address_class
-    cdef public Py_ssize_t capacity
+    cdef public Streaming streaming
+    cdef public object log
+    cdef public AddressCounters totals
+    cdef public object trunk
     cdef public bint strips_annotations
     cdef public bint sends_settled
     cdef public Py_ssize_t unsettled
     cdef public Py_ssize_t max_unsettled
+    cdef public Py_ssize_t entered_here
+    cdef public Py_ssize_t address_class
+    cdef public Py_ssize_t capacity
     cdef public object entry
-    cdef public object trunk
-    cdef public Streaming streaming
-    cdef public object log
-    cdef public AddressCounters totals
     cdef public Py_ssize_t identity
     cdef public Py_ssize_t connection_number
     cdef public double attached_at_s
@@ -68,6 +73,7 @@ cdef class OutgoingEndpoint(LinkSink):
     cpdef Py_ssize_t count_load(self)
     @cython.locals(out=OutgoingDelivery, shared=SharedState, link=OutgoingLink, written=bytes)
     cpdef OutgoingDelivery offer_delivery(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef Backlog _own_backlog(self)
     cdef _count_offered(self, DeliverySource source)
     @cython.locals(link=OutgoingLink)
     cpdef Py_ssize_t continue_with(self, OutgoingDelivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1

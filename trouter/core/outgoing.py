@@ -146,6 +146,10 @@ class Backlog:
         return dropped
 
 
+#: The backlog of every link on which nothing has waited yet; replaced, and never changed.
+_NO_BACKLOG = Backlog()
+
+
 class Streaming:
     """How an outgoing link takes part in streaming: unfinished messages go over links of their own.
 
@@ -193,6 +197,7 @@ class OutgoingEndpoint(LinkSink):
         "connection_number",
         "counters",
         "no_credit_since_s",
+        "entered_here",
         "entry",
         "address_class",
         "identity",
@@ -216,7 +221,7 @@ class OutgoingEndpoint(LinkSink):
     ) -> None:
         self.link = link
         self.shared = shared
-        self.waiting = Backlog()
+        self.waiting = _NO_BACKLOG
         self.counters = Counters()
         #: The class of its address, as an index into ``counters.ADDRESS_CLASSES``.
         self.address_class = 0
@@ -232,8 +237,9 @@ class OutgoingEndpoint(LinkSink):
         self.entry: AddressPort | None = None
         #: The connection to a neighbouring router that it is on; None on other connections.
         self.trunk: TrunkPort | None = None
-        #: Deliveries offered to it, by the router at which they entered the network.
-        self.origins = Origins()
+        #: Deliveries offered to it that entered the network here; those of other routers, None before the first.
+        self.entered_here = 0
+        self.origins: Origins | None = None
         #: Its part in streaming; None if unfinished messages go over it like others.
         self.streaming: Streaming | None = None
         #: The log of messages, or None.
@@ -328,15 +334,23 @@ class OutgoingEndpoint(LinkSink):
             if 0 < self.capacity <= self.waiting.count:
                 self._count_dropped(self.waiting.drop_presettled())
             if out.sender_delivery is None:
-                self.waiting.note_droppable(out)
-        self.waiting.append(out)
+                self._own_backlog().note_droppable(out)
+        self._own_backlog().append(out)
         return out
+
+    def _own_backlog(self) -> Backlog:
+        """Return ``waiting``, which may change from now on."""
+        if self.waiting is _NO_BACKLOG:
+            self.waiting = Backlog()
+        return self.waiting
 
     def _count_offered(self, source: DeliverySource) -> None:
         """Count a delivery by the router where it entered the network, and as one to a container if this is one."""
         if source.trunk is None:
-            self.origins.here += 1
+            self.entered_here += 1
         elif self.trunk is None:
+            if self.origins is None:
+                self.origins = Origins()
             self.origins.count_origin(source.arrival.origin)
         if self.totals is not None:
             self.totals.egress_container += 1
@@ -491,7 +505,7 @@ class OutgoingEndpoint(LinkSink):
     def _settled_one(self) -> None:
         """Count one unsettled delivery less; send what waited for that."""
         self.unsettled -= 1
-        if self.waiting.count > 0 and self.unsettled + 1 == self.max_unsettled:
+        if self.unsettled + 1 == self.max_unsettled and self.waiting.count > 0:
             self.on_credit(self.link)
 
     def _abort_decided(self, out: OutgoingDelivery) -> None:
@@ -523,7 +537,7 @@ class OutgoingEndpoint(LinkSink):
             else:
                 out.mark_settled()
                 _leave_outstanding(out)
-                self.waiting.note_droppable(out)
+                self._own_backlog().note_droppable(out)
         else:
             out.link.session.settle_outgoing(out, code, state, False)
 

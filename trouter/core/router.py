@@ -388,7 +388,7 @@ class Router:
         """End a subscription; a second call does nothing."""
         entry = self.table.entries.get(subscription.key)
         if entry is not None and subscription in entry.forwarder.subscriptions:
-            entry.forwarder.subscriptions.remove(subscription)
+            entry.forwarder.remove_subscription(subscription)
             self.table.release_entry(entry)
 
     def send_message(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:

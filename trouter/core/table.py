@@ -342,6 +342,8 @@ class AddressTable:
             and text not in known
         ):
             known[text] = entry
+            if not entry.known_as:
+                entry.known_as = []
             entry.known_as.append((known, text))
         return entry
 

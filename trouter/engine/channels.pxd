@@ -2,6 +2,8 @@ cimport cython
 
 from trouter.engine.session cimport Session
 
+cdef list _NO_CHANNELS
+
 
 @cython.final
 cdef class Channels:

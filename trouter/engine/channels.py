@@ -14,6 +14,9 @@ from .ports import ConnectionPort
 from .session import Session
 from .states import SessionState
 
+#: The free channels of every connection before its first: replaced, and never changed.
+_NO_CHANNELS: list[int] = []
+
 
 class Channels:
     """The sessions of one connection that are not ended on both sides.
@@ -29,7 +32,7 @@ class Channels:
         self.by_channel: dict[int, Session] = {}
         self.by_remote_channel: dict[int, Session] = {}
         self.last_session: Session | None = None
-        self._spare_channels: list[int] = []
+        self._spare_channels = _NO_CHANNELS
         #: Counts how often sessions had to wait for room in the output.
         self._turn = 0
 
@@ -63,6 +66,8 @@ class Channels:
         if session.state not in _NOT_OPEN or session.reported or self.by_channel.get(session.channel) is not session:
             return False
         del self.by_channel[session.channel]
+        if not self._spare_channels:
+            self._spare_channels = []
         self._spare_channels.append(session.channel)
         return True
 

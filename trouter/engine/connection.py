@@ -137,6 +137,10 @@ class Connection(ConnectionPort):
             self._advance_state(ConnectionStep.SEND_OPEN)
             self._append_frame(0, self.local_open)
 
+    def forget_open(self) -> None:
+        """Drop our open, which was sent and which the holder reads no more."""
+        self.local_open = _SENT_OPEN
+
     def replace_limits(self, limits: EngineLimits, local_open: Open) -> None:
         """Replace limits and open before the open is sent, also for sessions that the peer has begun; Misuse."""
         if (self.state, ConnectionStep.SEND_OPEN) not in CONNECTION_NEXT:
@@ -522,6 +526,7 @@ class Connection(ConnectionPort):
             self._fail_below(session, None, fault)
 
 
+_SENT_OPEN = Open(container_id="")
 _HEARTBEAT = frame(0, b"", FRAME_AMQP)
 _UNANSWERED = frozenset((ConnectionState.OPEN_RECEIVED, ConnectionState.OPEN_CLOSE_RECEIVED))
 CLOSING = frozenset(

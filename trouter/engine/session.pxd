@@ -7,6 +7,7 @@ from trouter.wire.outgoing cimport write_flow, write_link_flow
 from trouter.wire.transfers cimport FlowReader
 
 cdef Py_ssize_t _MAX_WINDOW
+cdef list _NO_LINKS
 
 
 cdef class Session(SessionPort):

@@ -20,6 +20,8 @@ from .states import SESSION_NEXT, SessionState, SessionStep, advance
 from .unsettled import SessionDeliveries
 
 _MAX_WINDOW = 0x7FFFFFFF
+#: The links of every session of which none waits: replaced, and never changed.
+_NO_LINKS: list[LinkPort] = []
 
 
 class Session(SessionPort):
@@ -57,8 +59,8 @@ class Session(SessionPort):
         self.reported = False
         self.remote_channel = -1
         #: Links that wait for the window or for room in the output, and those whose flow is due.
-        self.waiting_links: list[LinkPort] = []
-        self._links_due: list[LinkPort] = []
+        self.waiting_links = _NO_LINKS
+        self._links_due = _NO_LINKS
         self.context: Any = None
         self._sessions_due = sessions_due
         self._marked = False
@@ -129,8 +131,8 @@ class Session(SessionPort):
         self.windows.keep_bytes(-self.windows.kept_bytes)
         self._marked = True  # so that no caller asks for a flush
         self.links.drop_all_links()
-        self.waiting_links.clear()
-        self._links_due.clear()
+        self.waiting_links = _NO_LINKS
+        self._links_due = _NO_LINKS
         self.deliveries.drop_all_deliveries()
         self.context = None
 
@@ -218,6 +220,8 @@ class Session(SessionPort):
 
     def request_flow(self, link: LinkPort) -> None:
         """Call ``write_flow`` of ``link`` with the next flush."""
+        if not self._links_due:
+            self._links_due = []
         self._links_due.append(link)
         self.request_flush()
 
@@ -239,7 +243,7 @@ class Session(SessionPort):
             self._flow_due = True
         if self._links_due:
             due = self._links_due
-            self._links_due = []
+            self._links_due = _NO_LINKS
             for each in due:
                 link = each
                 if link.write_flow():
@@ -257,17 +261,19 @@ class Session(SessionPort):
 
     def wait_for_room(self, link: LinkPort) -> None:
         """Resume ``link`` once the peer's window and the output have room."""
+        if not self.waiting_links:
+            self.waiting_links = []
         self.waiting_links.append(link)
 
     def resume_links(self) -> None:
         """Resume the links that waited for the window or for room in the output, each in turn."""
         waiting = self.waiting_links
-        self.waiting_links = []
+        self.waiting_links = _NO_LINKS
         for position in range(len(waiting)):
             full = len(self.connection.out) >= self.connection.high_water
             if full or self.windows.outgoing_frames <= 0:
                 self.connection.paused = self.connection.paused or full  # other sessions may have filled it
-                self.waiting_links[:0] = waiting[position:]  # before the links that wait again
+                self.waiting_links = waiting[position:] + self.waiting_links  # before the links that wait again
                 return
             link = waiting[position]
             link.resume_sending()

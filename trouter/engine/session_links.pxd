@@ -3,6 +3,8 @@ cimport cython
 from trouter.engine.ports cimport ConnectionPort, LinkPort
 from trouter.wire.transfers cimport FlowReader, TransferReader
 
+cdef list _NO_HANDLES
+
 
 @cython.final
 cdef class SessionLinks:

@@ -15,6 +15,8 @@ from .limits import EngineLimits
 from .ports import ConnectionPort, LinkPort, LinkSink, SessionPort
 
 _MASK32 = 0xFFFFFFFF
+#: The free handles of every session before its first: replaced, and never changed.
+_NO_HANDLES: list[int] = []
 
 
 class SessionLinks:
@@ -44,7 +46,7 @@ class SessionLinks:
         self.by_name: dict[tuple[bool, str], Any] = {}
         self.by_handle: dict[int, Any] = {}
         self.by_remote_handle: dict[int, Any] = {}
-        self._spare_handles: list[int] = []
+        self._spare_handles = _NO_HANDLES
         #: Links that were refused and that the peer has not detached yet.
         self.refused_count = 0
         self.last_link: LinkPort | None = None
@@ -83,6 +85,8 @@ class SessionLinks:
 
     def release_handle(self, handle: int) -> None:
         """Free this handle of ours for another link."""
+        if not self._spare_handles:
+            self._spare_handles = []
         self._spare_handles.append(handle)
 
     def release_remote_handle(self, handle: int) -> None:

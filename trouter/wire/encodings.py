@@ -44,6 +44,13 @@ class Encoding:
     high: int = 0
 
 
+#: Symbols that nearly every peer sends and that are kept as long as its links: one object serves all.
+_COMMON_SYMBOLS: Final = {
+    text.encode(): types.Symbol(text)
+    for text in ("ANONYMOUS", "EXTERNAL", "PLAIN", "connection-close", "link-detach", "never", "session-end")
+}
+
+
 def _whole(python: type[int], *, signed: bool) -> tuple[Callable[[bytes], object], Callable[[Any, int], bytes]]:
     def from_octets(octets: bytes) -> object:
         number = int.from_bytes(octets, "big", signed=signed)
@@ -89,6 +96,9 @@ def _string(octets: bytes) -> object:
 
 
 def _symbol(octets: bytes) -> object:
+    common = _COMMON_SYMBOLS.get(octets)
+    if common is not None:
+        return common
     if len(octets) > MAX_SYMBOL_BYTES:
         raise DecodeError(f"symbol of more than {MAX_SYMBOL_BYTES} bytes")
     try:
