@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from . import brokers, clients, failures, lines, shortages, spools
+from . import brokers, clients, failures, lines, shortages, spools, workers
 from .ledger import Ledger
 from .traffic import Traffic
-from .worlds import World, WorldMaker, brokered, lonely, ring, spooled, talkative, triangle
+from .worlds import World, WorldMaker, brokered, lonely, ring, shared, spooled, talkative, triangle
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,7 @@ SCENARIOS = (
     Scenario(lonely, shortages.policy_reloaded, "R", "R"),
     Scenario(lonely, shortages.certificate_renewed, "R", "R"),
     Scenario(lonely, shortages.certificate_expires, "R", "R"),
+    Scenario(shared, workers.worker_killed, "R", "R", short=True),
     Scenario(brokered, brokers.broker_behind_auto_links_killed, "R", "R", "queue.chaos"),
     Scenario(brokered, brokers.broker_behind_link_routes_killed, "R", "R", "/amq/queue/routed"),
     Scenario(spooled, spools.spool_killed, "R", "R", spools.ADDRESS, short=True),

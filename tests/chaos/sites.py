@@ -59,7 +59,7 @@ class Site:
         environment = {**os.environ, **self.environment}
         with self.namespace.inside() if self.namespace else nullcontext():
             self.router = self._stack.enter_context(watched(command, self.file, self.build, environment))
-        self.router.wait_for_line("SERVER \\(notice\\) Operational")
+        self.router.wait_for_line(r"SERVER \(notice\) (\[W1\] )?Operational")
         self.past.append(self.router)
 
     def kill(self) -> None:

@@ -182,11 +182,10 @@ class Traffic:
     async def _await_outcome(self, number: int, tracker: Tracker, room: trio.Semaphore) -> None:
         try:
             outcome = await tracker.outcome()
+            self._hear(number, Heard.ACCEPTED if outcome == ACCEPTED else Heard.RETURNED)
         except ClientError:
             self._hear(number, Heard.CONNECTION_LOST)
-            return
-        self._hear(number, Heard.ACCEPTED if outcome == ACCEPTED else Heard.RETURNED)
-        room.release()
+        room.release()  # if the connection is lost, the next message finds that out
 
     async def _receive(self, way: Way) -> None:
         first = True

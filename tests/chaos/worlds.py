@@ -192,6 +192,17 @@ def _start_brokered(world: World) -> None:
     world.start("R", _BROKERED.format(open=OPEN, connector=connector("broker", world.broker)))
 
 
+def shared(folder: Path) -> AbstractContextManager[World]:
+    """Start one router with two workers, which get the clients in turn."""
+    return _started(folder, _start_shared)
+
+
+def _start_shared(world: World) -> None:
+    world.start("R", f"router {{ id: R, workers: 2 }}\nlistener {{ {OPEN} }}\n")
+    world.sites["R"].router.wait_for_line(r"MAIN \(notice\) 2 workers serve")
+    world.sites["R"].router.wait_for_line(r"\[W1\] router R.2 is a neighbour")
+
+
 def talkative(folder: Path) -> AbstractContextManager[World]:
     """Start one router that logs every message on a small disk."""
     return _started(folder, _start_talkative)
