@@ -29,7 +29,7 @@ CONFIGURATION = """router {{
     usersFile: {folder}/users
     authLockout: off
     drainTimeoutSeconds: 5
-    pluginSettings: {{"feedback": {{"address": "decisions", "senders": "audit"}}}}
+    pluginSettings: {{"feedback": {{"address": "decisions", "senders": "audit", "maxPerSecond": 1000}}}}
 }}
 listener {{
     host: 127.0.0.1
@@ -118,6 +118,23 @@ def test_a_user_is_locked_at_all_workers_and_let_in_again_at_all(router: Running
     router.wait_for_line("ends: unlock-user", WORKERS)
     made, ended = of(records_of(folder / "records"), "management.change", entity_name="decision/lock-user/alice")
     assert (made["op"], ended["op"]) == ("CREATE", "DELETE")  # once, by the worker that it came to
+
+
+def test_decisions_that_did_not_get_through_are_asked_for(router: RunningRouter) -> None:
+    parent = int(router.matching(r"parent process ID")[-1].rpartition("ID ")[2].rstrip(")"))
+    with ExitStack() as stack:
+        audit = one_at_each(stack, router, "audit")
+        os.kill(parent, signal.SIGSTOP)  # it passes nothing on, until its sockets are full
+        try:
+            for number in range(700):
+                decide(audit["A"], "lock-user", f"nobody-{number}")
+            decide(audit["A"], "lock-user", "alice")
+        finally:
+            os.kill(parent, signal.SIGCONT)
+        router.wait_for_line(r"\[W2\] decision .* lock-user 'alice'")
+        until_all(router, "alice", False)
+        decide(audit["A"], "unlock-user", "alice")
+        until_all(router, "alice", True)
 
 
 def test_a_worker_that_replaces_another_one_has_the_decisions_in_force(router: RunningRouter) -> None:

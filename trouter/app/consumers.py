@@ -96,6 +96,11 @@ class Consumers:
         self._line: deque[Waiting] = deque()
         self._bell = Bell()
 
+    @property
+    def consume(self) -> bool:
+        """True if a plugin consumes messages."""
+        return bool(self._places)
+
     def replace_consumers(self, consumers: tuple[Consumer, ...]) -> None:
         """Replace the served consumers by ``consumers``."""
         for place, subscription in self._places:

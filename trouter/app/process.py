@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 DRAIN_LOOK_S: Final = 0.05
 #: By what a worker asks another one for its decisions.
 DECISIONS: Final = "decisions"
+#: Seconds between two times.
+DECISIONS_EVERY_S: Final = 5.0
 #: The signals that the process handles while it routes.
 HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1})
 
@@ -213,11 +215,14 @@ class RouterProcess:
         self._assembly.decisions.hear_news(news)
 
     async def _ask_for_decisions(self, workers: Workers) -> None:
-        """Carry out the decisions that are in force at the other workers, if this one has replaced another."""
-        for number in workers.ids:
-            if number != workers.number:
-                with suppress(OSError):  # it does not serve yet, and so has none
-                    self._assembly.decisions.hear_told(await workers.ask(number, DECISIONS, limit_s=ANSWERED_WITHIN_S))
+        """Carry out the decisions in force at the other workers: they were there before, or did not get through."""
+        while True:
+            for number in workers.ids:
+                if number != workers.number and self._assembly.consumers.consume:
+                    with suppress(OSError):  # it does not serve yet, and so has none
+                        told = await workers.ask(number, DECISIONS, limit_s=ANSWERED_WITHIN_S)
+                        self._assembly.decisions.hear_told(told)
+            await trio.sleep(DECISIONS_EVERY_S)
 
     async def _follow_drain(self, *, serves: bool) -> None:
         """Drain if the other workers do: this one may take the place of one that ended."""
