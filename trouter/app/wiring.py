@@ -142,8 +142,7 @@ def assemble(
     makers = Makers(services, reach)
     parts = _parts(services, makers, record_logs, reach)
     records = ChangeRecords(recorder, services.connections)
-    guard, policy = services.guard, services.policy
-    tell = reach.tell_siblings
+    guard, policy, tell = services.guard, services.policy, reach.tell_siblings
     decisions = Decisions(guard.sanctions, policy, guard.lockout, records, hub.flush, services.timers, tell)
     consumers = Consumers(router, plugins, policy, decisions, hub.flush, bucket_maker(reach.tallies))
     topology = None if services.backbone is None else services.backbone.topology
