@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from tests.management.node import Node, node_of
-from tests.routers import RunningRouter, running
+from tests.routers import WORKERS, RunningRouter, running
 from tests.waiting import until
 
 OPEN = "host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS"
@@ -71,7 +71,8 @@ def router_port(router: RunningRouter) -> int:
 def wait_for_reach(routers: Mapping[str, RunningRouter]) -> None:
     """Wait until each router reaches all others; by the log, since a policy may refuse management to the tests."""
     for router in routers.values():
-        router.wait_for_line(rf"paths through the network .* {len(routers) - 1} routers can be reached")
+        others = len(routers) * WORKERS - 1  # each worker is a router of the network
+        router.wait_for_line(rf"paths through the network .* {others} routers can be reached")
 
 
 def wait_for_links(routers: Mapping[str, RunningRouter], dials: Mapping[str, Sequence[str]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +27,8 @@ PLAIN_LISTENER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMec
 WORKERS = int(os.environ.get("TROUTER_TEST_WORKERS", "1"))
 _LISTENING = re.compile(r"SERVER \(notice\) (?:\[W1\] )?Listening on (\S+):(\d+)")
 _OPERATIONAL = re.compile(r"SERVER \(notice\) Operational")
+#: Of a router whose workers are not joined with each other.
+_EDGE = re.compile(r"mode:\s*edge\b")
 _WORKER = re.compile(r"^(.*?\(\w+\) )\[W\d+\] ")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -173,7 +176,8 @@ def running(configuration: str, folder: Path) -> Iterator[RunningRouter]:
             router.wait_for_line(_OPERATIONAL.pattern)
         else:
             router.wait_for_line(rf"MAIN \(notice\) {WORKERS} workers serve")
-            router.wait_for_line(r"router \S+ is a neighbour", WORKERS * (WORKERS - 1))
+            if not _EDGE.search(configuration):
+                router.wait_for_line(r"router \S+ is a neighbour", WORKERS * (WORKERS - 1))
         with stopped_cleanly(router):
             yield router
 
@@ -190,6 +194,18 @@ def check_twin() -> None:
         check=True,
     )
     assert f"({_twin.running()}," in version.stdout
+
+
+def any_worker(router_id: str) -> str:
+    """Return a pattern for the ids of a router's workers; of a router of one process for its own."""
+    return re.escape(router_id) + (r"(?:\.\d+)?" if WORKERS > 1 else "")
+
+
+def same_worker(port: int) -> int:
+    """Return the port; the next connection there comes to the worker of the last one, for they come to all in turn."""
+    for _ in range(WORKERS - 1):
+        socket.create_connection(("127.0.0.1", port), DEADLINE_S).close()
+    return port
 
 
 StartRouter = Callable[[str], RunningRouter]

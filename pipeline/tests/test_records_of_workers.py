@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -14,8 +12,9 @@ import pytest
 import trio
 
 from tests.routers import RunningRouter, process, stopped_cleanly
+from tests.workers.clients import connected
 from trouter.cli import main
-from trouter.client import ACCEPTED, Connection, Message, connect
+from trouter.client import ACCEPTED, Message
 from trouter.records.check import check_folder
 from trouter.records.segments import segments_in
 from trouter_pipeline.compact import compact
@@ -41,17 +40,6 @@ WORKERS = "A", "A.2"
 
 def configuration(folder: Path) -> str:
     return f"{ROUTER}recordLog {{\n    dir: {folder}\n    maxBytes: 10000001\n}}\n"
-
-
-@asynccontextmanager
-async def connected(port: int, worker: str) -> AsyncIterator[Connection]:
-    """Connect to one of the workers: they get the connections in turn."""
-    for _ in range(8):
-        async with connect(f"amqp://127.0.0.1:{port}") as connection:
-            if connection.remote.container_id == worker:
-                yield connection
-                return
-    raise AssertionError(f"no connection came to {worker}")
 
 
 async def send_between(port: int, sender_at: str, receiver_at: str) -> None:

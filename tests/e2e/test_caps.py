@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.peer import Link, Peer
-from tests.routers import RunningRouter, running
+from tests.routers import RunningRouter, running, same_worker
 from trouter.wire.performatives import Accepted, Attach, Detach, End, Error, Flow, Source, Target, Transfer
 
 CONFIGURATION = """
@@ -89,7 +89,11 @@ def test_a_connection_beyond_its_buffer_limit_loses_its_session_and_other_connec
     router: RunningRouter,
 ) -> None:
     port = router.ports[1]
-    with Peer(port, sasl=True) as stalled, Peer(port, sasl=True) as flooding, Peer(port, sasl=True) as other:
+    with (
+        Peer(port, sasl=True) as stalled,
+        Peer(same_worker(port), sasl=True) as flooding,
+        Peer(same_worker(port), sasl=True) as other,
+    ):
         stalled.attach_receiver("kept", 0)
         other.attach_receiver("kept too", 0)
         link: Link = flooding.attach_sender("kept")

@@ -23,7 +23,7 @@ from tests.e2e.peer import Link
 from tests.e2e.peer import Peer as AnyPeer
 from tests.e2e.test_records import of, records_of
 from tests.management.node import Node, node_of
-from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
+from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running, same_worker
 from tests.waiting import until
 from trouter.wire.codec import encode
 from trouter.wire.framing import frame
@@ -335,6 +335,7 @@ def test_connections_beyond_the_global_limit_are_closed_at_once(router: RunningR
     counters = Counters(manager)
     processed = manager.policy()["connectionsProcessed"]
     silent = [Peer(router.port, opened=False) for _ in range(29)]
+    wait_until(lambda: manager.policy()["connectionsCurrent"] == 30)
     with Peer(router.port, opened=False) as peer:
         peer.expect_end_of_stream()
     assert counters.changed() == {"policy.connectionsDenied": 1, "policy.totalDenials": 1}
@@ -797,7 +798,7 @@ def test_answers_go_only_where_the_requester_may_send_or_receives_alone(
     counters = Counters(manager)
     alice: Any = by_proton(router.port, "alice", "links.org")
     victim = alice.create_receiver("in", credit=10)
-    connection: Any = by_proton(router.port, "bob", "admin.org")
+    connection: Any = by_proton(same_worker(router.port), "bob", "admin.org")
     sender, mine = connection.create_sender("$management"), connection.create_receiver("mine", credit=10)
 
     def ask(reply_to: str) -> None:
@@ -812,7 +813,7 @@ def test_answers_go_only_where_the_requester_may_send_or_receives_alone(
     marks.send(Message(correlation_id="the manager's"), timeout=DEADLINE_S)
     marks.close()
     assert victim.receive(timeout=DEADLINE_S).correlation_id == "the manager's"
-    shared: Any = by_proton(router.port, "bob", "admin.org")
+    shared: Any = by_proton(same_worker(router.port), "bob", "admin.org")
     shared.create_receiver("mine", credit=10)
     ask("mine")
     assert counters.changed() == {"policy.managementDenied": 4}  # bob may send to $management, and nothing denies it

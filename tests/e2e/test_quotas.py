@@ -24,7 +24,7 @@ from tests.e2e.test_policy import (
     session_of,
     vhost,
 )
-from tests.routers import DEADLINE_S, RunningRouter
+from tests.routers import DEADLINE_S, RunningRouter, same_worker
 from trouter.policy.book import SESSION_BYTES
 from trouter.policy.kinds import SESSION_DENIED
 from trouter.wire.framing import AMQP_HEADER, frame
@@ -162,7 +162,8 @@ def test_messages_that_come_too_fast_wait_for_credit(router: RunningRouter) -> N
 
 
 def test_kept_messages_have_a_quota(router: RunningRouter) -> None:
-    with session_of(router.port, "bob", "kept.org") as receiving, session_of(router.port, "alice", "kept.org") as peer:
+    port = router.port
+    with session_of(port, "bob", "kept.org") as receiving, session_of(same_worker(port), "alice", "kept.org") as peer:
         receiver = receiving.attach_receiver("a")
         link = peer.attach_sender("a")
         sent = 0

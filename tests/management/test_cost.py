@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.management.node import NODE, Node
-from tests.routers import RunningRouter
+from tests.routers import WORKERS, RunningRouter
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def calls_during(node: Node, asking: Callable[[], object]) -> dict[str, int]:
 @pytest.mark.parametrize("name", ["l0", "logStats/AGENT", "nobody"])
 def test_looking_up_a_name_measures_no_memory(node: Node, name: str) -> None:
     calls = calls_during(node, lambda: node.ask("READ", name=name))
-    assert calls["directory.find"] == 1
+    assert 1 <= calls["directory.find"] <= WORKERS  # the first of several looks who has it, too
     assert "allocations.owners" not in calls
 
 

@@ -10,6 +10,7 @@ import pytest
 from proton import int32, uint, ulong
 
 from tests.management.node import PREFIX, Node
+from tests.routers import WORKERS
 
 #: Type, name and identity of one entity each, in the spelling that is unique among all types.
 ENTITIES = [
@@ -50,7 +51,7 @@ def test_the_router_has_its_counts_for_every_requester(node: Node) -> None:
     assert row["connectionCount"] >= 1
     assert row["linkCount"] >= 2
     assert (type(row["linkCount"]), type(row["uptimeSeconds"]), type(row["workerThreads"])) == (ulong, uint, int32)
-    assert (row["workerThreads"], row["hostName"]) == (1, platform.node())
+    assert (row["workerThreads"], row["hostName"]) == (WORKERS, platform.node())
     assert row["memoryUsage"] > os.sysconf("SC_PAGE_SIZE")
     assert node.get("READ", name="R", type="router")["identity"] == "1"
 

@@ -6,8 +6,11 @@ import pytest
 
 from trouter.management.kinds import kind_of
 from trouter.management.merging import merged_maps
+from trouter.wire.codec import decode_all, encode
+from trouter.wire.types import Int
 
 ROUTER = kind_of("org.apache.qpid.dispatch.router")
+RECORD_LOG = kind_of("org.apache.qpid.dispatch.recordLog")
 WELL = {"uplinkFault": "", "uplinkDownSince": None}
 
 
@@ -29,3 +32,10 @@ def test_the_uplink_of_a_router_is_down_if_that_of_a_worker_is(
     workers: list[dict[str, object]], whole: dict[str, object]
 ) -> None:
     assert merged_maps(ROUTER, workers) == whole
+
+
+@pytest.mark.parametrize(("parts", "kind"), [([1, 2], Int), ([2**31 - 1, 1], int), ([2**31 - 1] * 64, int)])
+def test_a_sum_is_a_long_if_it_has_more_than_31_bits(parts: list[int], kind: type) -> None:
+    total = merged_maps(RECORD_LOG, [{"maxBytes": Int(each)} for each in parts])["maxBytes"]
+    assert (total, type(total)) == (sum(parts), kind)
+    assert decode_all(encode([total])) == [sum(parts)]

@@ -9,7 +9,7 @@ import pytest
 from proton import Message
 
 from tests.management.node import PREFIX, Node, node_of, small
-from tests.routers import RunningRouter, StartRouter
+from tests.routers import WORKERS, RunningRouter, StartRouter
 from trouter.config import TYPES
 
 
@@ -163,7 +163,10 @@ def test_the_pools_show_how_many_connections_and_sessions_there_are(router: Runn
 
     before = pools()
     with node_of(router.port):
-        assert pools() == [count + 1 for count in before] == [2, 2]
+        connections, sessions = after = pools()
+        assert after == [count + 1 for count in before]
+        assert connections == 2 + WORKERS * (WORKERS - 1)  # each worker has one with each other one, of many sessions
+        assert sessions >= connections if WORKERS > 1 else sessions == 2
     memory = {row["name"]: row["size"] for row in own.node("GET-MEMORY")}
     assert min(memory["qd_connection_t"], memory["qd_session_t"]) > 100
 
@@ -179,7 +182,7 @@ def test_get_memory_groups_memory_by_connection_user_vhost_and_address(node: Nod
     assert process["resident"] <= process["limit"]
     assert 10_000 < process["messages"] <= process["messagesLimit"]
     rows = {by: node.node("GET-MEMORY", by=by) for by in ("connection", "user", "vhost")}
-    assert rows["connection"][0]["messages"] >= address["bytes"]
+    assert max(row["messages"] for row in rows["connection"]) >= address["bytes"]
     assert len({sum(row["bytes"] for row in each) for each in rows.values()}) == 1
     assert {row["user"] for row in rows["user"]} >= {row["user"] for row in rows["connection"]}
     status, text = node.refused("GET-MEMORY", by="colour")

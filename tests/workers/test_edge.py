@@ -7,9 +7,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from http.client import HTTPConnection
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,8 @@ from tests.management.node import node_of
 from tests.rabbitmq import connector, needs_rabbitmq, nodes
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, process, running, stopped_cleanly
 from tests.waiting import until
-from trouter.client import ACCEPTED, Connection, Message, Receiver, connect
+from tests.workers.clients import connected, page
+from trouter.client import ACCEPTED, Message, Receiver
 
 HUB, FIRST, SECOND = "hub", "A", "A.2"
 ADDRESSES = "".join(
@@ -68,17 +68,6 @@ def router(hub: RunningRouter, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield router
 
 
-@asynccontextmanager
-async def at(port: int, container: str) -> AsyncIterator[Connection]:
-    """Connect to the router with this id behind a port; workers get the connections in turn."""
-    for _ in range(4):
-        async with connect(f"amqp://127.0.0.1:{port}") as connection:
-            if connection.remote.container_id == container:
-                yield connection
-                return
-    raise AssertionError(f"no connection came to {container}")
-
-
 async def take(receiver: Receiver, taken: list[object]) -> None:
     async for delivery in receiver:
         taken.append(delivery.message.body)
@@ -92,8 +81,8 @@ async def test_a_message_crosses_and_its_outcome_comes_back(
 ) -> None:
     ports = {HUB: hub.port, FIRST: router.port, SECOND: router.port}
     async with (
-        at(ports[there], there) as goes,
-        at(ports[here], here) as comes,
+        connected(ports[there], there) as goes,
+        connected(ports[here], here) as comes,
         goes.open_receiver("jobs") as receiver,
         comes.open_sender("jobs") as sender,
     ):
@@ -109,8 +98,8 @@ async def test_a_worker_shares_with_the_other_as_with_another_edge_router(router
     near: list[object] = []
     far: list[object] = []
     async with (
-        at(router.port, FIRST) as first,
-        at(router.port, SECOND) as second,
+        connected(router.port, FIRST) as first,
+        connected(router.port, SECOND) as second,
         trio.open_nursery() as nursery,
         second.open_receiver(address, credit=100) as far_receiver,
         first.open_sender(address) as sender,
@@ -141,9 +130,9 @@ async def test_the_interior_router_sends_to_the_consumers_of_both_workers(
     taken: dict[str, list[object]] = {FIRST: [], SECOND: []}
     sent = 0
     async with (
-        at(router.port, FIRST) as first,
-        at(router.port, SECOND) as second,
-        at(hub.port, HUB) as there,
+        connected(router.port, FIRST) as first,
+        connected(router.port, SECOND) as second,
+        connected(hub.port, HUB) as there,
         first.open_receiver(address) as of_first,
         second.open_receiver(address) as of_second,
         there.open_sender(address) as sender,
@@ -162,9 +151,9 @@ async def test_the_interior_router_sends_to_the_consumers_of_both_workers(
 async def test_a_request_from_the_network_is_answered_at_each_worker(router: RunningRouter, hub: RunningRouter) -> None:
     for name in (FIRST, SECOND):
         async with (
-            at(router.port, name) as client,
+            connected(router.port, name) as client,
             client.open_receiver(None, dynamic=True) as replies,
-            at(hub.port, HUB) as other,
+            connected(hub.port, HUB) as other,
             other.open_sender(replies.address) as sender,
         ):
             assert replies.address.split("/")[-2] == name
@@ -207,8 +196,8 @@ async def test_a_killed_worker_comes_back_with_its_uplink(
     await wait_for(router, rf"MAIN \(critical\) worker {place} \(process ID \d+\) ended by SIGKILL: it is st")
     await wait_for(router, ESTABLISHED.format(place=place), 2)
     async with (
-        at(router.port, name) as goes,
-        at(hub.port, HUB) as comes,
+        connected(router.port, name) as goes,
+        connected(hub.port, HUB) as comes,
         goes.open_receiver("again") as receiver,
         comes.open_sender("again") as sender,
     ):
@@ -239,7 +228,7 @@ async def test_every_worker_dials_an_uplink_that_the_file_gets(router: RunningRo
 
 async def test_a_drain_empties_both_workers_and_leaves_the_uplinks(router: RunningRouter) -> None:
     operator = f"127.0.0.1:{router.ports[1]}"
-    async with at(router.port, FIRST), at(router.port, SECOND):
+    async with connected(router.port, FIRST), connected(router.port, SECOND):
         await run("drain", "--over", "0", "-b", operator)
     shown = await run("stat", "-c", "--csv", "-b", operator)
     left = [each["role"] for each in csv.DictReader(shown.splitlines())]
@@ -251,20 +240,8 @@ async def test_a_drain_empties_both_workers_and_leaves_the_uplinks(router: Runni
     for pattern, count in zip(opened, before, strict=True):
         await wait_for(router, pattern, count + 1)
     port = int(router.wait_for_line(opened[0], before[0] + 1)[1])  # port 0 of the file may be another one now
-    async with at(port, FIRST), at(port, SECOND):
+    async with connected(port, FIRST), connected(port, SECOND):
         pass
-
-
-def page(router: RunningRouter, name: str) -> tuple[int, str]:
-    """Return the status and the text of a page."""
-    port = router.wait_for_line(r"Listening for HTTP on 127\.0\.0\.1:(\d+)")[1]
-    connection = HTTPConnection("127.0.0.1", int(port), timeout=DEADLINE_S)
-    try:
-        connection.request("GET", f"/{name}")
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-    finally:
-        connection.close()
 
 
 async def test_without_the_interior_router_each_worker_serves_its_own_clients(tmp_path: Path) -> None:
@@ -280,7 +257,7 @@ async def test_without_the_interior_router_each_worker_serves_its_own_clients(tm
         assert re.search(r"worker 2: .*uplink", text)
         for name in (FIRST, SECOND):
             async with (
-                at(router.port, name) as client,
+                connected(router.port, name) as client,
                 client.open_receiver("own") as receiver,
                 client.open_sender("own") as sender,
             ):
@@ -318,8 +295,8 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
 async def test_link_routes_lead_to_the_broker_of_the_first_worker(ends: dict[str, int], place: str) -> None:
     address = f"far.{place}"
     async with (
-        at(ends[place], place) as client,
-        at(ends["B"], "B") as there,
+        connected(ends[place], place) as client,
+        connected(ends["B"], "B") as there,
         there.open_receiver(address) as taken,
         client.open_sender(address) as sender,
         client.open_receiver(f"{address}.back") as receiver,
@@ -359,8 +336,8 @@ async def test_messages_of_each_worker_pass_through_a_queue_of_the_broker_of_the
         ports = {HUB: hub.port, FIRST: edge.port, SECOND: edge.port}
         for here, there in ((FIRST, SECOND), (SECOND, FIRST), (SECOND, SECOND), (HUB, SECOND), (SECOND, HUB)):
             async with (
-                at(ports[there], there) as goes,
-                at(ports[here], here) as comes,
+                connected(ports[there], there) as goes,
+                connected(ports[here], here) as comes,
                 goes.open_receiver("queue.first") as receiver,
                 comes.open_sender("queue.first") as sender,
             ):

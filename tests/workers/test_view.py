@@ -10,29 +10,49 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPConnection
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from proton import Message
+from proton.reactor import AtMostOnce
 from proton.utils import LinkDetached
 
 from tests.management.node import NODE, Node, node_of
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, process, stopped_cleanly
 from tests.waiting import until
+from tests.workers.clients import page
 
-TWO = "router {\n    id: A\n    workers: 2\n    drainTimeoutSeconds: 5\n}\n"
+TWO = "router {\n    id: A\n    mode: interior\n    workers: 2\n    drainTimeoutSeconds: 5\n}\n"
 LISTENER = "listener {\n    name: amqp\n    host: 127.0.0.1\n    port: 0\n    saslMechanisms: ANONYMOUS\n}\n"
 PAGES = "listener {\n    name: pages\n    host: 127.0.0.1\n    port: 0\n    http: yes\n}\n"
+READER = """policy {
+    enableVhostPolicy: yes
+}
+vhost {
+    hostname: $default
+    allowUnknownUser: yes
+    groups: {
+        $default: {
+            remoteHosts: *
+            sources: *
+            targets: *
+            allowDynamicSource: yes
+            management: read
+        }
+    }
+}
+"""
 FIRST, SECOND = "A", "A.2"
 WORKER = {FIRST: 1, SECOND: 2}
 
 
 @contextmanager
-def two_workers(folder: Path, sections: str = LISTENER + PAGES) -> Iterator[RunningRouter]:
+def two_workers(folder: Path, sections: str = LISTENER + PAGES, section: str = TWO) -> Iterator[RunningRouter]:
     """Run a router with two workers, which must stop cleanly."""
-    with process(TWO + sections, folder) as router:
+    with process(section + sections, folder) as router:
         router.wait_for_line(r"MAIN \(notice\) 2 workers serve")
         router.wait_for_line(r"\[W1\] router A.2 is a neighbour")
         with stopped_cleanly(router):
@@ -157,9 +177,12 @@ def test_the_router_is_one_row(asked: Node) -> None:
 
 
 def test_the_counts_of_the_policy_are_of_all_workers(router: RunningRouter, both: Both, asked: Node) -> None:
-    """One worker alone has two of the clients, and at most one connection to the other worker."""
+    """They leave out the connections between the workers."""
+    before = int(asked.query("policy")[0]["connectionsProcessed"])
     with both_of(router.port):
-        assert int(asked.query("policy")[0]["connectionsCurrent"]) >= len(asked.query("connection")) == 4
+        counts = asked.query("policy")[0]
+        assert int(counts["connectionsCurrent"]) == len(asked.query("connection")) == 4
+        assert int(counts["connectionsProcessed"]) >= before + 2
 
 
 def test_other_workers_are_no_routers_of_the_network(asked: Node) -> None:
@@ -167,6 +190,17 @@ def test_other_workers_are_no_routers_of_the_network(asked: Node) -> None:
     nodes = set(asked.get("GET-MGMT-NODES"))  # each can be asked alone
     assert nodes == {"amqp:/_topo/0/A/$management", "amqp:/_topo/0/A.2/$management"}
     assert {"RA", "RA.2"}.isdisjoint(each["name"] for each in asked.query("router.address"))
+
+
+def test_a_standalone_router_stays_one(tmp_path: Path) -> None:
+    with (
+        two_workers(tmp_path, LISTENER, TWO.replace("    mode: interior\n", "")) as router,
+        both_of(router.port) as nodes,
+    ):
+        for node in nodes:
+            (row,) = node.query("router")
+            assert (row["mode"], row["nodeCount"]) == ("standalone", 0)
+            assert node.query("router.node") == node.node("GET-MGMT-NODES") == []
 
 
 def test_the_configuration_is_listed_once(asked: Node) -> None:
@@ -216,6 +250,28 @@ def test_the_log_names_the_worker_of_each_line(asked: Node) -> None:
     assert any(text.startswith("[W2] ") for text in texts)
 
 
+def test_the_newest_lines_of_the_log_are_those_of_all_workers(both: Both, asked: Node) -> None:
+    """For each request the other worker is asked too, which logs its refusal first."""
+    for _ in range(3):
+        for each in both:
+            each.refused("READ", name="nobody")
+    entries = asked.node("GET-LOG", module="AGENT", limit=4)
+    assert [entry[2].partition(" ")[0] for entry in entries] == ["[W2]", "[W1]", "[W1]", "[W2]"]
+    assert all(isinstance(entry[5], int) for entry in entries)
+
+
+def test_of_all_types_those_are_listed_that_have_a_column(asked: Node) -> None:
+    rows = asked.query(names=["host", "port"])
+    assert len(rows) == 2
+    assert {each["host"] for each in rows} == {"127.0.0.1"}
+
+
+def test_a_profile_is_that_of_the_worker_that_is_asked(asked: Node) -> None:
+    asked.node("PROFILE", start=True)
+    asked.query("router.link")
+    assert "cumulative" in asked.node("PROFILE", stop=True)
+
+
 @pytest.mark.parametrize("by", ["", "process", "connection", "user", "vhost"])
 def test_memory_is_that_of_all_workers(asked: Node, by: str) -> None:
     rows = asked.get("GET-MEMORY", **({"by": by} if by else {}))
@@ -227,18 +283,6 @@ def test_memory_is_that_of_all_workers(asked: Node, by: str) -> None:
         assert len(rows) == 1
     else:
         assert [each["count"] for each in rows if each["name"] == "qd_connection_t"] == [4]  # with those of the mesh
-
-
-def page(router: RunningRouter, name: str) -> tuple[int, str]:
-    """Return the status and the text of a page."""
-    port = router.wait_for_line(r"Listening for HTTP on 127\.0\.0\.1:(\d+)")[1]
-    connection = HTTPConnection("127.0.0.1", int(port), timeout=DEADLINE_S)
-    try:
-        connection.request("GET", f"/{name}")
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
-    finally:
-        connection.close()
 
 
 def test_stat_has_a_column_for_the_worker_of_connections(router: RunningRouter, both: Both) -> None:
@@ -395,23 +439,47 @@ def test_a_tenant_sees_its_own_at_all_workers_and_no_more(tmp_path: Path) -> Non
             assert own.first.ask("READ", type="connection", identity=identity).status in (403, 404)
 
 
-READER = """policy {
-    enableVhostPolicy: yes
-}
-vhost {
-    hostname: $default
-    allowUnknownUser: yes
-    groups: {
-        $default: {
-            remoteHosts: *
-            sources: *
-            targets: *
-            allowDynamicSource: yes
-            management: read
-        }
-    }
-}
-"""
+def test_a_dynamic_address_is_its_tenants_own_at_all_workers(tmp_path: Path) -> None:
+    tenants = LISTENER.replace("port: 0", "port: 0\n    multiTenant: yes")
+    with (
+        two_workers(tmp_path, tenants) as router,
+        both_of(router.port, virtual_host="one") as own,
+        both_of(router.port, virtual_host="two") as others,
+    ):
+        for owner, far, strangers in ((own.first, own.second, others), (own.second, own.first, others)):
+            replies = owner.connection.create_receiver(None, dynamic=True, credit=10)
+            address = replies.link.remote_source.address
+            for node in strangers:
+                with pytest.raises(LinkDetached, match="unauthorized-access"):
+                    node.connection.create_sender(address)
+                with pytest.raises(LinkDetached, match="unauthorized-access"):
+                    node.connection.create_receiver(address)
+            with pytest.raises(LinkDetached, match="unauthorized-access"):
+                far.connection.create_receiver(address)
+            sender = far.connection.create_sender(address, options=AtMostOnce())
+            far.connection.wait(partial(has_credit, sender), timeout=DEADLINE_S)
+            sender.send(Message(body="an answer"))
+            sender.close()
+            assert replies.receive(timeout=DEADLINE_S).body == "an answer"
+
+
+def has_credit(sender: Any) -> bool:
+    return int(sender.link.credit) > 0
+
+
+def test_denials_are_listed_by_their_time(tmp_path: Path) -> None:
+    sections = LISTENER + READER.replace("targets: *", "targets: $management")
+    with two_workers(tmp_path, sections) as router, both_of(router.port) as nodes:
+        addresses = [f"closed-{number}" for number in range(6)]
+        for number, address in enumerate(addresses):
+            with pytest.raises(LinkDetached):
+                nodes[number % 2].connection.create_sender(address)
+        for node in nodes:
+            rows = node.query("denial")
+            assert [row["about"] for row in rows] == addresses
+            assert [row["worker"] for row in rows] == [1, 2] * 3
+            paged = node.query("denial", ["about"], offset=1, count=2)
+            assert [row["about"] for row in paged] == addresses[1:3]
 
 
 def test_the_rights_of_a_requester_hold_at_all_workers(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from tests.routers import DEADLINE_S, RunningRouter, process, running, stopped_cleanly
+from tests.workers.clients import connected
 from trouter.client import ACCEPTED, ClientError, Connection, Message, Receiver, connect
 
 FIRST, SECOND = "A", "A.2"
@@ -53,17 +54,6 @@ def router(broker: RunningRouter, tmp_path_factory: pytest.TempPathFactory) -> I
     )
     with two_workers(tmp_path_factory.mktemp("workers"), dial + routes) as running_router:
         yield running_router
-
-
-@asynccontextmanager
-async def connected(port: int, worker: str) -> AsyncIterator[Connection]:
-    """Connect to one of the workers: they get the connections in turn."""
-    for _ in range(4):
-        async with connect(f"amqp://127.0.0.1:{port}") as connection:
-            if connection.remote.container_id == worker:
-                yield connection
-                return
-    raise AssertionError(f"no connection came to {worker}")
 
 
 @asynccontextmanager

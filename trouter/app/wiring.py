@@ -18,13 +18,14 @@ from trouter.auth.auth_services import AuthServices
 from trouter.backbone.contact import make_backbone
 from trouter.backbone.own_links import OwnLinks
 from trouter.backbone.uplinks import Uplinks
-from trouter.config import Configuration, ConnectorEntity, ListenerEntity
+from trouter.config import Configuration, ConnectorEntity, ListenerEntity, RouterEntity
 from trouter.connections.connectors import Connectors
 from trouter.connections.listen import ConnectionNumbers, Listener
 from trouter.connections.listeners import Listeners, Standing
 from trouter.connections.registry import Connections
 from trouter.connections.settings import connector_settings
 from trouter.connections.shared import Services
+from trouter.core.marks import Marks
 from trouter.core.router import Router
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
@@ -129,9 +130,7 @@ def assemble(
     own = part.router
     timers = TimerQueue()
     own_links = OwnLinks(timers)
-    router = Router(own.id, own.mode, own.default_distribution, observer=own_links, on_route=own_links.note_route)
-    router.table.tenants_confined = own.secure_defaults
-    router.network.siblings = reach.siblings
+    router = _make_router(own, own_links, reach)
     services = _services(part, router, timers, plugins, calendar, make_poller, reach)
     recorder, hub = services.recorder, services.hub
     grant_owed_credit(router, timers)
@@ -176,6 +175,16 @@ def assemble(
         StateDump(router, services),
         makers,
     )
+
+
+def _make_router(own: RouterEntity, own_links: OwnLinks, reach: Reach) -> Router:
+    """Return the core, which knows the other workers, and whose their dynamic addresses are."""
+    router = Router(own.id, own.mode, own.default_distribution, observer=own_links, on_route=own_links.note_route)
+    router.table.tenants_confined = own.secure_defaults
+    router.network.siblings = reach.siblings
+    if reach.tallies is not None:
+        router.table.marks = Marks(reach.tallies.derive_key("dynamic addresses"), reach.siblings)
+    return router
 
 
 def number_apart(router: Router, recorder: Recorder, workers: Workers) -> None:

@@ -26,6 +26,8 @@ from trouter.config.texts import AUTO, MAX_ROUTER_ID
 WORKERS_HOST: Final = "another worker"
 #: The mode of a router whose workers are not joined, and the role of its uplinks.
 EDGE: Final = "edge"
+#: The mode of a router without a network. Its workers are a network of their own, which only they see.
+STANDALONE: Final = "standalone"
 #: The worker that has everything of which there may only be one.
 FIRST: Final = 1
 #: Entities that a finding names.
@@ -111,6 +113,16 @@ def _part_of_log(log: RecordLogEntity, place: int, count: int) -> RecordLogEntit
     """Return the log as a worker writes it: into the same folder under its own id, with its share of the size."""
     share, rest = divmod(log.max_bytes, count)
     return replace(log, max_bytes=max(LEAST_BYTES, share + (rest if place == FIRST else 0)))
+
+
+def mode_of_whole(router: RouterEntity) -> str:
+    """Return the mode of the whole router, which is that of the file; ``router`` is the section of a worker."""
+    return router.mode if router.mode == EDGE else str(router.written.get("mode", STANDALONE))
+
+
+def joins_workers(entity: Entity) -> bool:
+    """Return whether the entity is not of the file, but joins the workers."""
+    return getattr(entity, "host", None) == WORKERS_HOST
 
 
 def why_not_shared(configuration: Configuration) -> Iterator[Problem]:

@@ -149,7 +149,12 @@ def _local(path: str, rest: str) -> Address:
 
 def temporary_token() -> str:
     """Return 22 random characters from a-zA-Z0-9+_ that no client can guess (132 bits)."""
-    return "".join([_TEMPORARY_ALPHABET[byte & 63] for byte in secrets.token_bytes(TEMPORARY_LENGTH)])
+    return token_of(secrets.token_bytes(TEMPORARY_LENGTH))
+
+
+def token_of(octets: bytes) -> str:
+    """Return the octets as characters of a token, with six bits of each."""
+    return "".join([_TEMPORARY_ALPHABET[byte & 63] for byte in octets])
 
 
 def temporary_source(router_id: str, token: str, *, mode: str = "standalone") -> str:

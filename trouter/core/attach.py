@@ -102,7 +102,7 @@ def _accept_incoming(router: EdgeRouterPort, link: IncomingLink, wanted: Attach,
     if _is_routed(router, link, target, terms):
         return
     if target.dynamic or target.address not in (None, ""):
-        target, text = _name_target(target)
+        target, text = _name_target(target, router.table, terms.tenant)
         entry = _find_entry(router, text, target.capabilities, terms, outgoing=False, dynamic=target.dynamic)
     options = LinkOptions(
         terms=terms,
@@ -136,9 +136,9 @@ def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach,
         return
     if source.dynamic:
         _refuse_routed_dynamic(source.dynamic_node_properties)
-        source = replace(
-            source, address=temporary_source(router.table.router_id, temporary_token(), mode=router.table.mode)
-        )
+        table = router.table
+        token = _new_token(table, terms.tenant)
+        source = replace(source, address=temporary_source(table.router_id, token, mode=table.mode))
     if source.address in (None, ""):
         raise AttachRefused(NO_ROUTE)
     text = _address_text(source.address)
@@ -159,11 +159,17 @@ def _is_routed(router: RouterPort, link: Link, terminus: Source | Target, terms:
     return carry(router, link, terms, terminus)
 
 
-def _name_target(target: Target) -> tuple[Target, str]:
+def _name_target(target: Target, table: AddressTable, tenant: Tenant | None) -> tuple[Target, str]:
+    """Return the target, with an address if it is dynamic, and the address."""
     if target.dynamic:
         _refuse_routed_dynamic(target.dynamic_node_properties)
-        target = replace(target, address=temporary_target(temporary_token()))
+        target = replace(target, address=temporary_target(_new_token(table, tenant)))
     return target, _address_text(target.address)
+
+
+def _new_token(table: AddressTable, tenant: Tenant | None) -> str:
+    """Return the token of a new dynamic address of ``tenant``; None for a client without a tenant."""
+    return temporary_token() if tenant is None or table.marks is None else table.marks.make_token(tenant.space)
 
 
 def _address_text(address: object) -> str:
@@ -221,6 +227,9 @@ def _check_open(router: RouterPort, address: Address, terms: PeerTerms, outgoing
     if not outgoing:
         return
     if terms.tenant is not None and address.text in TENANT_SERVICES:
+        raise AttachRefused(LINK_DENIED)
+    marks = router.table.marks
+    if marks is not None and is_made_elsewhere(address) and marks.is_of_worker(address):
         raise AttachRefused(LINK_DENIED)
     if address.key.startswith(TEMPORARY_KEY):
         entry = router.table.entries.get(address.key)

@@ -22,6 +22,7 @@ from .addresses import (
 )
 from .entry import AddressEntry
 from .listeners import EventListeners
+from .marks import Marks
 from .network import Network
 from .patterns import PatternTree, prefix_pattern
 from .sections import SectionCounts
@@ -109,6 +110,8 @@ class AddressTable:
         #: Mobile addresses that auto links name, with the number of these.
         self.named: dict[str, int] = {}
         self.network = Network(self)
+        #: Whose the dynamic addresses of tenants are that other workers made; None for a router of one process.
+        self.marks: Marks | None = None
         #: Called with each mobile address that gained or lost a user.
         self.user_listeners: EventListeners[AddressEntry] = EventListeners()
         #: Called with the new address of each router whose id has slashes.
@@ -203,16 +206,21 @@ class AddressTable:
     def is_open_to(self, tenant: Tenant, address: Address) -> bool:
         """Return whether the tenant may send to its ``address``: without underscore, dynamic, or of its service.
 
-        Tenants that are not confined may also use the others, except dynamic addresses of other tenants. The router
-        that made a dynamic address checks its tenant by ``answer_of``.
+        Tenants that are not confined may also use the others, except dynamic addresses of other tenants. Another router
+        checks the tenant of a dynamic address that it made, by ``answer_of``; of another worker's, the name says it.
         """
         written = address.rest if address.letter == MOBILE else address.text
-        if not written.startswith("_") or is_made_elsewhere(address):
+        if not written.startswith("_"):
             return True
+        marks = self.marks
+        if is_made_elsewhere(address):
+            return marks is None or not marks.is_of_worker(address) or marks.is_of(address.rest, tenant.space)
         if not (self.tenants_confined or address.key.startswith(TEMPORARY_KEY)):
             return True
         entry = self.entries.get(address.key)
-        return entry is not None and entry.space == tenant.space
+        if entry is not None and entry.space == tenant.space:
+            return True
+        return marks is not None and address.letter == MOBILE and marks.is_of(address.rest, tenant.space)
 
     def obtain_entry(
         self,

@@ -154,8 +154,9 @@ class Agent:
         self._sources = Sources(router, control, book, now)
         #: Desks by tenant and by whether they show everything, the last used at the end.
         self._desks: OrderedDict[tuple[str, bool, bool], Desk] = OrderedDict()
+        whole = None if workers is None else self._open_desk(None, is_whole=True)  # it gives out the first numbers
         self._desk = self._open_desk(None)
-        self._desk_of_all = self._desk if workers is None else self._open_desk(None, is_whole=True)
+        self._desk_of_all = whole or self._desk
         self._incoming: RequestQueue[tuple[Desk, bytes, int]] = RequestQueue()
         self._changes: RequestQueue[tuple[Desk, Request]] = RequestQueue()
         #: Requests that the other workers answer too.
@@ -302,8 +303,7 @@ class Agent:
                 return await whole.perform(node, request)
             if request.granted is not None:
                 return await self._answer_part(node, request)
-            with self._profile.working():
-                return await perform(node, request)
+            return await perform(node, request)
         except Forbidden as refused:
             if request.granted is None:  # else the worker that the requester asked notes it
                 node.control.running.denied(request.origin, request.summary(LOGGED))

@@ -15,9 +15,10 @@ from trouter.columns.router import ROUTER
 from trouter.columns.security import VHOST
 from trouter.config.entities import PolicyEntity
 from trouter.config.schema import EntityType, all_attributes_of
-from trouter.wire.types import UInt
+from trouter.wire.types import Int, UInt
 
 from .ports import DRAINED, DRAINING, SERVING
+from .values import to_wire
 
 _MAX_UINT: Final = 0xFFFFFFFF
 
@@ -30,6 +31,8 @@ def _first(values: Sequence[Any]) -> object:
 
 def _sum(values: Sequence[Any]) -> object:
     total, kind = sum(values), type(values[0])
+    if kind is Int:  # the sum may be a long
+        return to_wire(total)
     return kind(min(total, _MAX_UINT)) if kind is UInt else kind(total)
 
 

@@ -43,6 +43,11 @@ def check_request(node: Node, request: Request) -> str:
 
 async def perform(node: Node, request: Request) -> OperationResult:
     """Perform ``request`` and return the answer; ChangeRefused."""
+    with node.profile.working():
+        return await _perform(node, request)
+
+
+async def _perform(node: Node, request: Request) -> OperationResult:
     operation = check_request(node, request)
     if operation == "CREATE":
         return await create(node, request)

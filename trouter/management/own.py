@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from trouter.config.schema import EntityType
+from trouter.config.workers import mode_of_whole
 from trouter.core.addresses import MAX_ADDRESS_BYTES
 from trouter.core.allocations import owners, waiting_messages
 from trouter.core.why import explain
@@ -139,10 +140,9 @@ async def _get_annotations(_: Node, __: Request, entity_type: str) -> OperationR
     tenants=True,
 )
 async def _get_nodes(node: Node, _: Request) -> OperationResult:
-    table = node.router.table
-    if node.tenant is not None:
-        return answer([])
-    if table.mode != "interior":
+    table, part = node.router.table, node.directory.part
+    mode = table.mode if part is None else mode_of_whole(node.control.configuration.router)
+    if node.tenant is not None or mode != "interior":
         return answer([])
     routers = (table.router_id, *sorted(router.id for router in node.router.network.routers.values() if router.trunk))
     return answer([f"amqp:/_topo/0/{router_id}/$management" for router_id in routers])
@@ -171,12 +171,15 @@ async def _get_json_schema(node: Node, _: Request, indent: int | None) -> Operat
     return answer(schema_text(tuple(NODE_OPERATIONS), indent, node.directory.part is not None))
 
 
+LIMIT: Final = Number("limit", "the number of newest entries to get; without it (or 0, or less) all", logged=True)
+
+
 @verb(
     "GET-LOG",
     answer="entries, oldest first: module, level, text, file, line, seconds since 1970; at most the last 1000",
     level=OPERATE,
     takes=(
-        Number("limit", "the number of newest entries to get; without it (or 0, or less) all", logged=True),
+        LIMIT,
         Text("module", "only the entries of this module", logged=True),
     ),
 )
@@ -185,7 +188,9 @@ async def _get_log(node: Node, _: Request, limit: int | None, module: str) -> Op
     if module and module not in known:
         raise bad_request(f"no such module '{shown(module)}'; the modules are {', '.join(known)}")
     entries = node.book.recent(max(0, limit or 0), module)
-    return answer([[each.module, each.level, each.text, each.file, each.line, int(each.seconds)] for each in entries])
+    as_time = float if node.directory.part is not None else int  # parts of a router are put together by it
+    rows = [[each.module, each.level, each.text, each.file, each.line, as_time(each.seconds)] for each in entries]
+    return answer(rows)
 
 
 @verb(

@@ -19,6 +19,8 @@ class WorkProfile:
 
     def __init__(self) -> None:
         self._profile: cProfile.Profile | None = None
+        #: Whether it measures now; several requests may be under way at the same time.
+        self._measures = False
 
     def start(self) -> None:
         """Start a new profile; the rest of the current request counts in it."""
@@ -29,8 +31,8 @@ class WorkProfile:
         """Stop, and return the report; Refusal if no profile was started."""
         if self._profile is None:
             raise bad_request("PROFILE was not started")
+        self.rest()
         profile, self._profile = self._profile, None
-        profile.disable()
         text = io.StringIO()
         profile.create_stats()
         if profile.getstats():
@@ -39,12 +41,14 @@ class WorkProfile:
 
     def work(self) -> None:
         """Measure from now on."""
-        if self._profile is not None:
+        if self._profile is not None and not self._measures:
+            self._measures = True
             self._profile.enable()
 
     def rest(self) -> None:
         """Stop measuring: other tasks run."""
-        if self._profile is not None:
+        if self._profile is not None and self._measures:
+            self._measures = False
             self._profile.disable()
 
     @contextmanager

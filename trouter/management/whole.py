@@ -16,6 +16,7 @@ import trio
 
 from trouter.config.schema import EntityType
 from trouter.config.workers import FIRST
+from trouter.logs.book import KEPT
 from trouter.wire.codec import decode_all
 
 from .arguments import ATTRIBUTE_NAMES, COUNT, IDENTITY, NAME, OFFSET, TYPE
@@ -26,7 +27,7 @@ from .entities import entity_type_of, kind_to_create
 from .kinds import descendants_of, is_node_type, kind_of
 from .merging import has_parts, merged, merged_maps
 from .operations import check_request, is_for_node, kind_named, perform
-from .own import check_query
+from .own import LIMIT, check_query
 from .ports import WorkersPort
 from .providers.parted import AT_ONE
 from .providers.process import ROUTER_IDENTITY
@@ -40,6 +41,10 @@ from .status import BAD_REQUEST, FORBIDDEN, NOT_FOUND, OK, REASONS, Refusal, bad
 #: Requesters whose pages are continued; the one unused for longest is dropped first.
 MAX_PAGED: Final = 32
 _IDENTIFYING: Final = ("type", "identity")
+#: The types whose entities are listed by time, and the column that has it.
+_BY_TIME: Final = {"denial": "at"}
+#: The types whose entities one worker after the other gets to know: their order must not change between two pages.
+_BY_IDENTITY: Final = frozenset({"router.address"})
 #: The operations on entities that another worker may have.
 _ON_ENTITIES: Final = frozenset({"READ", "UPDATE", "DELETE", "CALLME"})
 #: The operations that change the configuration, which the first worker does for all.
@@ -152,7 +157,7 @@ class Whole:
         if combine is not None and node.tenant is None and is_for_node(request):
             answers = await asking.ask_all()
             failed = next((each for each in answers.values() if each.status != OK), None)
-            return asking.complete(failed or combine(answers))
+            return asking.complete(failed or combine(answers, request))
         return await perform(node, request)
 
     # --- entities
@@ -213,7 +218,7 @@ class Whole:
         if kind.short != "router" or not named:
             return request.properties
         rest = {name: value for name, value in request.properties.items() if name != "name"}
-        return {**rest, "identity": ROUTER_IDENTITY}
+        return {**rest, "type": kind.full_name, "identity": ROUTER_IDENTITY}
 
     # --- listings
 
@@ -226,11 +231,23 @@ class Whole:
         if offset < 0:
             return await perform(node, request)
         if kind is not None and descendants_of(kind) == (kind,) and not has_parts(kind):
+            if kind.short in _BY_TIME:
+                return await self._list_by_time(node, asking, kind, offset, count)
             if kind.short in AT_ONE:
                 return await self._list_in_turn(node, asking, kind, offset, count)
             first = await asking.ask(FIRST)
             return first if first is not None else await perform(node, request)
-        return await self._list_merged(asking, names, offset, count)
+        return await self._list_merged(asking, kind, names, offset, count)
+
+    async def _list_by_time(
+        self, node: Node, asking: Asking, kind: EntityType, offset: int, count: int
+    ) -> OperationResult:
+        """List what happened, at whichever worker, the latest last."""
+        names = ATTRIBUTE_NAMES.read(asking.request) or list(node.directory.columns_of(kind))
+        answers = await asking.ask_all(_paged(asking.request, 0, 0), [*names, _BY_TIME[kind.short]])
+        found = sorted((cells_of(row) for each in answers.values() for row in _rows(each)), key=lambda cells: cells[-1])
+        shown = found[offset : offset + count] if count else found[offset:]
+        return _bounded(names, [encode_row(cells[:-1]) for cells in shown])
 
     async def _list_in_turn(
         self, node: Node, asking: Asking, kind: EntityType, offset: int, count: int
@@ -267,8 +284,13 @@ class Whole:
             if len(self._pages) > MAX_PAGED:
                 self._pages.popitem(last=False)
 
-    async def _list_merged(self, asking: Asking, names: list[str], offset: int, count: int) -> OperationResult:
-        """List entities of which each worker has a part; of those that are the same in all, the first worker's."""
+    async def _list_merged(
+        self, asking: Asking, kind: EntityType | None, names: list[str], offset: int, count: int
+    ) -> OperationResult:
+        """List entities of which each worker has a part; of those that are the same in all, the first worker's.
+
+        Of all types (``kind`` is None), only those that have one of the columns ``names``.
+        """
         asked = [*names, *(each for each in _IDENTIFYING if each not in names)] if names else None
         given_by = await asking.ask_all(_paged(asking.request, 0, 0), asked)
         answers = {number: given for number, given in given_by.items() if given.status == OK}
@@ -279,15 +301,18 @@ class Whole:
             places = [columns.index(each) for each in _IDENTIFYING]
             for index, row in enumerate(rows):
                 cells = cells_of(row)
-                kind, identity = (str(cells[place]) for place in places)
-                if kind == _ROUTER:  # each worker has an identity of its own
+                type_name, identity = (str(cells[place]) for place in places)
+                if type_name == _ROUTER:  # each worker has an identity of its own
                     identity = ""
-                by_entity.setdefault((kind, identity), []).append((number, row))
+                if kind is not None or not names or any(cell is not None for cell in cells[: len(names)]):
+                    by_entity.setdefault((type_name, identity), []).append((number, row))
                 if index % _IN_A_ROW == _IN_A_ROW - 1:
                     await trio.lowlevel.checkpoint()
+        if kind is not None and kind.short in _BY_IDENTITY:
+            by_entity = dict(sorted(by_entity.items()))
         shown = len(names) or len(columns)
         first = next(iter(answers), FIRST)
-        found = [self._merge(columns, kind, rows, shown) for (kind, _), rows in _kept(by_entity, first)]
+        found = [self._merge(columns, type_name, rows, shown) for (type_name, _), rows in _kept(by_entity, first)]
         return _bounded(columns[:shown], found[offset : offset + count] if count else found[offset:])
 
     def _merge(self, columns: list[str], type_name: str, rows: list[tuple[int, bytes]], shown: int) -> bytes:
@@ -388,7 +413,7 @@ def _kind_here(node: Node, request: Request) -> EntityType | None:
 # --- answers of the node itself, from those of all workers
 
 
-def _sum_drain(answers: Answers) -> OperationResult:
+def _sum_drain(answers: Answers, _: Request) -> OperationResult:
     maps: list[dict[str, Any]] = [decode_all(each.body) for each in answers.values()]
     states = {each["state"] for each in maps}
     active = [each for each in maps if each["state"] != "serving"]
@@ -401,16 +426,20 @@ def _sum_drain(answers: Answers) -> OperationResult:
     )
 
 
-def _sort_log(answers: Answers) -> OperationResult:
+def _sort_log(answers: Answers, request: Request) -> OperationResult:
+    """Return the newest entries of all workers by time, which parts of a router give with fractions of seconds."""
     entries = [
         [entry[0], entry[1], f"[W{number}] {entry[2]}", *entry[3:]]
         for number, each in answers.items()
         for entry in decode_all(each.body)
     ]
-    return answer(sorted(entries, key=lambda entry: entry[-1]))
+    entries.sort(key=lambda entry: entry[-1])
+    limit = LIMIT.read(request) or 0
+    newest = entries[-min(limit, KEPT) if limit > 0 else -KEPT :]
+    return answer([[*entry[:-1], int(entry[-1])] for entry in newest])
 
 
-def _sum_memory(answers: Answers) -> OperationResult:
+def _sum_memory(answers: Answers, _: Request) -> OperationResult:
     """Return the rows of all workers; those of the same name, user, vhost or address are added up."""
     found: dict[tuple[object, ...], dict[str, Any]] = {}
     for number, each in answers.items():
@@ -426,7 +455,7 @@ def _sum_memory(answers: Answers) -> OperationResult:
     return answer(sorted(rows, key=lambda row: -row.get("bytes", 0)) if any("bytes" in row for row in rows) else rows)
 
 
-_COMBINED: Final[dict[str, Callable[[Answers], OperationResult]]] = {
+_COMBINED: Final[dict[str, Callable[[Answers, Request], OperationResult]]] = {
     "DRAIN": _sum_drain,
     "CANCEL-DRAIN": _sum_drain,
     "GET-DRAIN": _sum_drain,

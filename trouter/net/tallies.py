@@ -88,6 +88,10 @@ class Tallies:
         self._order = Lock()
         self._order.acquire()
 
+    def derive_key(self, purpose: str) -> bytes:
+        """Return a secret key that all workers of this router derive for a purpose, and no one else."""
+        return blake2b(purpose.encode(), key=self._memory[:SECRET_BYTES], person=b"key").digest()
+
     def close(self) -> None:
         """Give the memory back."""
         self._numbers.release()

@@ -99,13 +99,12 @@ class RouterPolicy:
     def accept_socket(self, role: str, host: str, *, sibling: bool = False) -> bool:
         """Count a new connection and return True if there is room for it; its end calls ``release_socket``.
 
-        Those of ``sibling`` workers are not limited: they belong to the router.
+        Those of ``sibling`` workers belong to the router: they are neither limited nor counted.
         """
+        if sibling:
+            return True
         counts = self._record.counts
         counts.connections_processed += 1
-        if sibling:
-            counts.connections_current += 1
-            return True
         open_now = counts.connections_current if self._tallies is None else self._tallies.raise_count(_SOCKETS) - 1
         verdict = judge_accept(self.compiled, host, open_now, router=role in ROUTER_ROLES)
         if not verdict.allowed:
@@ -118,8 +117,10 @@ class RouterPolicy:
 
     def release_socket(self, *, sibling: bool = False) -> None:
         """Uncount a connection that ``accept_socket`` counted."""
+        if sibling:
+            return
         self._record.counts.connections_current -= 1
-        if self._tallies is not None and not sibling:
+        if self._tallies is not None:
             self._tallies.lower_count(_SOCKETS)
 
     # --- connections

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
-from trouter.config.workers import WORKERS_HOST
+from trouter.config.workers import STANDALONE, WORKERS_HOST, joins_workers, mode_of_whole
 from trouter.core.router import Router
-from trouter.core.terms import ROUTER_ROLES
 from trouter.management.ports import ControlPort
 from trouter.net.view import ConnectionView
 from trouter.wire.types import UInt, ULong
@@ -86,7 +85,7 @@ class AtWorker(PartProvider):
 
 
 class RouterPart(PartProvider):
-    """The row of the router, whose counts leave out what joins the workers."""
+    """The row of the router with its mode, whose counts leave out what joins the workers."""
 
     def __init__(self, whole: Provider, part: WorkerPart, hidden: Hidden) -> None:
         super().__init__(whole, part)
@@ -100,7 +99,8 @@ class RouterPart(PartProvider):
             "linkCount": self._hidden.count_links(),
             "nodeCount": self._hidden.count_routers(),
         }
-        return {**row, **{name: ULong(max(int(str(row[name])) - count, 0)) for name, count in hidden.items()}}
+        counts = {name: ULong(max(int(str(row[name])) - count, 0)) for name, count in hidden.items()}
+        return {**row, "mode": self._hidden.mode, **counts}
 
 
 class AddressPart(PartProvider):
@@ -142,15 +142,11 @@ class ConfiguredByFile(Configured):
     """The configured entities without those that join the workers."""
 
     def entities(self) -> Sequence[Entity]:
-        return [each for each in super().entities() if _is_by_file(each)]
+        return [each for each in super().entities() if not joins_workers(each)]
 
     def entity(self, key: str) -> Entity | None:
         found = super().entity(key)
-        return found if found is not None and _is_by_file(found) else None
-
-
-def _is_by_file(entity: Entity) -> bool:
-    return getattr(entity, "host", None) != WORKERS_HOST
+        return found if found is not None and not joins_workers(found) else None
 
 
 class Hidden:
@@ -161,13 +157,14 @@ class Hidden:
         self._router = router
         self._control = control
 
+    @property
+    def mode(self) -> str:
+        """The mode of the whole router."""
+        return mode_of_whole(self._control.configuration.router)
+
     def shows_connection(self, number: int) -> bool:
         connection = self._control.running.connections().get(number)
-        return connection is not None and not self._joins(connection)
-
-    def _joins(self, connection: ConnectionView) -> bool:
-        remote = connection.engine.remote_open
-        return connection.role in ROUTER_ROLES and remote is not None and remote.container_id in self._part.siblings
+        return connection is not None and not _joins(connection)
 
     def shows_link(self, identity: int) -> bool:
         endpoint = self._router.links.get(identity)
@@ -180,10 +177,10 @@ class Hidden:
         return not key.startswith(_ROUTER_KEY) or key[1:] not in self._part.siblings
 
     def shows_node(self, identity: str) -> bool:
-        return identity.partition("/")[2] not in self._part.siblings
+        return self.mode != STANDALONE and identity.partition("/")[2] not in self._part.siblings
 
     def count_connections(self) -> int:
-        return sum(self._joins(each) for each in self._control.running.connections().values())
+        return sum(map(_joins, self._control.running.connections().values()))
 
     def count_links(self) -> int:
         trunks = self._trunks()
@@ -191,6 +188,11 @@ class Hidden:
 
     def count_routers(self) -> int:
         return sum(each in self._part.siblings for each in self._router.network.routers)
+
+
+def _joins(connection: ConnectionView) -> bool:
+    """Return whether a connection joins workers, whatever its peer says that it is."""
+    return connection.facts.listener.host == WORKERS_HOST
 
 
 def part_of(kind: EntityType, whole: Provider, part: WorkerPart, router: Router, control: ControlPort) -> Provider:
