@@ -13,6 +13,7 @@ from proton.utils import BlockingConnection
 
 from tests.management.node import NODE, PREFIX, Node, node_of, small
 from tests.routers import WORKERS, RunningRouter, StartRouter
+from tests.waiting import until
 
 LISTENER = {"host": "127.0.0.1", "port": "0", "saslMechanisms": "ANONYMOUS"}
 
@@ -235,7 +236,7 @@ def test_a_connection_makes_link_routes_for_itself_alone(shared: RunningRouter, 
     assert again == (400, "Name conflicts with an existing entity")
     assert node.ask("DELETE", type=kind, identity=made["identity"]).status == 204
     assert node.query(kind) == []
-    assert not [each for each in node.query("router.address") if each["key"].startswith("E")]
+    until(lambda: not any(each["key"].startswith("E") for each in node.query("router.address")), "the end of the route")
 
 
 def test_link_routes_of_a_connection_end_with_the_connection(shared: RunningRouter, node: Node) -> None:
