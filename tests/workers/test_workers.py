@@ -140,6 +140,19 @@ async def test_a_routed_link_reaches_the_broker_of_the_first_worker(
         assert await tracker.outcome() == ACCEPTED
 
 
+async def test_a_listener_on_every_address_serves(tmp_path: Path) -> None:
+    """It has a socket for each kind of address."""
+    everywhere = LISTENER.replace("    host: 127.0.0.1\n", "")
+    with process(TWO + everywhere, tmp_path) as router:
+        await wait_for(router, SERVES)
+        with stopped_cleanly(router):
+            async with both(router.port):
+                pass
+            if len(router.ports) == 2 * 2:  # with IPv6
+                async with connect(f"amqp://[::1]:{router.ports[1]}"):
+                    pass
+
+
 async def test_connections_go_to_the_workers_in_turn(router: RunningRouter) -> None:
     met: Counter[str] = Counter()
     for _ in range(20):

@@ -107,10 +107,20 @@ class Worker:
 
 @dataclass(eq=False, slots=True)
 class Bound:
-    """The sockets of one listener, and the scope of the tasks that accept from them."""
+    """The sockets of one listener, and the scope of the task that accepts from each."""
 
     sockets: list[socket.socket]
-    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    scopes: list[trio.CancelScope]
+
+    @classmethod
+    def of(cls, sockets: list[socket.socket]) -> Bound:
+        """Return the sockets with new scopes."""
+        return cls(sockets, [trio.CancelScope() for _ in sockets])
+
+    def cancel(self) -> None:
+        """Accept no more."""
+        for scope in self.scopes:
+            scope.cancel()
 
 
 class Parent:
@@ -274,7 +284,7 @@ class Parent:
         if self._stops == 1:
             self._supervisor.stopping()
             for bound in self._bound.values():
-                bound.scope.cancel()
+                bound.cancel()
                 close_all(bound.sockets)
         self._signal_all(signal.SIGTERM if self._stops <= 2 else signal.SIGKILL)
 
@@ -463,7 +473,7 @@ class Parent:
         leaving = [each for one in self._bound.values() for each in one.sockets if place_of(each) in left]
         family = message["family"]
         entity = ListenerEntity(host=key[0], port=key[1], socket_address_family=None if family is None else str(family))
-        bound = self._bound[key] = Bound(await open_for(entity, leaving))
+        bound = self._bound[key] = Bound.of(await open_for(entity, leaving))
         assert self._nursery is not None  # noqa: S101  # workers run within it
         for index in range(len(bound.sockets)):
             self._nursery.start_soon(self._hand_over, key, bound, index)
@@ -487,7 +497,7 @@ class Parent:
             return
         for key in [key for key in self._bound if not any(key in each.channels for each in self._workers.values())]:
             bound = self._bound.pop(key)
-            bound.scope.cancel()
+            bound.cancel()
             close_all(bound.sockets)
 
     # --- connections
@@ -495,7 +505,7 @@ class Parent:
     async def _hand_over(self, key: Key, bound: Bound, index: int) -> None:
         """Accept the connections of one socket, and hand each to the worker whose turn it is."""
         sock, in_a_row = bound.sockets[index], 0
-        with bound.scope:
+        with bound.scopes[index]:
             while True:
                 try:
                     accepted, _ = sock.accept()
