@@ -33,7 +33,10 @@ def encode_request(
     The other worker trusts it: it acts with ``rights``, shows what the tenant of the name ``tenant`` sees, and records
     that ``requester`` asked for it.
     """
-    body = request.map_body() if names is None else {"attributeNames": names}
+    if names is not None:
+        body: Mapping[str, object] = {"attributeNames": names}
+    else:
+        body = request.new_attributes() if request.operation == "CREATE" else request.map_body()
     flags = [rights.level, rights.allow_admin_status_update, rights.allow_dynamic_link_routes]
     return encode([dict(properties), body, request.reply_to, tenant, flags, dict(requester)])
 
