@@ -142,6 +142,8 @@ def test_a_worker_that_hangs_is_named_and_its_successor_has_the_change(router: R
         assert (made.status, made.description) == (201, why)
         (finding,) = [each for each in both.first.query("finding") if "worker 2" in str(each)]
         assert "worker 2 serves with an older configuration" in str(finding)
+        why = "incomplete, workers are missing: A.2: it gives no sign of life"  # and nobody waits for it any more
+        until(lambda: both.first.ask("QUERY", entityType="connection").description == why, why)
     finally:
         os.kill(number, signal.SIGCONT)
     until(lambda: not [each for each in both.first.query("finding") if "worker 2" in str(each)], "it has taken it over")

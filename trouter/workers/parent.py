@@ -39,7 +39,7 @@ from .worker import WorkerTerms
 #: A worker that ends so often within so many seconds, after it has served, ends the router.
 MOST_ENDS: Final = 5
 ENDS_WITHIN_S: Final = 60.0
-#: Without a sign of life for so many seconds a worker gets no more connections; and is ended.
+#: Without a sign of life for so many seconds a worker gets no more connections and calls; and is ended.
 SILENT_S: Final = 5.0
 HUNG_S: Final = 30.0
 #: Connections handed over from one socket before other tasks get their turn.
@@ -98,6 +98,11 @@ class Worker:
     def serves(self) -> bool:
         """Return whether it has begun to serve, and has not ended."""
         return self.ready.is_set() and self.process.returncode is None
+
+    @property
+    def is_silent(self) -> bool:
+        """Return whether it has given no sign of life for a while."""
+        return trio.current_time() - self.alive_at_s > SILENT_S
 
     def signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
@@ -324,8 +329,7 @@ class Parent:
 
     def _is_awaited(self, worker: Worker) -> bool:
         """Return whether a worker that serves will say whether it has taken over the last configuration."""
-        is_silent = trio.current_time() - worker.alive_at_s > SILENT_S
-        return worker.serves and worker.version < self._version and not is_silent
+        return worker.serves and worker.version < self._version and not worker.is_silent
 
     def _behind(self) -> dict[int, str]:
         """Return the workers that serve with another configuration than the first one, and why."""
@@ -431,6 +435,9 @@ class Parent:
         if other is None or other.calls is None or other.process.returncode is not None:
             answers.send({"error": "it does not serve"})
             return
+        if other.is_silent:
+            answers.send({"error": "it gives no sign of life"})
+            return
         one_end, other_end = socket.socketpair()
         with one_end, other_end:
             try:
@@ -530,7 +537,7 @@ class Parent:
             self._turn = self._turn % self._count + 1
             worker = self._workers.get(self._turn)
             channels = worker.channels.get(key) if worker is not None else None
-            if worker is None or not channels or trio.current_time() - worker.alive_at_s > SILENT_S:
+            if worker is None or not channels or worker.is_silent:
                 continue
             with suppress(OSError):  # it has ended, or has many that it has not taken yet
                 socket.send_fds(channels[index], [bytes([OF_A_CLIENT])], [accepted.fileno()])
