@@ -44,11 +44,12 @@ def configuration(folder: Path) -> str:
 
 async def send_between(port: int, sender_at: str, receiver_at: str) -> None:
     """Send messages from a client of one worker to a client of one, and have them accepted."""
+    address = f"jobs/{sender_at}/{receiver_at}"  # a worker may not know yet that a receiver of the other one is gone
     async with (
         connected(port, receiver_at) as far,
         connected(port, sender_at) as near,
-        far.open_receiver("jobs", credit=SENT) as receiver,
-        near.open_sender("jobs") as sender,
+        far.open_receiver(address, credit=SENT) as receiver,
+        near.open_sender(address) as sender,
     ):
         trackers = [await sender.submit(Message(body="x" * 100)) for _ in range(SENT)]
         for _ in range(SENT):
