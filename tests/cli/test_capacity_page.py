@@ -14,7 +14,7 @@ BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 FIGURES = {
     "memory of an idle connection": ("idle connection: memory", 1),
     "memory of an idle connection with a session and a link": ("idle connection with session and link: memory", 1),
-    "processor time of 1,000 idle connections": ("1,000 idle (connection): CPU", 2),
+    "processor time of 5,000 idle connections": ("5,000 idle (connection): CPU", 2),
 }
 
 
