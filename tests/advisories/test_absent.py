@@ -90,8 +90,8 @@ def test_octets_make_values_only() -> None:
     """CVE-2026-57822: a peer's bytes never become objects of other classes, or code.
 
     `trouter migrate --interconnect` reads an operator's manifest in YAML, by the loader that makes plain values only.
-    The workers of a router give each other their configuration as objects, in memory that no other process can open:
-    only a worker reads it, from a descriptor that its parent hands it.
+    The workers of a router give each other their configuration as objects, in a sealed file in memory: only
+    a worker reads it, from a descriptor that its parent hands it.
     """
     manifests = PACKAGE / "cli" / "migrate_interconnect.py"
     sealed, workers = PACKAGE / "workers" / "sealed.py", {"cli/worker.py", "workers/worker.py"}

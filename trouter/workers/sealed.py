@@ -1,6 +1,7 @@
 """The configuration of all workers as a file in memory, whose descriptor they and the parent hand to each other.
 
-No other process can open it and nobody can change it, so what is in it is as trustworthy as the worker that wrote it.
+Only the parent and the workers get the descriptor, and the seals keep every process from changing the file: a worker
+that reads it trusts it as it trusts the worker that wrote it.
 """
 
 from __future__ import annotations
