@@ -21,7 +21,8 @@ class SharedBucket(Bucket):
 
     Each worker writes how many tokens it has taken so far, and its ``base``. The bucket has gained
     ``base + rate * time`` tokens by a time, and what workers have taken beyond these is missing from the burst. A
-    worker that finds more gained than taken lowers its base, so that the bucket is just full; the lowest base counts for all.
+    worker that finds more gained than taken lowers its base, so that the bucket is just full; the lowest base counts
+    for all.
 
     Workers that take at the same moment may take the same tokens. Then the bucket has a debt, so over time all of them
     together never get more than the rate. When a worker ends, what it has taken is given back.
