@@ -19,5 +19,5 @@ async def running(configuration: str, nursery: trio.Nursery) -> AsyncIterator[Ro
     process = RouterProcess(load(text=configuration), Plugins.load())
     await nursery.start(process.run)
     yield process
-    process.control.stop(Error("amqp:connection:forced", "the test is over"))
+    process.in_force.stop(Error("amqp:connection:forced", "the test is over"))
     nursery.cancel_scope.cancel()

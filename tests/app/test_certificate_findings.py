@@ -35,7 +35,7 @@ async def test_a_certificate_that_expires_is_a_problem_and_one_that_soon_does_a_
     await nursery.start(process.run)
 
     def found() -> list[tuple[str, str]]:
-        of_profile = [each for each in process.control.findings() if each.section == "sslProfile"]
+        of_profile = [each for each in process.in_force.findings() if each.section == "sslProfile"]
         return [(str(each.severity), each.message) for each in of_profile]
 
     assert (found(), process.site.ready()) == ([], True)

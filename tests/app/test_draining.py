@@ -28,7 +28,7 @@ async def closed_of(peers: Sequence[PlayedPeer]) -> list[int]:
 
 async def test_connections_leave_one_after_the_other_over_the_stated_time(mock_clock: MockClock) -> None:
     async with play(ROUTER + LISTENER) as router:
-        drain = router.process.control.drain
+        drain = router.process.in_force.drain
         peers = [await opened(router, receiver()) for _ in range(4)]
         await router.process.control.start_drain(60.0)
         left = []
@@ -96,7 +96,7 @@ async def test_a_cancelled_drain_closes_no_more(mock_clock: MockClock) -> None:
 async def test_which_listeners_a_drain_closes(role: str, drains: bool, serves_http: bool, closes: bool) -> None:
     entity = replace(ListenerEntity(), role=role, drains=drains, http=serves_http)
     async with play(ROUTER + LISTENER) as router:
-        drain = router.process.control.drain
+        drain = router.process.in_force.drain
         assert not drain.closes(entity)
         drain.start(0.0, 0)
         assert drain.closes(entity) is closes

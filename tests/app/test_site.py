@@ -62,7 +62,7 @@ async def test_a_health_check_goes_through_the_core_and_leaves_nothing(process: 
 
 async def test_a_router_that_drains_is_not_ready_and_lives(process: RouterProcess) -> None:
     assert process.site.ready()
-    process.control.refuse_work()
+    process.in_force.refuse_work()
     assert (process.site.ready(), process.site.live(), process.site.figures().ready) == (False, True, False)
 
 
@@ -83,7 +83,7 @@ async def test_a_websocket_counts_among_all_connections(process: RouterProcess) 
     process.services.policy.replace_policy(Policy.compile(entity, ()))
     near, far = socket.socketpair()
     with near:
-        await process.site.serve_amqp(far, ("192.0.2.7", 1234), process.control.configuration.listeners[0], None)
+        await process.site.serve_amqp(far, ("192.0.2.7", 1234), process.in_force.configuration.listeners[0], None)
         assert near.recv(1) == b""
     counts = process.services.policy.shown_policy()
     assert (counts["connectionsDenied"], counts["connectionsCurrent"]) == (1, 0)

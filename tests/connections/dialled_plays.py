@@ -42,7 +42,7 @@ class Dialling:
         self.router = router
         self.places: list[str] = []
         self.servers: list[PlayedPeer] = []
-        (self.connector,) = router.process.control.connectors.all
+        (self.connector,) = router.process.in_force.parts.connectors.all
 
     @property
     def own(self) -> Connector:

@@ -28,7 +28,7 @@ async def dialling(nursery: trio.Nursery) -> tuple[RouterProcess, connector.Conn
     await nursery.start(there.run)
     here = interior("A", DIALS.format(there.listeners[0].sockets[0].getsockname()[1]))
     await nursery.start(here.run)
-    (own,) = here.control.connectors.all
+    (own,) = here.in_force.parts.connectors.all
     return there, own
 
 
@@ -81,7 +81,7 @@ async def test_a_failover_list_is_taken_from_the_open_of_a_peer_that_is_no_route
     await nursery.start(there.run)
     here = interior("A", DIALS.format(there.listeners[0].sockets[0].getsockname()[1]))
     await nursery.start(here.run)
-    (own,) = here.control.connectors.all
+    (own,) = here.in_force.parts.connectors.all
     with trio.fail_after(HANG_S):
         while "amqp://127.0.0.1:9" not in own.failover_urls:
             await trio.testing.wait_all_tasks_blocked(0.01)

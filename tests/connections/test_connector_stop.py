@@ -29,7 +29,7 @@ async def test_a_connection_dialled_after_the_stop_is_closed(
 
     async def connect_and_stop(*place: Any) -> socket.socket:
         dialled.append(await connect(*place))
-        (own,) = here.control.connectors.all
+        (own,) = here.in_force.parts.connectors.all
         own.stop()
         dialled.append(own)
         return dialled[0]  # type: ignore[no-any-return]

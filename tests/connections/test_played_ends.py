@@ -127,12 +127,12 @@ async def test_heartbeats_are_empty_frames_as_often_as_the_peer_wants_them(mock_
 async def test_a_draining_router_refuses_links_and_then_closes_everything(mock_clock: MockClock) -> None:
     async with play(ROUTER + LISTENER) as router:
         peer = await opened(router, receiver())
-        router.process.control.refuse_work()
+        router.process.in_force.refuse_work()
         router.process.router.stop_credit()
         outputs = await peer.play(sender())
         assert Flow not in kinds(outputs)
         assert condition_of(outputs, Detach) == "amqp:connection:forced"
-        router.process.control.stop(FORCED)
+        router.process.in_force.stop(FORCED)
         assert only(await peer.play(), Close).error == FORCED
         assert kinds(await peer.play(Close(), HANG_UP)) == [Closed]
 

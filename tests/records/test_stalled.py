@@ -42,7 +42,7 @@ async def scene(nursery: trio.Nursery, mock_clock: MockClock) -> AsyncIterator[S
     process = RouterProcess(load(text=CONFIGURATION), Plugins.load())
     await nursery.start(process.run)
     yield Scene(process)
-    process.control.stop(Error("amqp:connection:forced", "the test is over"))
+    process.in_force.stop(Error("amqp:connection:forced", "the test is over"))
     nursery.cancel_scope.cancel()
 
 

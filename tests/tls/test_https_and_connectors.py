@@ -178,7 +178,7 @@ async def two_routers(folder: Path, version: str) -> AsyncIterator[tuple[RouterP
         await nursery.start(here.run)
         yield here, there
         for process in (here, there):
-            process.control.stop(Error("amqp:connection:forced", "the test is over"))
+            process.in_force.stop(Error("amqp:connection:forced", "the test is over"))
         nursery.cancel_scope.cancel()
 
 

@@ -88,7 +88,7 @@ async def scene(tmp_path: Path, nursery: trio.Nursery, mock_clock: MockClock) ->
     """Start the router; the loop's clock stands still, and ``mock_clock`` moves it."""
     found = Scene(Authority(tmp_path), nursery)
     yield found
-    found.process.control.stop(Error("amqp:connection:forced", "the test is over"))
+    found.process.in_force.stop(Error("amqp:connection:forced", "the test is over"))
     nursery.cancel_scope.cancel()
 
 

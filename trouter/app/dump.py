@@ -33,7 +33,7 @@ from trouter.core.router import Router
 from trouter.engine.session import Session
 from trouter.net.view import ConnectionView
 
-from .control import Control
+from .in_force import ConfigurationInForce
 
 if TYPE_CHECKING:
     from trouter.connections.connector import Connector
@@ -74,17 +74,17 @@ class StateDump:
         self._count = 0
         self._began_s = time.monotonic()
 
-    async def write(self, control: Control) -> Path:
+    async def write(self, in_force: ConfigurationInForce) -> Path:
         """Write a dump that only the process's user may read, and return its path; OSError, and no file is left."""
         self._count += 1
-        configuration = control.configuration
+        configuration = in_force.configuration
         path = self._path(configuration)
         part = path.with_name(f"{path.name}.part")
         part.unlink(missing_ok=True)
         number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
             with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
-                lines = self.lines(control)
+                lines = self.lines(in_force)
                 while portion := list(islice(lines, PORTION)):
                     await trio.to_thread.run_sync(file.write, "".join(f"{line}\n" for line in portion))
             part.replace(path)
@@ -100,11 +100,11 @@ class StateDump:
         name = re.sub("[^A-Za-z0-9._-]", "_", configuration.router.id)[:64]
         return Path(f"trouter-{name}-{os.getpid()}-{self._count}.dump")
 
-    def lines(self, control: Control) -> Iterator[str]:
+    def lines(self, in_force: ConfigurationInForce) -> Iterator[str]:
         """Yield the dump, line by line."""
         router, connections = self._router, self._services.connections
-        listeners, connectors = control.listeners.all, control.connectors.all
-        yield from self._process(control.configuration)
+        listeners, connectors = in_force.parts.listeners.all, in_force.parts.connectors.all
+        yield from self._process(in_force.configuration)
         yield from ("", "TASKS")
         root = trio.lowlevel.current_root_task()
         if root is not None:

@@ -55,7 +55,7 @@ def periodic_work(assembly: Assembly, supervisor: Supervisor) -> Iterator[Period
     yield Periodic(
         "records", PERIOD_S, "record counts and latencies for the takers of records", waiting=assembly.telemetry.work
     )
-    looks = assembly.parts.routes.note_states
+    looks = assembly.in_force.parts.routes.note_states
     yield Periodic("routes", LOOK_S, "note since when auto links and link routes are down", looks)
     if services.backbone is not None:
         drop = partial(heartbeats.abort_silent, services.hub.router, services.connections)
@@ -109,7 +109,7 @@ def _looks_at_files(assembly: Assembly) -> Iterator[Periodic]:
         "host names",
         host_names_s,
         "look the host names of the policy up again",
-        waiting=partial(look_names_up_again, services.policy, assembly.parts.host_names),
+        waiting=partial(look_names_up_again, services.policy, assembly.in_force.parts.host_names),
     )
     yield Periodic("sslProfiles", WATCH_S, "load changed files, warn of ends of certificates", waiting=renew_profiles)
     yield Periodic("certificates", RECHECK_S, "check the peers' certificates again", waiting=secure.recheck)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from typing import Final, Protocol
@@ -16,30 +15,20 @@ from typing import Final, Protocol
 import trio
 
 from trouter import logs
-from trouter.admission.guard import Guard
-from trouter.admission.host_names import HostNames
-from trouter.auth.auth_services import AuthServices
 from trouter.config import Configuration, ConfigurationError, ListenerEntity
 from trouter.config.facts import listener_facts
-from trouter.connections.connectors import Connectors
-from trouter.connections.listeners import Listeners, Standing
-from trouter.connections.registry import Connections
-from trouter.hooks import ConfigurationRefused, ListenerFacts, Plugins
+from trouter.connections.listeners import Standing
+from trouter.hooks import ConfigurationRefused, ListenerFacts
 from trouter.net.parts import Change, Step
 from trouter.net.sockets import ListenError
 from trouter.policy.compiled import Policy
 from trouter.policy.entries import EntryError
-from trouter.policy.router_policy import RouterPolicy
-from trouter.telemetry.record_logs import RecordLogs
 from trouter.telemetry.sampling import samplings_of
 from trouter.tls.problems import TlsProblems
-from trouter.tls.secure import Secure
 
-from .addresses import ConfiguredAddresses
 from .draining import Drain
-from .exchanges import ConfiguredExchanges
+from .parts import ConfiguredParts
 from .pending import PendingPlugins, Unfit
-from .routes import ConfiguredRoutes
 from .service import Service, service_of
 
 BAD_REQUEST: Final = 400
@@ -57,31 +46,12 @@ class Occasion(Enum):
     RELOAD = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredParts:
-    """The parts of the router that a change of the configuration prepares."""
-
-    listeners: Listeners
-    connectors: Connectors
-    connections: Connections
-    addresses: ConfiguredAddresses
-    routes: ConfiguredRoutes
-    exchanges: ConfiguredExchanges
-    secure: Secure
-    auth_services: AuthServices
-    policy: RouterPolicy
-    guard: Guard
-    host_names: HostNames
-    record_logs: RecordLogs
-    plugins: Plugins
-
-
 class Server(Protocol):
-    """The receiver of the entities in service once a change is applied: ``Control``."""
+    """The receiver of the entities in service once a change is applied: ``ConfigurationInForce``."""
 
     drain: Drain
 
-    def serve(self, configuration: Configuration, service: Service) -> None:
+    def serve(self, service: Service) -> None:
         """Replace the entities in service."""
 
     def make_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
@@ -114,7 +84,7 @@ class Preparation:
             change.add(parts.connectors.prepare(service.connectors))
             change.add(parts.addresses.prepare(wanted.addresses))
             change.add(parts.auth_services.prepare(wanted.auth_services))
-            change.add(Step(partial(self._server.serve, wanted, service)))
+            change.add(Step(partial(self._server.serve, service)))
             with self._collecting():
                 change.add(await parts.record_logs.prepare(wanted.record_logs))
             change.add(Step(partial(parts.guard.configure, wanted.router)))

@@ -117,6 +117,7 @@ class RouterProcess:
             number_apart(assembly.router, assembly.services.recorder, reach.workers)
         self.router = assembly.router
         self.services = assembly.services
+        self.in_force = assembly.in_force
         self.control = assembly.control
         self.stopped_by: signal.Signals | None = None
         self._ready = ready
@@ -126,12 +127,12 @@ class RouterProcess:
     @property
     def listeners(self) -> list[Standing]:
         """The listeners that are open now."""
-        return self.control.listeners.running
+        return self.in_force.parts.listeners.running
 
     async def run_with_signals(self) -> None:
         """Run until a signal stops the router; ListenError if the configuration cannot be served, PrivilegeError."""
         await self._follow_drain(serves=False)
-        change = await self.control.prepare_start()
+        change = await self.in_force.prepare_start()
         try:
             if self._bound is not None:
                 self._bound()
@@ -164,7 +165,7 @@ class RouterProcess:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Start the router and serve until cancelled; ListenError if the configuration cannot be served."""
         await self._follow_drain(serves=False)
-        change = await self.control.prepare_start()
+        change = await self.in_force.prepare_start()
         async with self._recording(), trio.open_nursery() as nursery:
             await self._start(nursery, change)
             task_status.started()
@@ -173,7 +174,7 @@ class RouterProcess:
     async def _recording(self) -> AsyncIterator[None]:
         """Run the record logs and observers around the block, so that they outlive everything that emits records."""
         async with trio.open_nursery() as nursery:
-            self._assembly.parts.record_logs.run_in(nursery)
+            self.in_force.parts.record_logs.run_in(nursery)
             observers = Observers(self.services.plugins, self.services.recorder)
             observers.update_kinds()
             nursery.start_soon(observers.run)
@@ -185,11 +186,11 @@ class RouterProcess:
 
     async def _start(self, nursery: trio.Nursery, change: Change) -> None:
         log.info("Container Name: %s", self.router.table.router_id)
-        router_log.info("Router started in %s mode", self.control.configuration.router.mode.capitalize())
+        router_log.info("Router started in %s mode", self.in_force.configuration.router.mode.capitalize())
         router_log.info("Version: %s", trouter.__version__)
         self._look_after(nursery)
         nursery.start_soon(self._reach.run, self._hear_news, self._adopt)
-        self.control.run_in(nursery)
+        self.in_force.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()
         workers = self._reach.workers
@@ -199,7 +200,7 @@ class RouterProcess:
             nursery.start_soon(workers.answer_calls, self._worker_answers(agent))
         change.apply()
         self._assembly.telemetry.begin_timing()  # the configuration says whether records are wanted
-        self.control.record_start()
+        self.in_force.record_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
         await self.control.publish()
         await self._follow_drain(serves=True)  # it may have begun or ended before this worker took calls
@@ -226,7 +227,7 @@ class RouterProcess:
 
     async def _follow_drain(self, *, serves: bool) -> None:
         """Drain if the other workers do: this one may take the place of one that ended."""
-        workers, drain = self._reach.workers, self.control.drain
+        workers, drain = self._reach.workers, self.in_force.drain
         report = None if workers is None else await ask_workers(workers)
         if report is None or (report.state != SERVING) == drain.active:
             return
@@ -259,7 +260,7 @@ class RouterProcess:
             "ready": ready,
             "metrics": metrics,
             DECISIONS: decisions,
-            ASKED: self.control.drain.answer_state,
+            ASKED: self.in_force.drain.answer_state,
         }
 
     def _look_after(self, nursery: trio.Nursery) -> None:
@@ -279,7 +280,7 @@ class RouterProcess:
     @property
     def site(self) -> RouterSite:
         """This router as its HTTP listeners see it."""
-        return self._assembly.makers.site(self.control)
+        return self._assembly.makers.site(self.in_force)
 
     async def _reload(self) -> None:
         """Reopen the log files, which may have been rotated, and reload the configuration; log the result."""
@@ -305,7 +306,7 @@ class RouterProcess:
     async def _dump(self) -> None:
         """Write the state of the router into a file, on USR1."""
         try:
-            path = await self._assembly.state_dump.write(self.control)
+            path = await self._assembly.state_dump.write(self.in_force)
         except (OSError, ValueError) as error:  # no such folder, or a name that no file can have
             main_log.error("cannot write the state to a file: %s", error)
         else:
@@ -313,18 +314,18 @@ class RouterProcess:
 
     async def _stop(self, nursery: trio.Nursery) -> None:
         """Stop connections and credit, wait for unsettled deliveries until the deadline, then close everything."""
-        deadline_s = self.control.configuration.router.drain_timeout_seconds
+        deadline_s = self.in_force.configuration.router.drain_timeout_seconds
         self._supervisor.stopping()
         log.info("Stopping: draining for at most %d s", deadline_s)
-        self.control.refuse_work()
+        self.in_force.refuse_work()
         self.router.stop_credit()
         self.services.hub.flush()
         with trio.move_on_after(deadline_s):
             while self.router.count_unsettled() > 0:  # noqa: ASYNC110 - the core has no tasks to wake
                 await trio.sleep(DRAIN_LOOK_S)
-        self.control.stop(Error("amqp:connection:forced", "the router is shutting down"))
+        self.in_force.stop(Error("amqp:connection:forced", "the router is shutting down"))
         with trio.move_on_after(LINGER_S):
-            await self.control.wait_done()
+            await self.in_force.parts.wait_ended()
         nursery.cancel_scope.cancel()
 
 

@@ -15,7 +15,7 @@ from trouter.management.ports import Rights
 from trouter.policy.explain import explained
 from trouter.telemetry.recorder import Denials
 
-from .preparing import ConfiguredParts
+from .parts import ConfiguredParts
 
 
 class Running:

@@ -51,7 +51,7 @@ from trouter.telemetry.refusals import BLOCKED, LIMIT, PROXY_HEADER, REASONS
 from trouter.wire.constants import AMQP_VALUE
 from trouter.wire.message import section
 
-from .control import Control
+from .in_force import ConfigurationInForce
 
 #: What a worker asks another one for, and its answer if it is ready.
 METRICS: Final = "metrics"
@@ -72,7 +72,7 @@ class RouterSite:
         self,
         router: Router,
         services: Services,
-        control: Control,
+        in_force: ConfigurationInForce,
         make_gate: Callable[[ListenerEntity], Listener],
         workers: Workers | None = None,
     ) -> None:
@@ -83,7 +83,7 @@ class RouterSite:
         self._workers = workers
         self._router = router
         self._services = services
-        self._control = control
+        self._in_force = in_force
         self._make_gate = make_gate
         self._gates: dict[str, Listener] = {}
         self._began_s = trio.current_time()
@@ -94,9 +94,9 @@ class RouterSite:
 
     def reasons(self) -> tuple[str, ...]:
         """Return why the router is not ready, a line each: it stops, or a configured entity is not served."""
-        stops = ("the router is stopping",) if self._control.stopping else ()
-        found = [finding for finding in self._control.findings() if finding.severity is Severity.PROBLEM]
-        return (*stops, *self._control.drain.reasons(), *map(brief, found))
+        stops = ("the router is stopping",) if self._in_force.stopping else ()
+        found = [finding for finding in self._in_force.findings() if finding.severity is Severity.PROBLEM]
+        return (*stops, *self._in_force.drain.reasons(), *map(brief, found))
 
     async def reasons_of_workers(self) -> tuple[str, ...]:
         """Return why other workers are not ready, a line each; empty if they are, or the router is one process."""
@@ -132,7 +132,7 @@ class RouterSite:
 
     def refuses_clients(self, entity: ListenerEntity) -> str:
         """Return why no new client may come through a listener: the router drains; empty if one may."""
-        return "the router is draining" if self._control.drain.active and entity.clients_leave else ""
+        return "the router is draining" if self._in_force.drain.active and entity.clients_leave else ""
 
     def live(self) -> bool:
         """Return True: the answer shows that the event loop runs, and no more."""
@@ -184,13 +184,13 @@ class RouterSite:
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
     ) -> None:
         """Serve a client that came through a WebSocket until it ends; close it at once if the router is stopping."""
-        if self._control.stopping:
+        if self._in_force.stopping:
             sock.close()
             return
         gate = self._gates.get(entity.identity)
         if gate is None or gate.entity != entity:
             gate = self._gates[entity.identity] = self._make_gate(entity)
-            running = {listener.entity.identity for listener in self._control.listeners.running}
+            running = {listener.entity.identity for listener in self._in_force.parts.listeners.running}
             self._gates = {identity: each for identity, each in self._gates.items() if identity in running}
         await gate.serve_socket(sock, remote, below if isinstance(below, tuple) else None)
 
@@ -218,33 +218,33 @@ class RouterSite:
 
     def figures(self) -> Figures:
         """Return the present figures of the router."""
-        budget, uplink = self._services.budget, self._control.uplink()
+        budget, uplink = self._services.budget, self._in_force.uplink()
         quota_alarms, quota_alarms_raised = self._services.policy.quota_alarms()
-        engines = [each.engine for each in self._control.running.connections().values()]
+        engines = [each.engine for each in self._services.connections.values()]
         return Figures(
             totals=self._totals(),
             version=trouter.__version__,
             twin=_twin.running(),
             uptime_s=trio.current_time() - self._began_s,
             ready=self.ready(),
-            draining=self._control.drain.active,
-            drain_left=self._control.drain.report().left,
-            findings=counted(self._control.findings()),
+            draining=self._in_force.drain.active,
+            drain_left=self._in_force.drain.report().left,
+            findings=counted(self._in_force.findings()),
             listeners=[
                 ListenerFigures(each.entity.name, len(each.peers), each.accepted, each.refused)
-                for each in self._control.listeners.running
+                for each in self._in_force.parts.listeners.running
             ],
             connectors=[
                 ConnectorFigures(each.entity.name, each.is_up, each.down_since_us / 1e6, each.attempts)
-                for each in self._control.connectors.running
+                for each in self._in_force.parts.connectors.running
             ],
             auto_links=[
                 self._route_figures(entity, auto.state == ACTIVE, auto.attempts)
-                for entity, auto in self._control.routes.auto_links.values()
+                for entity, auto in self._in_force.parts.routes.auto_links.values()
             ],
             link_routes=[
                 self._route_figures(entity, self._router.routes.is_active(route))
-                for entity, route in self._control.routes.routes.values()
+                for entity, route in self._in_force.parts.routes.routes.values()
                 if self._workers is None or self._workers.number == FIRST  # the others reach brokers through it
             ],
             uplink_down_since_s=None if uplink is None else uplink.down_since_us / 1e6,
@@ -279,11 +279,11 @@ class RouterSite:
 
     def _refused(self) -> Mapping[tuple[str, str], int]:
         """Return the refused handshakes of each listener by reason, zeros too: a counter must be there to grow."""
-        names = [each.entity.name for each in self._control.listeners.running]
+        names = [each.entity.name for each in self._in_force.parts.listeners.running]
         return dict.fromkeys(product(names, REASONS), 0) | dict(self._services.guard.refusals.counts)
 
     def _route_figures(self, entity: LinkRouteEntity | AutoLinkEntity, up: bool, attempts: int = 0) -> RouteFigures:
-        return RouteFigures(entity.name, up, self._control.routes.down_since_us(entity, up=up) / 1e6, attempts)
+        return RouteFigures(entity.name, up, self._in_force.parts.routes.down_since_us(entity, up=up) / 1e6, attempts)
 
     def _network(self) -> NetworkFigures:
         backbone = self._services.backbone
@@ -334,7 +334,7 @@ class RouterSite:
         ]
 
     def _totals(self) -> dict[str, int]:
-        configuration = self._control.configuration
+        configuration = self._in_force.configuration
         rows = Rows(ROUTER, self._router)
         facts = ProcessFacts(
             connections=len(self._services.connections),
@@ -344,7 +344,7 @@ class RouterSite:
         return {each.series.name: int(rows.value(facts, each.name)) for each in ROUTER if each.series is not None}
 
     def _vhost_connections(self) -> Mapping[str, int]:
-        known = dict.fromkeys((vhost.hostname for vhost in self._control.configuration.vhosts), 0)
+        known = dict.fromkeys((vhost.hostname for vhost in self._in_force.configuration.vhosts), 0)
         counts: Counter[str] = Counter(known)
         for connection in self._services.connections.values():
             remote = connection.engine.remote_open

@@ -50,7 +50,9 @@ from .control import Control
 from .draining import Drain
 from .dump import StateDump
 from .exchanges import ConfiguredExchanges
-from .preparing import ConfiguredParts
+from .findings import RouterFindings
+from .in_force import ConfigurationInForce
+from .parts import ConfiguredParts
 from .routes import ConfiguredRoutes
 from .running import Running
 
@@ -66,7 +68,7 @@ class Assembly:
 
     router: Router
     services: Services
-    parts: ConfiguredParts
+    in_force: ConfigurationInForce
     control: Control
     decisions: Decisions
     consumers: Consumers
@@ -86,13 +88,15 @@ class Makers:
         self._numbers = ConnectionNumbers() if workers is None else ConnectionNumbers(workers.number, len(workers.ids))
         self._site: RouterSite | None = None
 
-    def listener(self, control: Control, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
-        """Return a listener on ``sockets``, for AMQP or for HTTP; that one shows ``control``."""
+    def listener(
+        self, in_force: ConfigurationInForce, entity: ListenerEntity, sockets: list[socket.socket]
+    ) -> Standing:
+        """Return a listener on ``sockets``, for AMQP or for HTTP; that one shows ``in_force``."""
         if not entity.serves_http:
             return self._amqp_listener(entity, sockets)
         from trouter.http import HttpListener  # noqa: PLC0415  # most routers do not use this room
 
-        return HttpListener(entity, sockets, self.site(control))
+        return HttpListener(entity, sockets, self.site(in_force))
 
     def _admitter(self, entity: ListenerEntity) -> Listener:
         """Return a listener without sockets, which admits the clients of an HTTP listener's WebSockets."""
@@ -108,12 +112,12 @@ class Makers:
         settings = connector_settings(self._router.table.router_id, entity)
         return Connector(entity, settings, self._services, self._numbers, self._reach)
 
-    def site(self, control: Control) -> RouterSite:
+    def site(self, in_force: ConfigurationInForce) -> RouterSite:
         """Return the router as its HTTP listeners see it, made on first use."""
         if self._site is None:
             from .site import RouterSite  # noqa: PLC0415
 
-            self._site = RouterSite(self._router, self._services, control, self._admitter, self._reach.workers)
+            self._site = RouterSite(self._router, self._services, in_force, self._admitter, self._reach.workers)
         return self._site
 
 
@@ -148,26 +152,25 @@ def assemble(
     drain = Drain(
         services.connections,
         hub.flush,
-        lambda: float(control.configuration.router.drain_timeout_seconds),
+        lambda: float(in_force.configuration.router.drain_timeout_seconds),
         (lambda _: None) if services.backbone is None else services.backbone.avoid_transit,
     )
-    control = Control(
+    in_force = ConfigurationInForce(
         configuration,
-        read,
         parts,
         makers.listener,
         records,
         consumers,
-        Running(parts, decisions, recorder.denials, topology),
         drain,
         MessageSpans(router.shared, plugins, timers),
+        RouterFindings(parts, drain, reach, services.uplinks),
         reach,
-        services.uplinks,
     )
+    control = Control(in_force, read, records, Running(parts, decisions, recorder.denials, topology), reach)
     return Assembly(
         router,
         services,
-        parts,
+        in_force,
         control,
         decisions,
         consumers,

@@ -307,7 +307,7 @@ async def play(
         await nursery.start(process.run)
         if whole.ssl_profiles:  # with the contexts that the listener needs
             (await process.services.secure.prepare(whole)).apply()
-        yield PlayedRouter(process, process.control.make_listener(entity, []), nursery)
+        yield PlayedRouter(process, process.in_force.make_listener(entity, []), nursery)
         nursery.cancel_scope.cancel()
 
 
