@@ -211,7 +211,8 @@ def _services(
     hub, recorder, connections = Hub(router), Recorder(), Connections()
     budget, sanctions = Budget(0), Sanctions(trio.current_time)
     poller = make_poller(hub)
-    secure = Secure(plugins, connections, recorder, calendar, poller)
+    derive_key = None if reach.tallies is None else reach.tallies.derive_key
+    secure = Secure(plugins, connections, recorder, calendar, poller, derive_key)
     return Services(
         hub=hub,
         poller=poller,

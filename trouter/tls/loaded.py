@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from trouter.hooks import SslProfileFacts
 from .contexts import ClientUse, ServerUse, Use, client_context, server_context
 from .material import Material, Stamp, authorities_in, read_material, stamp_of, stamp_of_paths
 from .problems import TlsProblem
+from .tickets import DeriveKey, derived_key, set_ticket_key
+
+log = logging.getLogger("trouter.SERVER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,11 @@ class Loaded:
         return self.material.chain[0] if self.material.chain else None
 
 
-def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float) -> Loaded:
-    """Read the files of ``entity`` and make a context for each use; TlsProblem. Blocks."""
+def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float, derive_key: DeriveKey | None = None) -> Loaded:
+    """Read the files of ``entity`` and make a context for each use; TlsProblem. Blocks.
+
+    ``derive_key`` is that of the workers, whose clients may resume their sessions at each.
+    """
     stamp = stamp_for(entity, uses)
     material = read_material(entity, now_s)
     authorities = {"": material.authorities}
@@ -43,6 +50,8 @@ def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float) -> Loade
         if isinstance(use, ServerUse) and use.trusted_file not in authorities:
             authorities[use.trusted_file] = authorities_in(use.trusted_file, "trustedCertsFile")
     contexts = {use: _context(entity, use, authorities) for use in uses}
+    if derive_key is not None:
+        _share_tickets(entity, contexts, stamp, derive_key)
     if not contexts:  # no entity uses it yet; its faults are reported now all the same
         client_context(entity, ClientUse(), material.authorities)
     return Loaded(entity, material, contexts, authorities, _facts(entity, material), stamp)
@@ -60,6 +69,20 @@ def _context(
     if isinstance(use, ServerUse):
         return server_context(entity, use, authorities[use.trusted_file])
     return client_context(entity, use, authorities[""])
+
+
+def _share_tickets(
+    entity: SslProfileEntity, contexts: Mapping[Use, ssl.SSLContext], stamp: Stamp, derive: DeriveKey
+) -> None:
+    """Have the clients of a listener resume their sessions at each worker.
+
+    A resumed session is not verified again. So a key is good for one use of one state of a profile, as a key made at
+    random would be: no session of another listener, and none from before a change, gets in with it.
+    """
+    state = entity.name, entity.protocols, entity.ciphers, entity.below_system_minimum, entity.use_system_ca, stamp
+    for use, context in contexts.items():
+        if isinstance(use, ServerUse) and not set_ticket_key(context, derived_key(derive, repr((state, use)))):
+            log.info("sslProfile %s: this Python cannot share sessions of TLS among workers", entity.name)
 
 
 def _facts(entity: SslProfileEntity, material: Material) -> SslProfileFacts:

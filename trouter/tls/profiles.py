@@ -31,6 +31,7 @@ from .names import UNREADABLE
 from .ocsp import OcspAnswer, RevocationStatus, query, responder_of
 from .problems import TlsProblem, TlsProblems
 from .sni import ServerObject, choose_certificate, find_by_name, table_of
+from .tickets import DeriveKey
 
 #: Time-out of an OCSP query, well below that of a handshake, and how long a good answer is cached.
 OCSP_S: Final = 2.0
@@ -92,9 +93,10 @@ class Renewal:
 class TlsProfiles:
     """Profiles by name."""
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        """``clock`` returns seconds since 1970."""
+    def __init__(self, clock: Callable[[], float] = time.time, derive_key: DeriveKey | None = None) -> None:
+        """``clock`` returns seconds since 1970; ``derive_key`` is that of the workers, None in a router without."""
         self._clock = clock
+        self._derive_key = derive_key
         #: Whether a common name counts; fixed for the life of the router.
         self._common_name = False
         self._profiles: dict[str, Profile] = {}
@@ -132,7 +134,7 @@ class TlsProfiles:
                     profiles[entity.name] = before
                     continue
             try:
-                loaded = await _in_thread(load, entity, wanted, self._clock())
+                loaded = await _in_thread(load, entity, wanted, self._clock(), self._derive_key)
             except TlsProblem as problem:
                 if not same or before is None:
                     known = self._faults.get(entity.name)
@@ -237,7 +239,7 @@ class TlsProfiles:
             if stamp in {profile.loaded.stamp, profile.failed} or not settled:
                 continue
             try:
-                loaded = await _in_thread(load, entity, uses, self._clock())
+                loaded = await _in_thread(load, entity, uses, self._clock(), self._derive_key)
             except TlsProblem as problem:
                 profile.failed = stamp
                 renewals.append(Renewal(name, str(problem)))

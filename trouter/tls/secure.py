@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .contexts import ClientUse
     from .loaded import Loaded
     from .profiles import PendingProfiles, Renewal, TlsProfiles
+    from .tickets import DeriveKey
 
 #: The part of a peer's time until its open that TLS may take (security.md 8.2).
 HANDSHAKE_S: Final = 5.0
@@ -89,13 +90,18 @@ class Secure:
         recorder: Recorder,
         clock: Callable[[], float] = time.time,
         waits: SocketWaits = trio.lowlevel,
+        derive_key: DeriveKey | None = None,
     ) -> None:
-        """``clock`` returns seconds since 1970; handshakes wait for their sockets by ``waits``."""
+        """``clock`` returns seconds since 1970; handshakes wait for their sockets by ``waits``.
+
+        ``derive_key`` is that of the workers, at each of which a client may resume its session.
+        """
         self._plugins = plugins
         self._connections = connections
         self._recorder = recorder
         self._clock = clock
         self._waits = waits
+        self._derive_key = derive_key
         self._profiles: TlsProfiles | None = None
 
     # --- another configuration
@@ -106,7 +112,7 @@ class Secure:
         if profiles is None:
             if not configuration.ssl_profiles:
                 return PendingSecure(self, None)
-            profiles = await trio.to_thread.run_sync(_make_profiles, self._clock)
+            profiles = await trio.to_thread.run_sync(_make_profiles, self._clock, self._derive_key)
             self._profiles = profiles
         return PendingSecure(self, await profiles.prepare(configuration, tolerant=tolerant))
 
@@ -373,12 +379,12 @@ class PendingSecure:
         """Drop the change; nothing was opened."""
 
 
-def _make_profiles(clock: Callable[[], float]) -> TlsProfiles:
+def _make_profiles(clock: Callable[[], float], derive_key: DeriveKey | None) -> TlsProfiles:
     """Return new profiles; called in a thread, because it imports the libraries."""
     from .opening import Layer  # noqa: F401, PLC0415
     from .profiles import TlsProfiles  # noqa: PLC0415
 
-    return TlsProfiles(clock)
+    return TlsProfiles(clock, derive_key)
 
 
 def _client_channel(
