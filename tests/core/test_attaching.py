@@ -346,7 +346,7 @@ def test_an_unavailable_default_leaves_the_ways_to_other_routers(address: str) -
 @pytest.mark.parametrize("rules", [(), (AddressRule("#", distribution="unavailable"),)])
 def test_addresses_that_the_router_serves_itself_are_available(rules: tuple[AddressRule, ...]) -> None:
     router, client = one(*rules, default="unavailable")
-    router.core.subscribe("$management", Taker())
+    router.core.inside.subscribe("$management", Taker())
     assert client.sender("$management").credit == 250
     sent = client.sender().send(compose(b"x", to="$management"))
     router.pump()

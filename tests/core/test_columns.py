@@ -219,10 +219,10 @@ def test_an_outgoing_link_has_a_histogram_and_this_router_comes_first_in_it(room
 def test_an_address_shows_its_users_and_its_traffic() -> None:
     room = Room(rules=(AddressRule("m", distribution="multicast", priority=7),))
     room.receiving.receiver("m", credit=10)
-    room.core.subscribe("m", Sink(), "multicast")
+    room.core.inside.subscribe("m", Sink(), "multicast")
     sender = room.sending.sender("m")
     sender.send(compose(b"x"))
-    room.core.send_message("m", compose(b"y"))
+    room.core.inside.send_message("m", compose(b"y"))
     room.router.pump()
     row = address_row(room.core, room.core.table.entries["M0m"])
     assert (row["name"], row["identity"], row["key"]) == ("M0m", "M0m", "M0m")

@@ -306,7 +306,7 @@ def test_an_exchange_takes_messages_in_its_phase_only() -> None:
 def test_messages_from_inside_the_router_are_distributed_too() -> None:
     room = Room([("#", "hop")], terms=MARKED)
     hop, own = room.receiver("hop"), room.receiver("x")
-    assert room.router.core.send_message("x", compose(b"inside", subject="s")) == 2
+    assert room.router.core.inside.send_message("x", compose(b"inside", subject="s")) == 2
     room.router.pump()
     assert bodies(hop, own) == [[b"inside"]] * 2
     assert hop.received[0].annotations == {
@@ -354,7 +354,7 @@ def test_an_exchange_and_its_next_hops_are_available_where_no_other_address_is()
 def test_a_next_hop_inside_the_router_gets_the_number_of_the_sending_connection() -> None:
     room = Room([("#", "desk")])
     inside = Inside()
-    room.router.core.subscribe("desk", inside)
+    room.router.core.inside.subscribe("desk", inside)
     (sent,) = room.send(room.client.sender("x"), "s")
     assert [each.origin for each in inside.got] == [1]
     assert sent.outcome == Accepted()
@@ -534,7 +534,7 @@ def test_a_long_message_without_a_receiver_is_released_at_its_end() -> None:
 def test_a_long_message_for_a_receiver_inside_is_gathered_and_bounded() -> None:
     room = Room([("s", "desk")])
     inside = Inside()
-    room.router.core.subscribe("desk", inside)
+    room.router.core.inside.subscribe("desk", inside)
     sender = room.client.sender("x")
     for size in (500_000, 2 * MAX_INSIDE_BYTES):
         whole = compose(b"y" * size, subject="s")

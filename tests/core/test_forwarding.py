@@ -136,7 +136,7 @@ def test_a_consumer_inside_the_router_shields_the_links() -> None:
     (receiver,) = room.receivers("closest", 1)
     first, second = Inside(), Inside()
     for each in (first, second):
-        room.router.core.subscribe("closest", each)
+        room.router.core.inside.subscribe("closest", each)
     sent = room.send(room.client.sender("closest"), 5)
     assert shares([receiver]) == [0]
     assert (len(first.got), len(second.got)) == (3, 2)
@@ -270,7 +270,7 @@ def test_an_inside_consumer_is_no_candidate_beside_a_link() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
     inside = Inside()
-    room.router.core.subscribe("x", inside)
+    room.router.core.inside.subscribe("x", inside)
     room.send(room.client.sender("x"), 3)
     assert (len(receiver.received), len(inside.got)) == (3, 0)
 
@@ -282,7 +282,7 @@ def test_every_receiver_gets_each_multicast_message_once_and_in_order() -> None:
     room = Room()
     receivers = room.receivers("multicast", 5)
     inside = Inside()
-    room.router.core.subscribe("multicast", inside)
+    room.router.core.inside.subscribe("multicast", inside)
     room.send(room.client.sender("multicast"), 3)
     assert [receiver.bodies for receiver in receivers] == [[b"0", b"1", b"2"]] * 5
     assert [received.message for received in inside.got] == [compose(b"0"), compose(b"1"), compose(b"2")]
@@ -418,7 +418,7 @@ def test_receivers_are_notified_of_a_lost_sender() -> None:
 def test_an_inside_consumer_that_answers_after_the_sender_left_does_no_harm() -> None:
     room = Room()
     keeping = Inside(keep=True)
-    room.router.core.subscribe("multicast", keeping)
+    room.router.core.inside.subscribe("multicast", keeping)
     room.receivers("multicast", 1)
     leaving = room.client.sender("multicast")
     room.send(leaving, 1)
@@ -999,10 +999,10 @@ def test_slow_deliveries_are_counted_by_age(age_s: float, delayed: tuple[int, in
 def test_an_address_counts_its_incoming_and_outgoing_messages() -> None:
     room = Room()
     room.receivers("multicast", 2)
-    room.router.core.subscribe("multicast", Inside())
+    room.router.core.inside.subscribe("multicast", Inside())
     sender = room.client.sender("multicast")
     room.send(sender, 3)
-    room.router.core.send_message("multicast", compose(b"inside"))
+    room.router.core.inside.send_message("multicast", compose(b"inside"))
     record = room.router.core.table.entries["M0multicast"]
     for counters in (record.counters, room.router.core.totals):
         assert counters.as_dict() == {
@@ -1040,8 +1040,8 @@ def test_fallback_links_count_neither_as_ingress_nor_as_egress() -> None:
 def test_inside_a_message_reaches_the_links_of_an_address() -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
-    assert room.router.core.send_message("x", compose(b"hello")) == 1
-    assert room.router.core.send_message("nowhere", compose(b"hello")) == 0
+    assert room.router.core.inside.send_message("x", compose(b"hello")) == 1
+    assert room.router.core.inside.send_message("nowhere", compose(b"hello")) == 0
     room.router.pump()
     assert receiver.received[0].settled
     assert receiver.bodies == [b"hello"]
@@ -1050,7 +1050,7 @@ def test_inside_a_message_reaches_the_links_of_an_address() -> None:
 def test_inside_a_consumer_decides_the_outcome() -> None:
     room = Room()
     inside = Inside(keep=True)
-    room.router.core.subscribe("x", inside)
+    room.router.core.inside.subscribe("x", inside)
     sent = room.send(room.client.sender("x"), 2)
     inside.got[0].settle(0x25, encode_state(Rejected(Error("a:b", "c"))))
     inside.got[1].settle()
@@ -1065,17 +1065,17 @@ def test_inside_a_consumer_may_answer_while_it_receives() -> None:
 
     class Echo:
         def receive(self, received: InsideMessage) -> None:
-            room.router.core.send_message(reply.address, received.message)
+            room.router.core.inside.send_message(reply.address, received.message)
             received.settle()
 
-    room.router.core.subscribe("echo", Echo())
+    room.router.core.inside.subscribe("echo", Echo())
     room.send(room.client.sender("echo"), 3)
     assert reply.bodies == [b"0", b"1", b"2"]
 
 
 def test_inside_nothing_stays_held_by_a_session() -> None:
     room = Room()
-    room.router.core.subscribe("x", Inside())
+    room.router.core.inside.subscribe("x", Inside())
     sender = room.client.sender("x")
     for size in (10, 50_000, 200_000):
         sent = sender.send(compose(bytes(size)))
@@ -1088,7 +1088,7 @@ def test_inside_nothing_stays_held_by_a_session() -> None:
 def test_inside_messages_are_whole_or_rejected(anonymous: bool) -> None:
     room = Room()
     inside = Inside()
-    room.router.core.subscribe("x", inside)
+    room.router.core.inside.subscribe("x", inside)
     sender = room.client.sender(None if anonymous else "x")
     fits = sender.send(compose(bytes(900_000), to="x"))
     too_large = sender.send(compose(bytes(2_000_000), to="x"))
@@ -1110,7 +1110,7 @@ def test_inside_a_fallback_consumer_gets_whole_messages_too() -> None:
     inside = Inside()
     fallback = room.router.core.table.entries["MFfall.x"]
     primary.detach()
-    fallback.add_subscription(room.router.core.subscribe("elsewhere", inside))
+    fallback.add_subscription(room.router.core.inside.subscribe("elsewhere", inside))
     sent = sender.send(compose(bytes(300_000)))
     room.router.pump()
     assert sent.history == [(Accepted(), True)]
@@ -1123,9 +1123,9 @@ def test_unsubscribing_ends_an_inside_consumer_also_where_phases_differ() -> Non
     core.table.add_rule(AddressRule("way", ingress_phase=0, egress_phase=1))
     for address in ("x", "way"):
         inside = Inside()
-        subscription = core.subscribe(address, inside)
-        core.unsubscribe(subscription)
-        core.unsubscribe(subscription)
+        subscription = core.inside.subscribe(address, inside)
+        core.inside.unsubscribe(subscription)
+        core.inside.unsubscribe(subscription)
     assert not core.table.entries
 
 
@@ -1134,10 +1134,10 @@ def test_the_first_inside_consumer_brings_credit_and_the_last_one_ends_credit() 
     core = room.router.core
     sender = room.client.sender("x")
     assert sender.credit == 0
-    subscription = core.subscribe("x", Inside())
+    subscription = core.inside.subscribe("x", Inside())
     room.router.pump()
     assert sender.credit == 250
-    core.unsubscribe(subscription)
+    core.inside.unsubscribe(subscription)
     (sent,) = room.send(sender, 1)
     assert sent.history == [(Released(), True)]
     assert sender.credit == 0

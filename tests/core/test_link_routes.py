@@ -227,7 +227,7 @@ def test_patterns_choose_the_addresses_that_are_routed(route: LinkRoute, inside:
 
 def test_addresses_that_the_router_serves_itself_are_never_routed() -> None:
     router, broker, client = routed(*both("#"))
-    router.core.subscribe("$management", _SilentConsumer())
+    router.core.inside.subscribe("$management", _SilentConsumer())
     for address in ("$management", "_local/x", "_topo/0/R1/x", "_edge/E/x"):
         client.sender(address)
     assert broker.attached == []

@@ -217,7 +217,7 @@ def test_what_one_address_session_or_connection_gets_no_other_has() -> None:
     used, unused = router.connect(), router.connect()
     for client in (used, unused):
         client.receiver(f"of-{client.connection.local_open.container_id}")
-    subscriptions = [router.core.subscribe("inside", Drop()) for _ in range(2)]
+    subscriptions = [router.core.inside.subscribe("inside", Drop()) for _ in range(2)]
     used.sender("inside")
     anonymous = used.sender()
     anonymous.send(compose(b"x", to="inside"))
@@ -236,6 +236,6 @@ def test_what_one_address_session_or_connection_gets_no_other_has() -> None:
     router.pump()
     assert [each.remote_channel for each in channels] == [1, 2]
     for each in subscriptions:
-        router.core.unsubscribe(each)
-    router.core.unsubscribe(subscriptions[0])  # a second time
+        router.core.inside.unsubscribe(each)
+    router.core.inside.unsubscribe(subscriptions[0])  # a second time
     assert not inside.forwarder.subscriptions

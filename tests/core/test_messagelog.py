@@ -224,7 +224,7 @@ class Reader:
 
 def test_a_message_for_the_router_itself_is_logged_once() -> None:
     passing, reader = Passing(), Reader()
-    passing.joined["B"].core.subscribe("_local/inside", reader)
+    passing.joined["B"].core.inside.subscribe("_local/inside", reader)
     passing.joined["A"].connect().sender("_topo/0/B/inside").send(compose(bytes(300_000), to="here"), frames=7)
     passing.joined.pump()
     assert len(reader.taken) == 1

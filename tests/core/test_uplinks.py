@@ -304,7 +304,7 @@ def test_messages_for_remote_addresses_go_over_the_anonymous_link(to: str) -> No
     up.received[0].settle()
     edge.router.pump()
     assert sent.outcome == Accepted()
-    assert edge.router.core.send_message(to, compose(b"2", to=to)) == 1
+    assert edge.router.core.inside.send_message(to, compose(b"2", to=to)) == 1
     edge.router.pump()
     assert up.received[1].annotations == {"x-opt-qd.ingress": "0/E1", "x-opt-qd.trace": ["0/E1"]}
 

@@ -185,7 +185,7 @@ def test_messages_that_go_to_the_fallback() -> None:
 
 def test_a_consumer_inside_the_router_needs_no_credit() -> None:
     room = Room()
-    room.router.core.subscribe("x", Sink())
+    room.router.core.inside.subscribe("x", Sink())
     assert (room.why("x").in_process, room.verdict("x")) == (1, "ready: no sender of its own")
 
 

@@ -104,10 +104,10 @@ class Consumers:
     def replace_consumers(self, consumers: tuple[Consumer, ...]) -> None:
         """Replace the served consumers by ``consumers``."""
         for place, subscription in self._places:
-            self._router.unsubscribe(subscription)
+            self._router.inside.unsubscribe(subscription)
             place.bucket.give_up()
         places = [ConsumerAddress(consumer, consumer.terms, self) for consumer in consumers]
-        self._places = [(place, self._router.subscribe(place.terms.address, place)) for place in places]
+        self._places = [(place, self._router.inside.subscribe(place.terms.address, place)) for place in places]
         for place in places:
             log.info(
                 "the router accepts decisions at the address %r from %d users",

@@ -143,11 +143,11 @@ class RouterSite:
         await trio.lowlevel.checkpoint()
         echo = Echo()
         address = f"_local/temp.{temporary_token()}"
-        subscription = self._router.subscribe(address, echo)
+        subscription = self._router.inside.subscribe(address, echo)
         try:
-            self._router.send_message(address, Echo.MESSAGE)
+            self._router.inside.send_message(address, Echo.MESSAGE)
         finally:
-            self._router.unsubscribe(subscription)
+            self._router.inside.unsubscribe(subscription)
         return echo.heard == 1
 
     def turns_away(self, remote: tuple[str, int], listener: str, full: Callable[[], str]) -> bool:

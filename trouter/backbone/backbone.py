@@ -265,7 +265,7 @@ class Backbone:
         if event.connection is not None:
             trunk = self._network.trunk_on(event.connection)
             if trunk is not None:
-                self.sent += self._router.send_control(trunk, octets)
+                self.sent += self._router.inside.send_control(trunk, octets)
             return
         for hop in first_hops(event.to, self.mesh.paths):
             self._send_to(hop, octets)
@@ -273,7 +273,7 @@ class Backbone:
     def _send_to(self, neighbour: str, octets: bytes) -> None:
         trunk = self._network.trunk_on(self.mesh.neighbours.get(neighbour, -1))
         if trunk is not None:
-            self.sent += self._router.send_control(trunk, octets)
+            self.sent += self._router.inside.send_control(trunk, octets)
 
 
 class _Text:

@@ -104,7 +104,7 @@ class Lookups:
             correlation_id=number,
             properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE)},
         )
-        self._router.send_on(self.query_link, write(request))
+        self._router.inside.send_on(self.query_link, write(request))
 
     def read_reply(self, message: bytes) -> None:
         """Process the interior router's answer to a query."""

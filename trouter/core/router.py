@@ -10,7 +10,6 @@ from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.engine.session import Session
 from trouter.wire.performatives import Error
 
-from .addresses import MOBILE, UPLINK_KEY
 from .attach import attach
 from .autolinks import AutoLinks
 from .containers import Container, Containers, DetachReason, LinkOwner, OwnSession
@@ -21,7 +20,7 @@ from .entry import AddressEntry
 from .exchanges import Exchanges
 from .farewells import Farewells
 from .incoming import IncomingEndpoint
-from .inprocess import InsideConsumer, InsideSender, Subscription
+from .inside import InsideTraffic
 from .links import AnyIncoming, Endpoint
 from .network import Network, Trunk
 from .observer import RouterObserver
@@ -31,7 +30,6 @@ from .ports import SharedState
 from .routes import LinkRoute, Routes
 from .sections import IN, OUT
 from .table import AddressRule, AddressTable
-from .tenants import Tenant
 from .terms import PeerTerms
 from .watch import OVERDRAWN_TEXT, Notice, Watch, zero_credit_s
 
@@ -56,7 +54,8 @@ class Router:
         self.shared = SharedState()
         self.totals = AddressCounters()
         self.shared.network = self.table.network
-        self._inside = InsideSender(self.shared, router_id)
+        #: The messages from the router itself, and to it.
+        self.inside = InsideTraffic(self.table, self.shared, self.totals)
         #: The edge routers connected to this one.
         self.edges = Edges(self)
         self.table.user_listeners.add(self.edges.notify_followers)
@@ -374,48 +373,6 @@ class Router:
         sink = link.sink
         return zero_credit_s(sink, self.shared.now_s) if isinstance(sink, Endpoint) else 0.0
 
-    # --- inside the router
-
-    def subscribe(self, address: str, consumer: InsideConsumer, treatment: str = "closest") -> Subscription:
-        """Deliver messages for ``address`` to ``consumer`` from now on."""
-        entry = self.table.obtain_entry(address, outgoing=True, treatment=treatment)
-        assert entry is not None  # noqa: S101 - only the treatment unavailable gives none
-        subscription = Subscription(consumer, entry.key)
-        entry.add_subscription(subscription)
-        return subscription
-
-    def unsubscribe(self, subscription: Subscription) -> None:
-        """End a subscription; a second call does nothing."""
-        entry = self.table.entries.get(subscription.key)
-        if entry is not None and subscription in entry.forwarder.subscriptions:
-            entry.forwarder.remove_subscription(subscription)
-            self.table.release_entry(entry)
-
-    def send_message(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
-        """Send a (pre-settled) message from inside the router for ``tenant``; return the number of receivers."""
-        entry = self.table.find_entry(address.encode(), tenant=tenant)
-        if entry is None or not entry.is_reachable():
-            entry = _find_way_up(self, address, tenant) or entry
-        if entry is None:
-            return 0
-        copies = self._inside.send_message(entry.forwarder, message)
-        for counters in (entry.counters, self.totals):
-            counters.from_container += 1
-            counters.add_copies(copies)
-        return copies.total
-
-    def send_control(self, trunk: Trunk, message: bytes) -> bool:
-        """Send a (pre-settled) control message to a neighbour, unchanged; return whether there is a link for it."""
-        outgoing = trunk.control_out
-        if outgoing is None:
-            return False
-        self.send_on(outgoing, message)
-        return True
-
-    def send_on(self, outgoing: OutgoingEndpoint, message: bytes) -> None:
-        """Send a (pre-settled) message from inside the router on one link, whatever its address."""
-        self._inside.send_on(outgoing, message)
-
 
 def _notify_owner(link: Link, reason: DetachReason | None) -> None:
     """Notify the owner of the link, once, that it has ended."""
@@ -423,15 +380,6 @@ def _notify_owner(link: Link, reason: DetachReason | None) -> None:
     if owner is not None:
         link.context = None
         owner.handle_end(link, reason)
-
-
-def _find_way_up(router: Router, address: str, tenant: Tenant | None) -> AddressEntry | None:
-    """Return the uplink's entry if the address may have receivers elsewhere; else None."""
-    parsed = router.table.parse(address, tenant=tenant)
-    if router.shared.uplink is None or not (parsed.letter == MOBILE or parsed.key == UPLINK_KEY):
-        return None
-    up = router.shared.uplink.entry
-    return up if isinstance(up, AddressEntry) else None
 
 
 #: The sink of links without an owner.

@@ -14,12 +14,11 @@ from trouter.engine.ports import LinkSink
 from .containers import Container, DetachReason
 from .counters import AddressCounters
 from .farewells import Farewells
+from .inside import InsideTraffic
 from .network import Network
-from .outgoing import OutgoingEndpoint
 from .ports import SharedState
 from .routes import Routes
 from .table import AddressTable
-from .tenants import Tenant
 
 
 class UplinkPort(Protocol):
@@ -54,6 +53,10 @@ class RouterPort(Protocol):
         """Return all link routes."""
 
     @property
+    def inside(self) -> InsideTraffic:
+        """Return what sends the router's own messages."""
+
+    @property
     def farewells(self) -> Farewells:
         """Return the routed links with one end detached and the other not yet."""
 
@@ -72,9 +75,3 @@ class RouterPort(Protocol):
 
     def detach_link(self, link: Link, closed: bool) -> None:
         """End a link in order: settle its deliveries, detach it."""
-
-    def send_message(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
-        """Send a (pre-settled) message from inside the router; return the number of receivers."""
-
-    def send_on(self, outgoing: OutgoingEndpoint, message: bytes) -> None:
-        """Send a (pre-settled) message from inside the router on one link, whatever its address."""

@@ -195,7 +195,7 @@ class Agent:
             FOR_ONE: _Entrance(self),
             FOR_ALL: _Entrance(self, shows_all=True),
         }
-        subscriptions = [self._router.subscribe(address, each) for address, each in entrances.items()]
+        subscriptions = [self._router.inside.subscribe(address, each) for address, each in entrances.items()]
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._serve)
@@ -205,7 +205,7 @@ class Agent:
                 task_status.started()
         finally:
             for subscription in subscriptions:
-                self._router.unsubscribe(subscription)
+                self._router.inside.unsubscribe(subscription)
 
     @property
     def idle(self) -> bool:
@@ -339,7 +339,7 @@ class Agent:
             )
             return
         self._set_clock()
-        self._router.send_message(request.reply_to, message, desk.tenant)
+        self._router.inside.send_message(request.reply_to, message, desk.tenant)
 
     def _set_clock(self) -> None:
         """Set the core's clock, from which it takes seconds and arrival times."""

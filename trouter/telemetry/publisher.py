@@ -65,7 +65,7 @@ class Publisher:
 
     def _send(self, record: Record) -> None:
         self._hub.update_clock()
-        self._hub.router.send_message(self.address, message_of(record.tag, numbered(self._next, record)))
+        self._hub.router.inside.send_message(self.address, message_of(record.tag, numbered(self._next, record)))
         self._next += 1
 
 

@@ -93,7 +93,7 @@ class Edges:
         if peer.tracker is not None:
             raise AttachRefused(ONE_TRACKER)
         options = LinkOptions(terms=network_terms(peer.number, DEFAULT_CAPACITY), borrows_streams=False)
-        peer.tracker = make_outgoing_by(partial(EdgeTracker, self._router.send_on), self._router, link, options)
+        peer.tracker = make_outgoing_by(partial(EdgeTracker, self._router.inside.send_on), self._router, link, options)
 
     def send_tracked_addresses(self, peer: EdgePeer) -> None:
         """Send the tracked addresses over the tracking link, which is now attached."""
@@ -188,7 +188,7 @@ class Edges:
             correlation_id=request.correlation_id,
             properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE), "status": UInt(status)},
         )
-        self._router.send_message(reply_to, write(answer))
+        self._router.inside.send_message(reply_to, write(answer))
 
     def _find_answer(self, request: Note) -> tuple[int, tuple[bool, bool]]:
         nothing = (False, False)

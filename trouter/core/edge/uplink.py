@@ -432,7 +432,7 @@ class Uplink:
 
     def _send_note(self, note: Note) -> None:
         if self._management is not None:
-            self._router.send_on(self._management, write(note))
+            self._router.inside.send_on(self._management, write(note))
 
     def _take_response(self, message: bytes) -> None:
         try:
@@ -454,7 +454,7 @@ class Uplink:
                 self._owner.note_trouble(f"no link is left for the {name} link")
         self._announcer.give_up_overdue()
         if self._heartbeat is not None and self._heartbeat.link.is_ready():
-            self._router.send_on(self._heartbeat, write(Note(Int(self._beats % _MAX_BEAT), headless=True)))
+            self._router.inside.send_on(self._heartbeat, write(Note(Int(self._beats % _MAX_BEAT), headless=True)))
             self._beats += 1
 
 
