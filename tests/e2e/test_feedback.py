@@ -1,5 +1,6 @@
 """Decisions sent to a router process by python-qpid-proton: their effects, and those of invalid ones.
 
+Of several workers, the one that accepts a decision tells the others: a test waits until all have followed.
 One router serves all tests: every test has users and tenants of its own.
 """
 
@@ -20,8 +21,9 @@ from proton.reactor import AtLeastOnce
 from tests.e2e.by_proton import Client, Ear, Said, refusal
 from tests.e2e.test_records import of, records_of
 from tests.management.node import Node
-from tests.routers import DEADLINE_S, RunningRouter, running
+from tests.routers import DEADLINE_S, WORKERS, RunningRouter, running
 from tests.waiting import until
+from trouter.policy.sanctions import UNDOES
 from trouter.wire.framing import SASL_HEADER
 from trouter_plugins.users_file import put_user
 
@@ -90,8 +92,14 @@ class Scene:
         return Client(Ear(), self.router.ports[listener], user, PASSWORD if user else "", **options)
 
     def decide(self, sender: Any = None, client: Client | None = None, **fields: Any) -> Said | None:
-        """Send a decision; return the reason if it is not accepted."""
-        return self.say(json.dumps(decision(**fields)).encode(), sender, client)
+        """Send a decision, and wait until all workers follow it; return the reason if it is not accepted."""
+        made = decision(**fields)
+        reason = self.say(json.dumps(made).encode(), sender, client)
+        if reason is None:
+            undoes = made["action"] in UNDOES
+            what = rf"ends: {made['action']} by {made['id']}$" if undoes else rf"decision '{made['id']}' of user"
+            self.router.wait_for_line(what, WORKERS)
+        return reason
 
     def say(self, body: bytes | str, sender: Any = None, client: Client | None = None, **more: Any) -> Said | None:
         return (client or self.audit).outcome_of(sender or self.sender, letter(body, **more))
@@ -133,7 +141,7 @@ def test_a_locked_user_is_turned_out_and_let_in_no_more(scene: Scene) -> None:
     assert 500 < row["secondsLeft"] <= 600
     scene.client("guest").close()
     assert scene.decide(action="unlock-user", subject="loser") is None
-    until(lambda: "lock-1" not in scene.standing())  # another worker follows a moment later
+    assert "lock-1" not in scene.standing()
     scene.client("loser").close()
 
 
@@ -150,7 +158,7 @@ def test_a_decision_ends_in_its_time(scene: Scene) -> None:
     inside = scene.client("timed")
     assert scene.decide(id="brief", action="lock-user", subject="timed", seconds=2) is None
     assert inside.until_closed() == DENIED
-    scene.router.wait_for_line(r"decision 'brief' ends: its time is over")
+    scene.router.wait_for_line(r"decision 'brief' ends: its time is over", WORKERS)
     assert "brief" not in scene.standing()
     scene.client("timed").close()
     assert scene.decide(action="lock-user", subject="timed", seconds=-1) == Said(
@@ -209,7 +217,7 @@ def test_a_slowed_tenant_has_credit_for_its_rate_and_full_credit_after_the_resto
 def test_the_same_decision_again_changes_nothing(scene: Scene) -> None:
     lock = decision(id="twice", action="lock-user", subject="again")
     body = json.dumps(lock).encode()
-    assert scene.say(body) is None
+    assert scene.decide(**lock) is None
     assert scene.decide(action="unlock-user", subject="again") is None
     assert scene.say(body) is None
     scene.client("again").close()
@@ -218,7 +226,9 @@ def test_the_same_decision_again_changes_nothing(scene: Scene) -> None:
 
 
 def test_a_string_is_as_good_as_octets(scene: Scene) -> None:
-    assert scene.say(json.dumps(decision(action="lock-user", subject="kept"))) is None
+    lock = decision(action="lock-user", subject="kept")
+    assert scene.say(json.dumps(lock)) is None
+    scene.router.wait_for_line(f"decision '{lock['id']}' of user", WORKERS)
     assert scene.decide(action="unlock-user", subject="kept") is None
 
 
@@ -288,7 +298,7 @@ def test_a_flood_of_decisions_is_bounded_and_so_are_the_decisions_in_force(scene
     def all_are_lifted() -> bool:
         """Lift those in force; the rate of the flood may release some of these, too."""
         for row in scene.standing().values():
-            assert scene.decide(action="unlock-user", subject=row["subject"]) is None
+            assert scene.say(json.dumps(decision(action="unlock-user", subject=row["subject"])).encode()) is None
         return not scene.standing()
 
     until(all_are_lifted)
@@ -310,5 +320,4 @@ def test_everything_is_recorded(scene: Scene) -> None:
     made, ended = told()
     assert (made["op"], made["user"], made["values"]["reason"]) == ("CREATE", "audit", "guessed")
     assert (ended["op"], ended["user"]) == ("DELETE", "audit")
-    records = records_of(scene.folder / "records")
-    assert of(records, "sasl.outcome", user="outsider", reason="locked")
+    until(lambda: of(records_of(scene.folder / "records"), "sasl.outcome", user="outsider", reason="locked"))
