@@ -213,8 +213,9 @@ build/without-cyrus/ready: requirements-dev.lock $(VENV)/locked
 	@touch $@
 
 # Routers with two workers each, in the tests of policy, tenants, link routes, auto links and management.
-WORKERS := $(patsubst %,tests/e2e/test_%.py,policy quotas caps tenants tenant_proofs free_tenants link_routes) tests/management \
-	$(patsubst %,tests/network/test_%.py,link_routes own_link_routes rabbitmq)
+WORKERS := $(patsubst %,tests/e2e/test_%.py,policy quotas caps tenants tenant_proofs free_tenants link_routes feedback) tests/management \
+	$(patsubst %,tests/network/test_%.py,link_routes own_link_routes rabbitmq message_sizes down connectors two_routers edges \
+	  address_metrics management_rights drained_router)
 test-workers: venv build interop-system
 	TROUTER_TEST_WORKERS=2 $(PY) -m pytest $(or $(ARGS),$(WORKERS))
 

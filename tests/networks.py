@@ -84,7 +84,9 @@ def wait_for_links(routers: Mapping[str, RunningRouter], dials: Mapping[str, Seq
     wanted = {name: sorted(neighbours) for name, neighbours in links.items()}
 
     def known(node: Node) -> bool:
-        return {row["id"]: row["linkState"] for row in node.query("router.node")} == wanted
+        found = {row["id"]: row["linkState"] for row in node.query("router.node")}
+        # the workers of the other routers are not of the wanted ones
+        return {each: [other for other in found.get(each, ()) if other in wanted] for each in wanted} == wanted
 
     for router in routers.values():
         with node_of(client_port(router)) as node:

@@ -13,6 +13,10 @@ ONE_PROCESS: Final[dict[str, tuple[str, ...]]] = {
         "management/test_addresses.py::test_the_node_answers_at_every_form_of_its_address[_edge/R/",
         "management/test_node.py::test_an_interior_router_lists_itself",
     ),
+    "only a group with all rights in management may ask another worker by its id": tuple(
+        f"network/test_management_rights.py::test_a_group_has_its_rights_on_its_own_router[{switch}-_topo/0/A/"
+        for switch in ("secureDefaults", "given", "given with secureDefaults")
+    ),
     "a message on a routed link that crosses between workers is counted at both": (
         "network/test_link_routes.py::test_deliveries_of_routed_links_are_counted_where_they_come_in",
     ),

@@ -6,7 +6,7 @@ import http.client
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from proton import ConnectionException, Message
 from proton.utils import BlockingConnection
 
 from tests.http.test_metrics import QPID_DISPATCH
-from tests.routers import DEADLINE_S, RunningRouter, StartRouter, process, running, start_router
+from tests.routers import DEADLINE_S, WORKERS, RunningRouter, StartRouter, process, running, start_router
 
 __all__ = ["start_router"]
 
@@ -51,15 +51,16 @@ def get(port: int, path: str) -> tuple[int, str]:
         connection.close()
 
 
-def scrape(port: int) -> dict[str, float]:
-    """Return the samples by name and labels."""
+def scrape(port: int, combine: Callable[[list[float]], float] = sum) -> dict[str, float]:
+    """Return the samples by name and labels; ``combine`` makes one of those of several workers."""
     status, text = get(port, "/metrics")
     assert status == 200
-    return {
-        sample.name + (str(dict(sorted(sample.labels.items()))) if sample.labels else ""): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
+    found: dict[str, list[float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = {name: value for name, value in sorted(sample.labels.items()) if name != "worker" or WORKERS == 1}
+            found.setdefault(sample.name + (str(labels) if labels else ""), []).append(sample.value)
+    return {name: combine(values) for name, values in found.items()}
 
 
 @pytest.fixture(scope="module")

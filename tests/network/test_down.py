@@ -10,7 +10,7 @@ import trio
 from tests.http.test_live import http_port, scrape
 from tests.management.node import node_of
 from tests.networks import OPEN, client_port
-from tests.routers import RunningRouter, StartRouter, process
+from tests.routers import WORKERS, RunningRouter, StartRouter, process
 from tests.tools.live import run
 from tests.waiting import until
 
@@ -41,7 +41,7 @@ SERIES = (
 
 
 def up(router: RunningRouter) -> list[float]:
-    figures = scrape(http_port(router))
+    figures = scrape(http_port(router), min)
     return [figures[each] for each in SERIES]
 
 
@@ -67,7 +67,7 @@ def test_what_a_lost_broker_takes_down_is_in_metrics_findings_and_stat(
         broker.wait_for_line("Operational")
         here = start_router(HERE.format(port=broker.port))
         until(lambda: up(here) == [1, 1, 1], "the broker")
-        figures = scrape(http_port(here))
+        figures = scrape(http_port(here), min)
         assert figures["trouter_connector_down_since_seconds{'connector': 'broker'}"] == 0
         attempts = figures["trouter_connector_attempts_total{'connector': 'broker'}"]
         assert attempts >= 1
@@ -81,7 +81,7 @@ def test_what_a_lost_broker_takes_down_is_in_metrics_findings_and_stat(
         assert not [each for each in findings(here) if "is down" in each]
     here.wait_for_line(r"Connection to 127\.0\.0\.1:\d+ failed: .*refused", 2)
     assert up(here) == [0, 0, 0]
-    figures = scrape(http_port(here))
+    figures = scrape(http_port(here), min)
     assert (
         figures["trouter_connector_down_since_seconds{'connector': 'broker'}"] > figures["process_start_time_seconds"]
     )
@@ -117,13 +117,13 @@ def test_a_lost_uplink_is_in_metrics_and_in_the_row_of_the_router(start_router: 
     with process(HUB, folder) as hub:
         hub.wait_for_line("Operational")
         edge = start_router(EDGE.format(port=hub.port))
-        edge.wait_for_line("Edge connection .* established")
-        figures = scrape(http_port(edge))
+        edge.wait_for_line("Edge connection .* established", WORKERS)
+        figures = scrape(http_port(edge), min)
         assert (figures["trouter_uplink_up"], figures["trouter_uplink_down_since_seconds"]) == (1, 0)
         assert uplink(edge) == ("", None)
-    edge.wait_for_line("Edge connection .* lost")
+    edge.wait_for_line("Edge connection .* lost", WORKERS)
     until(lambda: "refused" in str(uplink(edge)[0]), "a refused connection")
-    figures = scrape(http_port(edge))
+    figures = scrape(http_port(edge), min)
     assert figures["trouter_uplink_up"] == 0
     assert figures["trouter_uplink_down_since_seconds"] > figures["process_start_time_seconds"]
     assert uplink(edge)[1] == int(figures["trouter_uplink_down_since_seconds"] * 1000)

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from tests.networks import EDGE_LISTENER, OPEN, client_port, edge, edge_port, interior, network
-from tests.routers import RunningRouter, StartRouter, process, running
+from tests.routers import WORKERS, RunningRouter, StartRouter, process, running
 from trouter.client import Message, Receiver, connect
 from trouter.wire.performatives import Accepted, Rejected
 
@@ -61,10 +61,10 @@ async def test_an_edge_router_takes_a_large_message_from_above_and_keeps_its_upl
         above = stack.enter_context(process(interior("A", {}, EDGE_LISTENER), tmp_path))
         above.wait_for_line("Operational")
         below = stack.enter_context(running(edge("E", [edge_port(above)], policy), tmp_path))
-        below.wait_for_line(r"Edge connection \(id=\d+\) to interior established$")
+        below.wait_for_line(r"Edge connection \(id=\d+\) to interior established$", WORKERS)
         await check_arrival(above, below, "news")
         assert not below.matching("Edge connection .* lost")
-        assert len(below.matching("Connection Opened: dir=out")) == 1
+        assert len(below.matching("Connection Opened: dir=out")) == WORKERS  # each has an uplink
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
@@ -97,7 +97,7 @@ async def test_a_large_message_from_a_broker_is_taken_and_the_connection_stays(
     router = start_router(dialling(broker) + policy)
     router.wait_for_line("Auto Link Activated")
     await check_arrival(broker, router, "queue")
-    assert len(router.matching("Connection Opened: dir=out")) == 1
+    assert len(router.matching("Connection Opened: dir=out .*container_id=BROKER")) == 1
 
 
 async def test_a_connector_with_a_policy_vhost_has_its_limit(start_router: StartRouter, broker: RunningRouter) -> None:

@@ -399,6 +399,13 @@ def test_metrics_are_those_of_all_workers(router: RunningRouter, both: Both) -> 
     assert [sample.value for sample in up.samples] == [1, 1]
 
 
+def test_metrics_of_listeners_and_connectors_leave_out_what_joins_the_workers(router: RunningRouter) -> None:
+    families = {each.name: each for each in text_string_to_metric_families(page(router, "metrics")[1])}
+    listeners = {sample.labels["listener"] for sample in families["trouter_connections"].samples}
+    assert listeners == {"amqp", "pages"}
+    assert not families["trouter_connector_up"].samples
+
+
 def test_a_router_is_ready_with_all_its_workers(router: RunningRouter) -> None:
     assert page(router, "readyz") == (200, "OK")
     assert page(router, "healthz") == (200, "OK")

@@ -21,7 +21,7 @@ from trouter.config import AutoLinkEntity, LinkRouteEntity, ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.config.findings import brief, counted
 from trouter.config.problems import Severity
-from trouter.config.workers import FIRST
+from trouter.config.workers import FIRST, joins_workers
 from trouter.connections.listen import Listener
 from trouter.connections.shared import Services
 from trouter.core.addresses import temporary_token
@@ -233,11 +233,9 @@ class RouterSite:
             listeners=[
                 ListenerFigures(each.entity.name, len(each.peers), each.accepted, each.refused)
                 for each in self._in_force.parts.listeners.running
+                if not joins_workers(each.entity)
             ],
-            connectors=[
-                ConnectorFigures(each.entity.name, each.is_up, each.down_since_us / 1e6, each.attempts)
-                for each in self._in_force.parts.connectors.running
-            ],
+            connectors=self._connectors(),
             auto_links=[
                 self._route_figures(entity, auto.state == ACTIVE, auto.attempts)
                 for entity, auto in self._in_force.parts.routes.auto_links.values()
@@ -342,6 +340,13 @@ class RouterSite:
             auto_links=len(configuration.auto_links),
         )
         return {each.series.name: int(rows.value(facts, each.name)) for each in ROUTER if each.series is not None}
+
+    def _connectors(self) -> list[ConnectorFigures]:
+        return [
+            ConnectorFigures(each.entity.name, each.is_up, each.down_since_us / 1e6, each.attempts)
+            for each in self._in_force.parts.connectors.running
+            if not joins_workers(each.entity)
+        ]
 
     def _vhost_connections(self) -> Mapping[str, int]:
         known = dict.fromkeys((vhost.hostname for vhost in self._in_force.configuration.vhosts), 0)
