@@ -12,10 +12,10 @@ from tests.connections.plays import LISTENER, OPENING, ROUTER, condition_of, mes
 from trouter.connections.membership import Membership
 from trouter.connections.peer import Peer
 from trouter.connections.sessions import Sessions
-from trouter.connections.stream import LINGER_S, Stream
+from trouter.connections.stream import LINGER_S, READ_BYTES, Stream
 from trouter.engine.connection import Connection
 from trouter.records import ConnectionClosedRecord
-from trouter.testing.player import HANG_UP, Closed, PlayedRouter, kinds, play
+from trouter.testing.player import HANG_UP, Closed, PlayedRouter, kinds, octets_of, play
 from trouter.wire.framing import frame
 from trouter.wire.performatives import (
     Attach,
@@ -39,14 +39,29 @@ def how_it_ended(router: PlayedRouter) -> tuple[str, str | None]:
 async def test_the_peer_s_close_is_answered(mock_clock: MockClock) -> None:
     async with play(ROUTER + LISTENER) as router:
         peer = await opened(router)
-        assert kinds(await peer.play(Close(Error("amqp:internal-error", "of mine")))) == [Close]
-        assert kinds(await peer.play(HANG_UP)) == [Closed]
+        assert kinds(await peer.play(Close(Error("amqp:internal-error", "of mine")))) == [Close, Closed]
         assert how_it_ended(router) == ("peer", "amqp:internal-error")
 
 
-async def test_a_peer_that_does_not_hang_up_after_the_close_is_left(mock_clock: MockClock) -> None:
+async def test_what_comes_behind_the_peer_s_close_is_read_before_the_socket_closes(mock_clock: MockClock) -> None:
     async with play(ROUTER + LISTENER) as router:
         peer = await opened(router)
+        last = octets_of(Close(Error("amqp:internal-error", "of mine")))
+        empty = frame(0, b"")
+        before, rest = divmod(READ_BYTES - len(last), len(empty))
+        padded = octets_of(Close(Error("amqp:internal-error", "of mine" + "!" * rest)))
+        one_read = empty * before + padded
+        assert len(one_read) == READ_BYTES
+        assert kinds(await peer.play(one_read, b"behind")) == [Close]
+        assert not peer.sock.arriving
+        assert kinds(await peer.play(HANG_UP)) == [Closed]
+
+
+async def test_a_peer_that_does_not_hang_up_after_the_router_s_close_is_left(mock_clock: MockClock) -> None:
+    async with play(ROUTER + LISTENER) as router:
+        peer = await opened(router)
+        (connection,) = router.process.services.connections.values()
+        connection.force_close(FORCED)
         assert kinds(await peer.play(Close())) == [Close]
         mock_clock.jump(LINGER_S + 0.1)
         assert kinds(await peer.play()) == [Closed]

@@ -51,6 +51,11 @@ def outcomes(router: PlayedRouter) -> list[SaslOutcomeRecord]:
     return [record for record in router.records if isinstance(record, SaslOutcomeRecord)]
 
 
+def tasks_below(task: trio.lowlevel.Task) -> list[trio.lowlevel.Task]:
+    below = [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+    return [*below, *(each for child in below for each in tasks_below(child))]
+
+
 async def test_a_login_goes_from_mechanisms_over_a_challenge_to_the_open(mock_clock: MockClock) -> None:
     scripted = Scripted()
     async with play(CONFIGURATION, {"mine": scripted}) as router:
@@ -237,3 +242,16 @@ async def test_the_nursery_of_a_peer_is_left_by_all_its_tasks(mock_clock: MockCl
         await peer.play(LOGIN)
         await peer.play(HANG_UP)
         assert trio.lowlevel.current_statistics().tasks_living == tasks
+
+
+@pytest.mark.parametrize(("mode", "nurseries"), [("interior", 0), ("edge", 1)])
+async def test_only_an_edge_router_has_a_nursery_for_each_connection(
+    mock_clock: MockClock, mode: str, nurseries: int
+) -> None:
+    async with play(CONFIGURATION.replace("id: R", f"id: R\n mode: {mode}\n"), {"mine": Scripted()}) as router:
+        root = trio.lowlevel.current_root_task()
+        assert root is not None
+        before = set(tasks_below(root))
+        await router.accept().play(LOGIN)
+        (task,) = set(tasks_below(root)) - before
+        assert len(task.child_nurseries) == nurseries

@@ -123,7 +123,9 @@ async def test_a_connection_opens_in_a_websocket(mock_clock: MockClock) -> None:
         assert kinds(await client.amqp(*OPENING)) == [bytes, Open, Begin]
         (connection,) = client.router.process.services.connections.values()
         assert connection.remote == "192.0.2.7:1"
-        assert kinds(await client.amqp(Close())) == [Close]
+        *events, end = await client.play(BytesMessage(data=octets_of(Close())))
+        assert kinds(client.outputs(events)) == [Close]
+        assert isinstance(end, CloseConnection)
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

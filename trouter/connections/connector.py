@@ -184,7 +184,8 @@ class Connector:
             return
         facts, security = met
         try:
-            await serve(partial(self._make_peer, sock, facts, security, endpoint))
+            make_peer = partial(self._make_peer, sock, facts, security, endpoint)
+            await serve(make_peer, has_inboxes=self._services.uplinks is not None, beside=self._follow_open)
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
@@ -202,13 +203,17 @@ class Connector:
         self._message = "internal error" if peer is None else self._failure_of(peer)
 
     def _make_peer(
-        self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, endpoint: Endpoint, nursery: trio.Nursery
+        self,
+        sock: socket.socket,
+        facts: PeerFacts,
+        security: SecurityLayer,
+        endpoint: Endpoint,
+        scope: trio.CancelScope,
     ) -> Peer:
-        """Make a connection whose tasks run in ``nursery``, and follow it."""
-        lifetime = DialledLifetime(facts, nursery.cancel_scope, awaits_router=self._settings.role in NO_ANSWER)
+        """Make a connection that ends with ``scope``."""
+        lifetime = DialledLifetime(facts, scope, awaits_router=self._settings.role in NO_ANSWER)
         login = self._make_login(facts, lifetime, endpoint)
         self._peer = peer = Peer(sock, facts, security, self._settings, self._services, lifetime, login)
-        nursery.start_soon(self._follow_open, peer, lifetime)
         return peer
 
     async def _secure_socket(self, sock: socket.socket, facts: PeerFacts, endpoint: Endpoint) -> SecuredPeer | None:
@@ -235,8 +240,10 @@ class Connector:
         credentials = ConnectorFacts(entity.name, endpoint.host, may_send_password, entity.sasl_username or "", secret)
         return DialledLogin(self._settings, self._services.plugins, lifetime, mechanisms, listed, credentials)
 
-    async def _follow_open(self, peer: Peer, lifetime: DialledLifetime) -> None:
+    async def _follow_open(self, peer: Peer) -> None:
         """Learn from the peer's open; end the connection if it is not in use in time."""
+        lifetime = peer.lifetime
+        assert isinstance(lifetime, DialledLifetime)  # noqa: S101 - that of ``_make_peer``
         await lifetime.established.wait()
         remote = peer.engine.remote_open
         if remote is not None and isinstance(remote.properties, dict):

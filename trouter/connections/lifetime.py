@@ -39,7 +39,7 @@ class Lifetime:
     def __init__(self, facts: PeerFacts, scope: trio.CancelScope, *, outgoing: bool) -> None:
         """Make a lifetime; if ``outgoing``, an error in the router's own close also counts as a failure.
 
-        ``scope`` is that of the connection's nursery.
+        ``scope`` is that of the connection's tasks.
         """
         #: The scope of all tasks; its deadline is that of the handshake, then that of the credentials.
         self.scope = scope

@@ -200,7 +200,7 @@ class Listener(AcceptingListener):
         try:
             met = await self._secure_socket(sock, facts) if security is None else (facts, security)
             if met is not None:
-                await serve(partial(self._make_peer, sock, *met))
+                await serve(partial(self._make_peer, sock, *met), has_inboxes=self._services.uplinks is not None)
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
@@ -230,12 +230,14 @@ class Listener(AcceptingListener):
                 sock.close()
         return met
 
-    def _make_peer(self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, nursery: trio.Nursery) -> Peer:
-        """Make and register a connection whose tasks run in ``nursery``; its login forgets the newcomer at its open."""
+    def _make_peer(
+        self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, scope: trio.CancelScope
+    ) -> Peer:
+        """Make and register a connection that ends with ``scope``; its login forgets the newcomer at its open."""
         newcomer = self._newcomers.pop(facts.connection_id)
         settings, services = self._settings, self._services
         plugins, asks_service = services.plugins, bool(facts.listener.auth_service)
-        lifetime = Lifetime(facts, nursery.cancel_scope, outgoing=False)
+        lifetime = Lifetime(facts, scope, outgoing=False)
         sasl = SaslServer(
             None if asks_service else plugins.sasl_mechanisms_for(facts),
             settings.require_sasl,
@@ -249,7 +251,7 @@ class Listener(AcceptingListener):
             services.guard,
             sasl,
             settings.sasl_timeout_s,
-            nursery.cancel_scope,
+            scope,
             service,
             newcomer,
             services.recorder,

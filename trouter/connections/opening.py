@@ -150,6 +150,8 @@ def is_operator(admission: Admission, facts: PeerFacts, role: str) -> bool:
 
 def limit_by_group(settings: Settings, connection: Connection) -> None:
     """Apply the limits of the peer's group, where it has any, before the listener's (security.md 4.12)."""
+    if not settings.max_frame_size and settings.max_sessions is None and settings.max_session_window is None:
+        return
     own = connection.limits
     limits = replace(
         own,

@@ -1,13 +1,13 @@
 """The task of one connection: its nursery, its events, and its end.
 
-The poller reads and routes (``stream``). The task handles the rare events, and nothing more is read until it has. Its
-nursery also holds the tasks of sessions that wait for answers. Whatever ends the connection cancels the nursery, and
-with it all tasks; then the router says farewell.
+The poller reads and routes (``stream``). The task handles the rare events, and nothing more is read until it has. Where
+others run beside it, as those of an edge router's sessions that wait for answers, its nursery holds them. Whatever ends
+the connection cancels its scope, and with it all tasks; then the router says farewell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -27,27 +27,48 @@ from .peer import Peer
 from .peer_login import LoginFailed
 
 
-async def serve(make_peer: Callable[[trio.Nursery], Peer]) -> None:
-    """Serve the connection that ``make_peer`` makes in its nursery, until it ends and all that it had is released."""
+async def serve(
+    make_peer: Callable[[trio.CancelScope], Peer],
+    *,
+    has_inboxes: bool,
+    beside: Callable[[Peer], Awaitable[None]] | None = None,
+) -> None:
+    """Serve the connection that ``make_peer`` makes in its scope, until it ends and all that it had is released.
+
+    ``has_inboxes``: its sessions have tasks of their own, those of an edge router. ``beside`` runs in one more task.
+    """
     peer: Peer | None = None
     try:
-        async with trio.open_nursery() as nursery:
-            peer = make_peer(nursery)
-            del make_peer  # and what only the making needed
-            stream, engine = peer.stream, peer.engine
-            peer.services.hub.flush()  # the first octets of an outgoing connection
-            began_s = trio.current_time() if peer.security.began_s is None else peer.security.began_s
-            peer.lifetime.scope.deadline = began_s + peer.settings.handshake_timeout_s
-            await _receive_early(peer, nursery)
-            while not (engine.finished or stream.gone):  # the poller reads; its events are handled in between
-                await stream.wait_for_events()
-                await _handle_events(peer, nursery)
-                await stream.wait_for_room()
-            nursery.cancel_scope.cancel()
+        if has_inboxes or beside is not None:
+            async with trio.open_nursery() as nursery:
+                peer = make_peer(nursery.cancel_scope)
+                del make_peer  # and what only the making needed
+                if beside is not None:
+                    nursery.start_soon(beside, peer)
+                await _obey(peer, nursery)
+                nursery.cancel_scope.cancel()
+        else:  # a scope needs less memory and time than a nursery
+            with trio.CancelScope() as scope:
+                peer = make_peer(scope)
+                del make_peer, scope
+                await _obey(peer, None)
         await _say_farewell(peer)
     finally:
         if peer is not None:
             peer.release_all()
+
+
+async def _obey(peer: Peer, nursery: trio.Nursery | None) -> None:
+    """Handle the events of a connection until it is over."""
+    stream, engine = peer.stream, peer.engine
+    peer.services.hub.flush()  # the first octets of an outgoing connection
+    began_s = trio.current_time() if peer.security.began_s is None else peer.security.began_s
+    peer.lifetime.scope.deadline = began_s + peer.settings.handshake_timeout_s
+    await _receive_early(peer, nursery)
+    while not (engine.finished or stream.gone):  # the poller reads; its events are handled in between
+        await stream.wait_for_events()
+        await _handle_events(peer, nursery)
+        await stream.wait_for_room()
 
 
 async def _say_farewell(peer: Peer) -> None:
@@ -67,7 +88,7 @@ async def _say_farewell(peer: Peer) -> None:
         await stream.close_after_reading()
 
 
-async def _receive_early(peer: Peer, nursery: trio.Nursery) -> None:
+async def _receive_early(peer: Peer, nursery: trio.Nursery | None) -> None:
     """Process the bytes that were read before the peer was made."""
     peer.services.hub.update_clock()
     if peer.stream.receive_early(peer.security.early):
@@ -76,7 +97,7 @@ async def _receive_early(peer: Peer, nursery: trio.Nursery) -> None:
         await peer.stream.wait_for_room()
 
 
-async def _handle_events(peer: Peer, nursery: trio.Nursery) -> None:
+async def _handle_events(peer: Peer, nursery: trio.Nursery | None) -> None:
     engine = peer.engine
     while engine.events:
         events = engine.events[:]
@@ -91,7 +112,7 @@ async def _handle_events(peer: Peer, nursery: trio.Nursery) -> None:
             engine.receive_data(b"")
 
 
-async def _handle(peer: Peer, event: Event, nursery: trio.Nursery) -> None:
+async def _handle(peer: Peer, event: Event, nursery: trio.Nursery | None) -> None:
     membership = peer.membership
     if isinstance(event, ConnectionOpened):
         peer.answer_open(event.open)

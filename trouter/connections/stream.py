@@ -82,7 +82,9 @@ class Stream:
     async def wait_for_events(self) -> None:
         """Let the poller read until there is an event for the peer's task, or the end."""
         self._watch_socket(READABLE)
-        await self._wait_for_wake()
+        # as ``_wait_for_wake``, whose coroutine every idle connection would keep
+        self._waiting = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
 
     async def wait_for_room(self) -> None:
         """Wait for room in the output: a peer that does not read our answers is not read either."""
@@ -247,6 +249,8 @@ class Stream:
     async def close_after_reading(self) -> None:
         """Let the peer read the last output, then close: closing over unread input would discard it."""
         self._watch_socket(0)
+        if self._has_read_all():
+            return
         with trio.move_on_after(LINGER_S):
             while self._blocked:
                 await self._wait_for_wake()
@@ -260,6 +264,17 @@ class Stream:
                         return
             except OSError:
                 return
+
+    def _has_read_all(self) -> bool:
+        """Return whether nothing can come any more; within TLS the end of that is still to come."""
+        if self._blocked or self._channel is not None or not self._engine.closed_by_both:
+            return False
+        try:
+            return not self._sock.recv(1)  # what a peer sends after its close must not discard ours
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     def stop(self) -> None:
         """Stop reading and writing."""

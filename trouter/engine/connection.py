@@ -258,6 +258,11 @@ class Connection(ConnectionPort):
         """True if both sides closed, or input is ignored from now on: only ``out`` is left to write."""
         return self.failed or self.state is ConnectionState.END or (self.sasl is not None and self.sasl.refused)
 
+    @property
+    def closed_by_both(self) -> bool:
+        """True if both sides sent their close, neither for a fault in what came: the peer may send no more."""
+        return self.state is ConnectionState.END and not self.failed
+
     # --- faults
 
     def end_for_fault(self, fault: PeerFault) -> None:

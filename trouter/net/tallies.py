@@ -100,18 +100,20 @@ class Tallies:
     def raise_count(self, *key: str) -> int:
         """Count one more here; return the count of all workers, ``NO_ROOM`` if it could not be counted."""
         place = self.place_of(key)
-        own = int(self._read_own(place)) + 1
-        if self.write_number(place, own) < 0:
+        index = self._find_own(place)
+        if index >= 0:
+            own = int(self._numbers[index]) + 1
+            self._numbers[index] = own
+        elif self.write_number(place, own := 1) < 0:
             return NO_ROOM
         self.put_in_order()
         return own + int(sum(self.list_others(place)))
 
     def lower_count(self, *key: str) -> None:
         """Count one less here, if there is any."""
-        place = self.place_of(key)
-        own = self._read_own(place)
-        if own:  # there may have been no room for it
-            self.write_number(place, own - 1)
+        index = self._find_own(self.place_of(key))
+        if index >= 0 and (own := self._numbers[index]):  # there may have been no room for it
+            self._numbers[index] = own - 1
 
     def count_others(self, *key: str) -> int:
         """Return the count of the other workers."""
@@ -163,10 +165,12 @@ class Tallies:
                 found.append(number)
         return found
 
-    def _read_own(self, place: Place) -> float:
-        bucket = self._own + place.bucket
-        slot = _find(self._memory, bucket, place.digest)
-        return self._numbers[_index_of(bucket, slot)] if slot >= 0 else 0.0
+    def _find_own(self, place: Place) -> int:
+        """Return the index of this worker's number, -1 if it has no slot."""
+        digest, within = place
+        bucket = self._own + within
+        slot = _find(self._memory, bucket, digest)
+        return (bucket + DIGESTS_BYTES) // NUMBER_BYTES + slot if slot >= 0 else -1
 
     def _claim_slot(self, bucket: int, digest: bytes) -> int:
         """Give the digest a slot whose key has no number left; return it, or -1 if there is none."""
