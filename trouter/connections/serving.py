@@ -52,6 +52,7 @@ async def serve(
                 peer = make_peer(scope)
                 del make_peer, scope
                 await _obey(peer, None)
+        assert peer is not None  # noqa: S101 - else the making has raised
         await _say_farewell(peer)
     finally:
         if peer is not None:
