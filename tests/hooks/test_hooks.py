@@ -209,7 +209,7 @@ def test_forgotten_offers_are_requested_again() -> None:
     assert plugins.sasl_mechanisms(LISTENER) == ("ANONYMOUS",)
     served[:] = ["PLAIN"]
     assert plugins.sasl_mechanisms(LISTENER) == ("ANONYMOUS",)
-    plugins.forget_offers()
+    plugins.offers.forget()
     assert plugins.sasl_mechanisms(LISTENER) == ("PLAIN",)
 
 
@@ -239,8 +239,8 @@ def test_configured_sasl_mechanisms_keep_their_order() -> None:
     plugins = Plugins([plugin(sasl_mechanisms=gives(["SCRAM-SHA-256", "PLAIN", "ANONYMOUS"]))])
     listener = ListenerFacts("here", "", "amqp", sasl_mechanisms=("anonymous", "XOAUTH2", "plain", "PLAIN"))
     assert plugins.sasl_mechanisms(listener) == ("ANONYMOUS", "PLAIN")
-    assert plugins.unserved(listener) == ("XOAUTH2",)
-    assert not plugins.conflicts(listener)
+    assert plugins.offers.of(listener).unserved == ("XOAUTH2",)
+    assert not plugins.offers.of(listener).conflicts
 
 
 LEAVE = "; leave it out, or configure a plugin that serves it"
@@ -401,7 +401,7 @@ def test_open_sasl_that_returns_a_coroutine_refuses() -> None:
 async def test_an_exchange_answers() -> None:
     plugins = Plugins()
     for answer in (Challenge(b"?"), Authenticated("me", b"!"), Refused("no", temporary=True, user="me")):
-        assert await plugins.respond_or_refuse(Answer(answer), b"") == answer
+        assert await plugins.objects.respond_or_refuse(Answer(answer), b"") == answer
     assert not plugins.faults
 
 
@@ -423,7 +423,7 @@ async def test_an_exchange_answers() -> None:
 )
 async def test_an_exchange_with_rubbish_is_a_temporary_refusal(rubbish: object) -> None:
     plugins = Plugins()
-    answer = await plugins.respond_or_refuse(Answer(rubbish), b"")
+    answer = await plugins.objects.respond_or_refuse(Answer(rubbish), b"")
     assert isinstance(answer, Refused)
     assert answer.temporary
     assert plugins.faults == {"respond": 1}
@@ -455,7 +455,7 @@ async def test_an_exchange_that_does_not_await_is_a_temporary_refusal() -> None:
             return Authenticated("me")
 
     plugins = Plugins()
-    answer = await plugins.respond_or_refuse(Sync(), b"")  # type: ignore[arg-type]  # rubbish on purpose
+    answer = await plugins.objects.respond_or_refuse(Sync(), b"")  # type: ignore[arg-type]  # rubbish on purpose
     assert isinstance(answer, Refused)
     assert plugins.faults == {"respond": 1}
 
@@ -468,7 +468,7 @@ async def test_an_exchange_that_raises_is_refused_and_its_text_is_not_logged(
             raise KeyError(response) from ValueError(response)
 
     plugins = Plugins()
-    answer = await plugins.respond_or_refuse(Leaky(), b"open sesame")
+    answer = await plugins.objects.respond_or_refuse(Leaky(), b"open sesame")
     assert answer == Refused("the authentication plugin failed", temporary=True)
     assert plugins.faults == {"respond": 1}
     assert "KeyError at " in caplog.text
@@ -477,7 +477,7 @@ async def test_an_exchange_that_raises_is_refused_and_its_text_is_not_logged(
 
 
 async def test_an_exchange_group_of_errors_is_refused() -> None:
-    answer = await Plugins().respond_or_refuse(Answer(ExceptionGroup("both", [OSError(), ValueError()])), b"")
+    answer = await Plugins().objects.respond_or_refuse(Answer(ExceptionGroup("both", [OSError(), ValueError()])), b"")
     assert isinstance(answer, Refused)
 
 
@@ -489,7 +489,7 @@ async def test_the_cancellation_of_an_exchange_passes_through() -> None:
     plugins = Plugins()
     with trio.CancelScope() as deadline:
         deadline.cancel()
-        await plugins.respond_or_refuse(Stalls(), b"")
+        await plugins.objects.respond_or_refuse(Stalls(), b"")
     assert deadline.cancelled_caught
     assert not plugins.faults
 
@@ -560,7 +560,7 @@ async def test_a_failing_client_side_does_not_reveal_the_reason(
 ) -> None:
     plugins = Plugins()
     with pytest.raises(PluginError, match="the plugin that logs the router in"):
-        await plugins.client_answer(Client(answer), challenge)
+        await plugins.objects.client_answer(Client(answer), challenge)
     assert plugins.faults == {"open_sasl_client": 1}
     assert "sesame" not in caplog.text
 
@@ -569,7 +569,7 @@ async def test_a_failing_client_side_does_not_reveal_the_reason(
     ("answer", "satisfied"), [(True, True), (False, False), (1, False), (None, False), (ValueError("sesame"), False)]
 )
 async def test_the_client_side_is_satisfied_only_by_its_own_answer(answer: object, satisfied: bool) -> None:
-    assert await Plugins().client_is_satisfied(Client(answer), b"") is satisfied
+    assert await Plugins().objects.client_is_satisfied(Client(answer), b"") is satisfied
 
 
 # auth_service
@@ -642,10 +642,10 @@ def test_auth_service_that_raises_lets_no_client_in() -> None:
 async def test_a_session_with_a_service_begins_and_answers() -> None:
     plugins = Plugins()
     session = Session(Authenticated("me"))
-    assert await plugins.begin_or_refuse(Service(session), peer_of(SERVED_ELSEWHERE)) is session
-    assert await plugins.start_or_refuse(session, "PLAIN", None) == Authenticated("me")
+    assert await plugins.objects.begin_or_refuse(Service(session), peer_of(SERVED_ELSEWHERE)) is session
+    assert await plugins.objects.start_or_refuse(session, "PLAIN", None) == Authenticated("me")
     refusal = Refused("not now", temporary=True)
-    assert await plugins.begin_or_refuse(Service(refusal), peer_of(SERVED_ELSEWHERE)) == refusal
+    assert await plugins.objects.begin_or_refuse(Service(refusal), peer_of(SERVED_ELSEWHERE)) == refusal
     assert not plugins.faults
 
 
@@ -657,7 +657,7 @@ async def test_a_service_that_fails_to_begin_is_a_temporary_refusal(
     answer: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugins = Plugins()
-    refusal = await plugins.begin_or_refuse(Service(answer), peer_of(SERVED_ELSEWHERE))
+    refusal = await plugins.objects.begin_or_refuse(Service(answer), peer_of(SERVED_ELSEWHERE))
     assert isinstance(refusal, Refused)
     assert refusal.temporary
     assert plugins.faults == {"begin": 1}
@@ -668,7 +668,7 @@ async def test_a_service_that_fails_to_begin_is_a_temporary_refusal(
 @pytest.mark.parametrize("answer", [None, b"", Challenge("?"), ValueError("sesame")])  # type: ignore[arg-type]
 async def test_a_session_that_fails_is_a_temporary_refusal(answer: object, caplog: pytest.LogCaptureFixture) -> None:
     plugins = Plugins()
-    refusal = await plugins.start_or_refuse(Session(answer), "PLAIN", b"sesame")
+    refusal = await plugins.objects.start_or_refuse(Session(answer), "PLAIN", b"sesame")
     assert isinstance(refusal, Refused)
     assert refusal.temporary
     assert plugins.faults == {"start": 1}
@@ -766,7 +766,7 @@ def test_sasl_mechanisms_that_two_plugins_serve_are_offered_to_no_client(caplog:
     assert plugins.sasl_mechanisms(LISTENER) == ("X-A", "X-B")
     assert plugins.open_sasl("X-OWN", peer_of()) is None
     conflict = "listener here: X-OWN is served by a and by b at once; configure one of them"
-    assert plugins.conflicts(LISTENER) == (conflict,)
+    assert plugins.offers.of(LISTENER).conflicts == (conflict,)
     assert caplog.messages == [f"{conflict}; the mechanism is not offered"]
     with pytest.raises(ConfigurationRefused) as refused:
         plugins.configure(RouterFacts("QDR.A", listeners=(LISTENER,)))
@@ -778,7 +778,7 @@ def test_a_listener_that_does_not_list_a_mechanism_of_two_plugins_has_no_conflic
     listener = ListenerFacts("here", "", "amqp", sasl_mechanisms=("X-A",))
     plugins.configure(RouterFacts("QDR.A", listeners=(listener,)))
     assert plugins.sasl_mechanisms(listener) == ("X-A",)
-    assert plugins.conflicts(listener) == ()
+    assert plugins.offers.of(listener).conflicts == ()
 
 
 def test_sasl_mechanisms_with_channel_binding_need_a_binding() -> None:
@@ -796,9 +796,9 @@ def test_sasl_mechanisms_with_channel_binding_need_a_binding() -> None:
 async def test_an_end_of_the_credentials_is_a_number_or_none() -> None:
     plugins = Plugins()
     for good in (Authenticated("me", expires_at_s=1.5), Authenticated("me", expires_at_s=7)):
-        assert await plugins.respond_or_refuse(Answer(good), b"") == good
+        assert await plugins.objects.respond_or_refuse(Answer(good), b"") == good
     bad = Authenticated("me", expires_at_s="soon")  # type: ignore[arg-type]  # rubbish on purpose
-    assert isinstance(await plugins.respond_or_refuse(Answer(bad), b""), Refused)
+    assert isinstance(await plugins.objects.respond_or_refuse(Answer(bad), b""), Refused)
 
 
 # map_uid
@@ -978,7 +978,7 @@ async def test_the_exchange_of_a_plugin_is_its_own(answer: object, exception: st
     plugins = Plugins()
     plugins.add(Serving(), "serving")
     plugins.add(plugin("other", map_uid=gives(None)))
-    await plugins.respond_or_refuse(Answer(answer), b"")
+    await plugins.objects.respond_or_refuse(Answer(answer), b"")
     assert blames(plugins) == {("respond", "serving", exception): 1}
     assert "secret" not in str(plugins.culprits)
 
@@ -1013,8 +1013,8 @@ def test_consumers() -> None:
     one, two = Taker(LOCK, "one"), Taker(Rejected("no"), "two")
     plugins = Plugins([plugin("a", consumers=gives([one])), plugin("b", consumers=gives((two,))), plugin("c")][:2])
     assert plugins.consumers(ROUTER) == (one, two)
-    assert plugins.consume(one, IncomingMessage(b"")) == LOCK
-    assert plugins.consume(two, IncomingMessage(b"")) == Rejected("no")
+    assert plugins.objects.consume(one, IncomingMessage(b"")) == LOCK
+    assert plugins.objects.consume(two, IncomingMessage(b"")) == Rejected("no")
     assert not plugins.faults
 
 
@@ -1052,7 +1052,7 @@ def test_an_address_that_two_plugins_want_goes_to_neither() -> None:
 @pytest.mark.parametrize("answer", [RuntimeError("made up"), None, True, "yes"])
 def test_a_consumer_that_fails_rejects_the_message(answer: object) -> None:
     plugins = Plugins([plugin("a", consumers=gives([Taker(answer)]))])
-    rejected = plugins.consume(plugins.consumers(ROUTER)[0], IncomingMessage(b""))
+    rejected = plugins.objects.consume(plugins.consumers(ROUTER)[0], IncomingMessage(b""))
     assert isinstance(rejected, Rejected)
     assert rejected.condition == "amqp:internal-error"
     assert plugins.faults["consumers"] == 1
@@ -1101,7 +1101,7 @@ def test_message_tracer() -> None:
     tracer = SpanTaker()
     plugins = Plugins([plugin("a", message_tracer=gives(None)), plugin("b", message_tracer=gives(tracer))])
     assert plugins.message_tracer(ROUTER) is tracer
-    plugins.export_spans(tracer, [SPAN], 3)
+    plugins.objects.export_spans(tracer, [SPAN], 3)
     assert tracer.got == [([SPAN], 3)]
 
 
@@ -1132,5 +1132,5 @@ def test_a_raise_is_no_tracer() -> None:
 def test_a_tracer_that_fails_loses_the_spans() -> None:
     tracer = SpanTaker(fault=RuntimeError("broken"))
     plugins = Plugins([plugin("a", message_tracer=gives(tracer))])
-    plugins.export_spans(tracer, [SPAN], 0)
+    plugins.objects.export_spans(tracer, [SPAN], 0)
     assert plugins.faults["message_tracer"] == 1

@@ -42,5 +42,5 @@ async def test_every_client_is_anonymous_for_any_trace(trace: bytes) -> None:
     plugins = Plugins([sasl_anonymous])
     exchange = plugins.open_sasl("ANONYMOUS", peer_of())
     assert exchange is not None
-    assert await plugins.respond_or_refuse(exchange, trace) == Authenticated("anonymous")
+    assert await plugins.objects.respond_or_refuse(exchange, trace) == Authenticated("anonymous")
     assert not plugins.faults

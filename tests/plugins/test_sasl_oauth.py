@@ -463,7 +463,7 @@ async def test_a_token_gets_in_through_a_real_manager(keys_file: Path) -> None:
     for mechanism, response in RESPONSES.items():
         exchange = plugins.open_sasl(mechanism, peer_of())
         assert exchange is not None
-        assert isinstance(await plugins.respond_or_refuse(exchange, response()), Authenticated)
+        assert isinstance(await plugins.objects.respond_or_refuse(exchange, response()), Authenticated)
         assert plugins.open_sasl(mechanism, peer_of(encrypted=False)) is None
     assert plugins.sasl_mechanisms_for(peer_of(encrypted=False)) == ()
     assert not plugins.faults
@@ -503,7 +503,7 @@ def test_two_ways_to_check_a_password_are_an_error_that_names_both(keys_file: Pa
         facts(str(keys_file), **both, listeners=(ListenerFacts("here", "", "amqp", sasl_mechanisms=("XOAUTH2",)),))
     )
     assert "PLAIN" not in plugins.sasl_mechanisms(ListenerFacts("there", "", "amqp"))
-    assert plugins.conflicts(ListenerFacts("there", "", "amqp"))
+    assert plugins.offers.of(ListenerFacts("there", "", "amqp")).conflicts
 
 
 # Rights of a token

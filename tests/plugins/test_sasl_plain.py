@@ -200,7 +200,7 @@ async def test_all_connections_share_one_limiter(plugins: Plugins) -> None:
 async def test_a_user_of_the_file_gets_in(plugins: Plugins) -> None:
     exchange = plugins.open_sasl("plain", peer_of(encrypted=True))
     assert exchange is not None
-    assert await plugins.respond_or_refuse(exchange, plain("alice", SECRET)) == Authenticated("alice")
+    assert await plugins.objects.respond_or_refuse(exchange, plain("alice", SECRET)) == Authenticated("alice")
     assert not plugins.faults
 
 
@@ -316,7 +316,7 @@ async def test_no_secret_in_logs_reprs_or_tracebacks(plugins: Plugins, caplog: p
     ):
         exchange = plugins.open_sasl("PLAIN", peer_of(encrypted=True))
         assert exchange is not None
-        answer = await plugins.respond_or_refuse(exchange, response)
+        answer = await plugins.objects.respond_or_refuse(exchange, response)
         seen += [repr(answer), str(answer), repr(exchange), repr(sasl_plain.parse_response(response))]
     seen += [repr(HASH), str(HASH), repr(USERS), caplog.text]
     for text in seen:
@@ -330,7 +330,7 @@ async def test_a_fault_in_the_thread_shows_no_secret(plugins: Plugins, caplog: p
         def verify(self, user: str, password: bytes) -> bool:
             raise RuntimeError(password)
 
-    answer = await plugins.respond_or_refuse(exchange_with(Broken({})), plain("alice", SECRET))
+    answer = await plugins.objects.respond_or_refuse(exchange_with(Broken({})), plain("alice", SECRET))
     assert answer == Refused("the authentication plugin failed", temporary=True)
     assert plugins.faults == {"respond": 1}
     assert not any(spelling in caplog.text for spelling in spellings(SECRET))

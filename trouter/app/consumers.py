@@ -165,7 +165,7 @@ class Consumers:
             read = read_message(message, user)
         except DecodeError as error:
             return Rejected(f"the message is malformed: {error}", "amqp:decode-error")
-        answer = self._plugins.consume(consumer, read)
+        answer = self._plugins.objects.consume(consumer, read)
         if isinstance(answer, Decision):
             return self._decisions.carry_out(answer, user, consumer.terms.max_standing)
         log.warning(

@@ -167,6 +167,5 @@ class Preparation:
 
     def _conflicts(self, listener: ListenerFacts, wanted: Configuration) -> tuple[str, ...]:
         """Return the problems of a listener's mechanisms, a sentence each."""
-        plugins = self._parts.plugins
-        unknown = plugins.unknown(listener) if wanted.router.secure_defaults else ()
-        return (*plugins.conflicts(listener), *unknown)
+        offer = self._parts.plugins.offers.of(listener)
+        return (*offer.conflicts, *(offer.unknown if wanted.router.secure_defaults else ()))

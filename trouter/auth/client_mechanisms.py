@@ -31,14 +31,14 @@ class PluginMechanism:
     async def finish(self, additional: bytes | None) -> None:
         """Check that the server, which accepted the login, has proven itself; AuthenticationFailed."""
         with trio.move_on_after(self._step_s):
-            if await self._plugins.client_is_satisfied(self._exchange, additional):
+            if await self._plugins.objects.client_is_satisfied(self._exchange, additional):
                 return
         raise AuthenticationFailed(None, "the server accepted the login, but did not prove that it knows the password")
 
     async def _ask(self, challenge: bytes | None) -> bytes | None:
         with trio.move_on_after(self._step_s):
             try:
-                return await self._plugins.client_answer(self._exchange, challenge)
+                return await self._plugins.objects.client_answer(self._exchange, challenge)
             except PluginError as error:
                 raise AuthenticationFailed(None, str(error)) from None
         raise AuthenticationFailed(None, "the plugin that logs the router in took too long")

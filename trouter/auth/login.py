@@ -152,7 +152,7 @@ class AcceptedLogin:
         if service is not None:
             session: AuthSession | Refused = Refused("the authentication service took too long", temporary=True)
             with trio.move_on_after(self._longest_s(service)):
-                session = await self._plugins.begin_or_refuse(service, self.facts)
+                session = await self._plugins.objects.begin_or_refuse(service, self.facts)
             if isinstance(session, Refused):
                 self._unavailable = session
             else:
@@ -264,7 +264,7 @@ class AcceptedLogin:
         if exchange is None:
             return Refused(UNSERVED)
         with trio.move_on_after(self._step_s if self._service is None else self._longest_s(self._service)):
-            return await self._plugins.respond_or_refuse(exchange, response)
+            return await self._plugins.objects.respond_or_refuse(exchange, response)
         return Refused(TOO_SLOW, temporary=True)
 
     async def _start(self, init: SaslInitReceived) -> Answer:
@@ -275,7 +275,7 @@ class AcceptedLogin:
         if init.mechanism.upper() not in (name.upper() for name in self._offered):
             return Refused(UNSERVED)
         with trio.move_on_after(self._longest_s(service)):
-            return await self._plugins.start_or_refuse(session, init.mechanism, init.response)
+            return await self._plugins.objects.start_or_refuse(session, init.mechanism, init.response)
         return Refused(TOO_SLOW, temporary=True)
 
     def _longest_s(self, service: AuthService) -> float:

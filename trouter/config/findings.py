@@ -171,7 +171,7 @@ def mechanisms(configuration: Configuration, plugins: Plugins) -> Iterator[Probl
         if configuration.unserved(listener) or listener.sasl_plugin:
             continue
         facts = listener_facts(listener)
-        unserved = plugins.unserved(facts)
+        unserved = plugins.offers.of(facts).unserved
         # A users file serves SCRAM from its first user on.
         pending = [each for each in unserved if each.startswith("SCRAM-") and configuration.router.users_file]
         missing = [each for each in unserved if each not in pending]

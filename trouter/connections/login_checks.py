@@ -28,7 +28,7 @@ class LoginChecks:
         """Reload the plugins' files, then check every login; to be called every ``CHECK_S`` seconds."""
         plugins, connections = self._plugins, self._connections
         if await trio.to_thread.run_sync(plugins.refresh, limiter=self._waiter, abandon_on_cancel=True):
-            plugins.forget_offers()
+            plugins.offers.forget()
         for checked, number in enumerate(connections, 1):
             self._check_connection(number)
             if checked % PORTION == 0:

@@ -7,8 +7,14 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from trouter.hooks.answers import is_mechanism_list
 from trouter.hooks.facts import ListenerFacts, PeerFacts
+from trouter.hooks.faults import Faults
+from trouter.hooks.registration import Registration
 from trouter.mechanisms import STANDARD, Mechanism, mechanism_of
+
+#: Limit of the listeners whose mechanisms are cached.
+MAX_KNOWN_LISTENERS: Final = 1024
 
 log = logging.getLogger("trouter.PLUGIN")
 
@@ -23,6 +29,47 @@ class Offer(NamedTuple):
 
 
 NO_OFFER: Final = Offer()
+
+
+class MechanismOffers:
+    """The offers of one router's listeners. Plugins list the mechanisms of a listener once."""
+
+    def __init__(self, registered: Registration, faults: Faults) -> None:
+        self._registered = registered
+        self._faults = faults
+        self._known: dict[ListenerFacts, Offer] = {}
+
+    def of(self, listener: ListenerFacts) -> Offer:
+        """Return the offer of ``listener``, in which no mechanism is served by two plugins."""
+        offer = self._known.get(listener)
+        if offer is None:
+            if len(self._known) >= MAX_KNOWN_LISTENERS:  # changed listeners would fill it without end
+                self._known.clear()
+            offer = self._known[listener] = self._query(listener)
+        return offer
+
+    def forget(self) -> None:
+        """Forget all offers, so that plugins list the mechanisms again."""
+        self._known.clear()
+
+    def _query(self, listener: ListenerFacts) -> Offer:
+        """Return what the plugins serve of ``listener``; nothing if one of them fails."""
+        if listener.auth_service:
+            return NO_OFFER  # the service has mechanisms of its own
+        servers: dict[Mechanism, list[str]] = {}
+        for name in self._registered.origins:
+            try:
+                answers = self._registered.only(name, "sasl_mechanisms")(listener=listener)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+                self._faults.raised("sasl_mechanisms", error, name)
+                return NO_OFFER
+            for answer in answers:
+                if not is_mechanism_list(answer):
+                    self._faults.rubbish("sasl_mechanisms", answer, name)
+                    return NO_OFFER
+                for served in dict.fromkeys(mechanism_of(each) for each in answer):
+                    servers.setdefault(served, []).append(name)
+        return offer_of(listener, servers)
 
 
 def offer_of(listener: ListenerFacts, servers: Mapping[Mechanism, list[str]]) -> Offer:

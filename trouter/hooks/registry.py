@@ -1,14 +1,15 @@
 """Calls plugins so that a broken plugin can only deny (security.md 8.7).
 
 Each typed wrapper turns an exception or an answer of the wrong type into the denial that ``specs`` promises for that
-hook, counts it in ``faults`` and logs it to ``trouter.PLUGIN``. No other module calls hooks.
+hook, counts it in ``faults`` and logs it to ``trouter.PLUGIN``. Only this module and ``offers`` call hooks, and only
+``objects`` calls what they return.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, TypeGuard, TypeVar
@@ -20,12 +21,10 @@ from trouter.hooks.answers import (
     is_annotation_filter,
     is_auth_service,
     is_exchange,
-    is_mechanism_list,
-    is_sasl_answer,
     is_tracer,
     is_vhost_policy,
 )
-from trouter.hooks.consumers import Consumer, Decision, IncomingMessage, Rejected
+from trouter.hooks.consumers import Consumer
 from trouter.hooks.facts import (
     CertificateFacts,
     ConnectorFacts,
@@ -35,28 +34,23 @@ from trouter.hooks.facts import (
     SslProfileFacts,
 )
 from trouter.hooks.faults import Culprit, Faults, place_of
-from trouter.hooks.loading import ConfigurationRefused, PluginDescription, PluginError
-from trouter.hooks.offers import NO_OFFER, Offer, offer_of, offered_to, relayed_to
+from trouter.hooks.loading import ConfigurationRefused, PluginDescription
+from trouter.hooks.objects import PluginObjects
+from trouter.hooks.offers import MechanismOffers, offered_to, relayed_to
 from trouter.hooks.policy import AnnotationFilter, AttachRequest, ConnectionRequest, VhostPolicy, Vote
 from trouter.hooks.registration import Registration
 from trouter.hooks.sasl import (
-    Authenticated,
     AuthService,
-    AuthSession,
-    Challenge,
     Refused,
     SaslClientExchange,
     SaslExchange,
 )
-from trouter.hooks.tracing import EndedSpan, MessageTracer
-from trouter.mechanisms import Mechanism, mechanism_of
+from trouter.hooks.tracing import MessageTracer
+from trouter.mechanisms import Mechanism
 
 ENTRY_POINT_GROUP: Final = "trouter.plugins"
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 NO_SETTINGS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType({})
-
-#: Limit of the listeners whose mechanisms are cached.
-MAX_KNOWN_LISTENERS: Final = 1024
 
 _ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 _STRIP_BOTH: Final = AnnotationFilter(strip_in=True, strip_out=True)
@@ -77,7 +71,10 @@ class Plugins:
         """
         self._registered = Registration()
         self._faults = Faults(self._registered)
-        self._offers: dict[ListenerFacts, Offer] = {}
+        #: The mechanisms of each listener, and what keeps others from being offered.
+        self.offers = MechanismOffers(self._registered, self._faults)
+        #: The caller of the objects that plugins make.
+        self.objects = PluginObjects(self._registered, self._faults)
         for plugin in plugins:
             self.add(plugin)
 
@@ -113,7 +110,7 @@ class Plugins:
 
         It is a problem, too, if two plugins would serve one mechanism of a listener.
         """
-        self._offers.clear()
+        self.offers.forget()
         known = self._registered.origins
         problems = [f"pluginSettings: there is no plugin {name}" for name in settings if name not in known]
         for name in known:
@@ -131,9 +128,9 @@ class Plugins:
                     self._faults.rubbish("configure", answers[0], name)
                     problems.append(f"{name}: configure must return nothing")
         if not problems:
-            problems = [conflict for listener in router.listeners for conflict in self.conflicts(listener)]
+            problems = [conflict for listener in router.listeners for conflict in self.offers.of(listener).conflicts]
             if router.secure_defaults:
-                problems += [one for listener in router.listeners for one in self.unknown(listener)]
+                problems += [one for listener in router.listeners for one in self.offers.of(listener).unknown]
         if problems:
             raise ConfigurationRefused(*problems)
 
@@ -162,19 +159,6 @@ class Plugins:
                 )
         return tuple(rivals[0] for rivals in found.values() if len(rivals) == 1)
 
-    def consume(self, consumer: Consumer, message: IncomingMessage) -> Decision | Rejected:
-        """Return a consumer's answer to a message; a fault of the consumer rejects the message."""
-        try:
-            answer: object = consumer.consume(message)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._faults.failed("consumers", consumer, "a consumer", error)
-            return Rejected("the plugin that takes messages here failed", "amqp:internal-error")
-        match answer:
-            case Decision(str(), str(), str(), int()) | Rejected(str(), str()):
-                return answer
-        self._faults.rubbish("consumers", answer, self._registered.owner_of(consumer))
-        return Rejected("the plugin that takes messages here gave no valid answer", "amqp:internal-error")
-
     def message_tracer(
         self, router: RouterFacts, settings: Mapping[str, Mapping[str, object]] = NO_SETTINGS
     ) -> MessageTracer | None:
@@ -192,13 +176,6 @@ class Plugins:
                 self._faults.rubbish("message_tracer", answer, name)
         return None
 
-    def export_spans(self, tracer: MessageTracer, spans: Sequence[EndedSpan], dropped: int) -> None:
-        """Pass spans to a tracer; a fault loses them."""
-        try:
-            tracer.export(spans, dropped)
-        except Exception as error:  # noqa: BLE001 - the messages have passed
-            self._faults.failed("message_tracer", tracer, "a tracer", error)
-
     def refresh(self) -> bool:
         """Call ``refresh`` of every plugin; return whether any took over a change. Blocks, as plugins read files."""
         changed = False
@@ -215,25 +192,9 @@ class Plugins:
                     self._faults.rubbish("refresh", answer, name)
         return changed
 
-    def forget_offers(self) -> None:
-        """Clear the cached mechanisms of listeners, so that plugins list them again."""
-        self._offers.clear()
-
     def sasl_mechanisms(self, listener: ListenerFacts) -> tuple[Mechanism, ...]:
         """Return the mechanisms of ``listener``, in order and upper case; if there are none, no client is admitted."""
-        return self._offer(listener).mechanisms
-
-    def conflicts(self, listener: ListenerFacts) -> tuple[str, ...]:
-        """Return a sentence for each mechanism of ``listener`` that two plugins would serve; it is not offered."""
-        return self._offer(listener).conflicts
-
-    def unserved(self, listener: ListenerFacts) -> tuple[str, ...]:
-        """Return the mechanisms that ``listener`` names and no plugin serves."""
-        return self._offer(listener).unserved
-
-    def unknown(self, listener: ListenerFacts) -> tuple[str, ...]:
-        """Return a sentence for each name in ``listener`` that is no known mechanism and that no plugin serves."""
-        return self._offer(listener).unknown
+        return self.offers.of(listener).mechanisms
 
     def sasl_mechanisms_for(self, peer: PeerFacts) -> tuple[str, ...]:
         """Return the names to advertise to ``peer``: no mechanism that would expose a secret or cannot work."""
@@ -245,35 +206,6 @@ class Plugins:
         if mechanism not in self.sasl_mechanisms_for(peer):
             return None
         return self._query("open_sasl", is_exchange, None, mechanism=mechanism, peer=peer)
-
-    async def respond_or_refuse(
-        self, exchange: SaslExchange | AuthSession, response: bytes
-    ) -> Challenge | Authenticated | Refused:
-        """Return ``exchange.respond(response)``; an exception or a wrong answer is a temporary refusal.
-
-        The caller sets the deadline; its cancellation passes through. Only the type and place of an exception are
-        logged, as its text may quote the peer's secret.
-        """
-        return await self._answer_or_refuse("respond", exchange, lambda: exchange.respond(response))
-
-    async def start_or_refuse(
-        self, session: AuthSession, mechanism: str, response: bytes | None
-    ) -> Challenge | Authenticated | Refused:
-        """Return ``session.start(mechanism, response)``; an exception or a wrong answer is a temporary refusal."""
-        return await self._answer_or_refuse("start", session, lambda: session.start(mechanism, response))
-
-    async def _answer_or_refuse(
-        self, what: str, called: object, query: Callable[[], Awaitable[object]]
-    ) -> Challenge | Authenticated | Refused:
-        try:
-            answer = await query()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._faults.failed(what, called, "a SASL exchange", error)
-            return Refused("the authentication plugin failed", temporary=True)
-        if is_sasl_answer(answer):
-            return answer
-        self._faults.rubbish(what, answer, self._registered.owner_of(called))
-        return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     def map_uid(self, certificate: CertificateFacts, profile: SslProfileFacts) -> str | Refused:
         """Return the user of ``certificate``; Refused if no plugin names one or a plugin fails."""
@@ -298,52 +230,9 @@ class Plugins:
 
         return self._query("open_sasl_client", fits, None, mechanisms=tuple(mechanisms), connector=connector)
 
-    async def client_answer(self, exchange: SaslClientExchange, challenge: bytes | None) -> bytes | None:
-        """Return the answer of ``exchange`` to a challenge, or its initial response if that is None; PluginError.
-
-        The caller sets the deadline. The text of an exception is dropped, as it may quote a secret.
-        """
-        try:
-            answer: object = await (exchange.start() if challenge is None else exchange.respond(challenge))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._faults.failed("open_sasl_client", exchange, "a SASL client", error)
-            raise PluginError("the plugin that logs the router in failed") from None
-        if isinstance(answer, bytes) or (answer is None and challenge is None):
-            return answer
-        self._faults.rubbish("open_sasl_client", answer, self._registered.owner_of(exchange))
-        raise PluginError("the plugin that logs the router in gave no valid answer")
-
-    async def client_is_satisfied(self, exchange: SaslClientExchange, additional: bytes | None) -> bool:
-        """Return whether the server has proven itself as the mechanism demands; False if the plugin fails."""
-        try:
-            return await exchange.finish(additional) is True
-        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._faults.failed("open_sasl_client", exchange, "a SASL client", error)
-            return False
-
     def auth_service(self, listener: ListenerFacts, remote: AuthService) -> AuthService | None:
         """Return the service that authenticates the peers of ``listener``, which has a ``saslPlugin``; None refuses."""
         return self._query("auth_service", is_auth_service, None, listener=listener, remote=remote)
-
-    async def begin_or_refuse(self, service: AuthService, peer: PeerFacts) -> AuthSession | Refused:
-        """Return ``service.begin(peer)``; an exception or a wrong answer is a temporary refusal.
-
-        The caller sets a deadline, and offers ``peer`` the session's mechanisms that ``relayed_mechanisms`` returns.
-        """
-        try:
-            session: object = await service.begin(peer)
-            match session:
-                case Refused(str(), bool(), str()):
-                    return session
-                case AuthSession():
-                    if is_mechanism_list(session.mechanisms):
-                        return session
-                    session.close()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._faults.failed("begin", service, "an authentication service", error)
-            return Refused("the authentication plugin failed", temporary=True)
-        self._faults.rubbish("begin", session, self._registered.owner_of(service))
-        return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     @staticmethod
     def relayed_mechanisms(peer: PeerFacts, offered: Sequence[str]) -> tuple[str, ...]:
@@ -419,32 +308,6 @@ class Plugins:
             return denial
         self._faults.rubbish(hook, answer)
         return denial
-
-    def _offer(self, listener: ListenerFacts) -> Offer:
-        offer = self._offers.get(listener)
-        if offer is None:
-            if len(self._offers) >= MAX_KNOWN_LISTENERS:  # changed listeners would fill it without end
-                self._offers.clear()
-            offer = self._offers[listener] = self._query_mechanisms(listener)
-        return offer
-
-    def _query_mechanisms(self, listener: ListenerFacts) -> Offer:
-        if listener.auth_service:
-            return NO_OFFER  # the service has mechanisms of its own
-        servers: dict[Mechanism, list[str]] = {}
-        for name in self._registered.origins:
-            try:
-                answers = self._registered.only(name, "sasl_mechanisms")(listener=listener)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-                self._faults.raised("sasl_mechanisms", error, name)
-                return NO_OFFER
-            for answer in answers:
-                if not is_mechanism_list(answer):
-                    self._faults.rubbish("sasl_mechanisms", answer, name)
-                    return NO_OFFER
-                for served in dict.fromkeys(mechanism_of(each) for each in answer):
-                    servers.setdefault(served, []).append(name)
-        return offer_of(listener, servers)
 
 
 def _observes(plugin: object) -> frozenset[str] | None:

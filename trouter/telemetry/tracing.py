@@ -44,7 +44,7 @@ class MessageSpans:
         spans, dropped = tracing.take_ended(), tracing.dropped
         tracing.dropped = 0
         if spans or dropped:
-            self._plugins.export_spans(tracer, spans, dropped)
+            self._plugins.objects.export_spans(tracer, spans, dropped)
 
     def _wake(self) -> None:
         self._timers.advance(self._timer, trio.current_time() + PERIOD_S)

@@ -151,7 +151,7 @@ async def converse(plugins: Plugins, exchange: SaslExchange, client: SaslMechani
     response = await client.start() or b""
     for _ in range(MAX_STEPS):
         with trio.move_on_after(STEP_S) as step:
-            answer = await plugins.respond_or_refuse(exchange, response)
+            answer = await plugins.objects.respond_or_refuse(exchange, response)
         assert not step.cancelled_caught, f"a step took more than {STEP_S:.0f} s"
         if not isinstance(answer, Challenge):
             return answer

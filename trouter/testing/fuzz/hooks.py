@@ -91,7 +91,7 @@ def _exchange_target(plugins: Plugins, fixed: dict[str, Any], judge: Judge | Non
         async def converse() -> None:
             for response in responses:
                 with trio.fail_after(_STEP_S):
-                    answer = await plugins.respond_or_refuse(exchange, response)
+                    answer = await plugins.objects.respond_or_refuse(exchange, response)
                 _must_be_faultless(plugins)
                 if judge is not None:
                     judge({"mechanism": mechanism, "peer": peer, "response": response}, answer)
