@@ -17,6 +17,7 @@ from trouter.config.entities import (
     RouterEntity,
     VhostEntity,
 )
+from trouter.config.entities.group import GroupSettings
 from trouter.config.entities.records import LEAST_BYTES
 from trouter.config.problems import Problem
 from trouter.config.reporting import finding_of
@@ -156,7 +157,8 @@ def worker_findings(configuration: Configuration) -> Iterator[Problem]:
 
 def _limits_buffers(vhost: VhostEntity) -> bool:
     """Return whether the vhost or one of its groups has a quota of held bytes."""
-    holders = [each for own in (vhost, *vhost.groups.values()) for each in (own, own.per_user, own.per_host)]
+    sources: tuple[VhostEntity | GroupSettings, ...] = (vhost, *vhost.groups.values())
+    holders = [each for own in sources for each in (own, own.per_user, own.per_host)]
     return any(each is not None and each.max_buffered_bytes is not None for each in holders)
 
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from trouter.config import access, hosts
 from trouter.config.entities.base import NOTHING
-from trouter.config.entities.held import HeldToQuotas
+from trouter.config.entities.held import mode, per_host, per_user
+from trouter.config.entities.quotas import Quotas, quota
 from trouter.config.hosts import HostRange
 from trouter.config.schema import BASES, EntityType, boolean, choice, integer, string
 
@@ -20,8 +21,8 @@ OPERATORS: Final = LEVELS[2:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rights:
-    """The rights of the users of one group."""
+class GroupSettings:
+    """The rights and quotas of the users of one group."""
 
     users: tuple[str, ...] = string(
         "The users of the group, separated by commas; `*` is every user with a name that no group names.",
@@ -114,12 +115,16 @@ class _Rights:
         default_doc="`yes`; with secureDefaults `no`",
         extra=True,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSettings(HeldToQuotas, _Rights):
-    """The rights and quotas of the users of one group."""
-
+    max_links: int | None = quota("max_links")
+    max_addresses: int | None = quota("max_addresses")
+    max_connections_per_second: int | None = quota("max_connections_per_second")
+    max_attaches_per_second: int | None = quota("max_attaches_per_second")
+    max_messages_per_second: int | None = quota("max_messages_per_second")
+    max_bytes_per_second: int | None = quota("max_bytes_per_second")
+    max_buffered_bytes: int | None = quota("max_buffered_bytes")
+    per_user: Quotas | None = per_user()  # noqa: RUF009  # a field, like all the others
+    per_host: Quotas | None = per_host()  # noqa: RUF009  # a field, like all the others
+    quota_mode: str | None = mode(None, "the vhost's")
     #: The attributes as they were given, by field; no attribute.
     written: Mapping[str, Any] = field(default_factory=lambda: NOTHING, repr=False, compare=False)
 

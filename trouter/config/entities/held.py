@@ -1,17 +1,28 @@
-"""The attributes of vhosts and groups about quotas: for all together, for each user, for each host, and the mode."""
+"""The attributes that a vhost and a group have about quotas: for each user, for each host, and the mode.
+
+Both have the seven of ``quotas``, too, for all their users together.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from trouter.config import quota_maps
-from trouter.config.entities.quotas import MODES, Quotas, Seven
+from trouter.config.entities.quotas import MODES
 from trouter.config.schema import choice, mapping
 
 
-def each(doc: str) -> Any:
-    """Return the attribute of the quotas for each user or host."""
+def per_user() -> Any:
+    """Return the attribute of the quotas of each user."""
+    return _each("The same seven quotas for each user, in a map.")
+
+
+def per_host() -> Any:
+    """Return the attribute of the quotas of each host."""
+    return _each("The same seven quotas for each host of these users, in a map.")
+
+
+def _each(doc: str) -> Any:
     return mapping(doc, parse=quota_maps.parse_quotas, extra=True)
 
 
@@ -19,14 +30,3 @@ def mode(default: str | None, default_doc: str = "") -> Any:
     """Return the attribute for the mode of quotas: enforce or alarm."""
     doc = "Enforce these quotas, or only raise an alarm."
     return choice(doc, default, default_doc=default_doc, values=MODES, extra=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeldToQuotas(Seven):
-    """The base of entities whose users have quotas."""
-
-    __slots__ = ()
-
-    per_user: Quotas | None = each("The same seven quotas for each user, in a map.")  # noqa: RUF009  # a field, like all the others
-    per_host: Quotas | None = each("The same seven quotas for each host of these users, in a map.")  # noqa: RUF009  # a field, like all the others
-    quota_mode: str | None = mode(None, "the vhost's")

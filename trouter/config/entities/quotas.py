@@ -27,11 +27,9 @@ def quota(field: str) -> Any:
     return integer(_DOCS[field], default_doc="any number", low=1, high=high, extra=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Seven:
-    """The seven quotas, for entities that have them among other attributes; None for no limit."""
-
-    __slots__ = ()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotas:
+    """The seven quotas alone; None for no limit."""
 
     max_links: int | None = quota("max_links")
     max_addresses: int | None = quota("max_addresses")
@@ -40,11 +38,6 @@ class Seven:
     max_messages_per_second: int | None = quota("max_messages_per_second")
     max_bytes_per_second: int | None = quota("max_bytes_per_second")
     max_buffered_bytes: int | None = quota("max_buffered_bytes")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quotas(Seven):
-    """The seven quotas alone."""
 
 
 QUOTAS: Final = EntityType(

@@ -10,7 +10,8 @@ from trouter.columns.column import Form, Head
 from trouter.config import access, files, texts
 from trouter.config.entities.base import NOTHING, Entity, Single, entity
 from trouter.config.entities.group import LEVELS, MAX_CONNECTIONS, GroupSettings
-from trouter.config.entities.held import HeldToQuotas, mode
+from trouter.config.entities.held import mode, per_host, per_user
+from trouter.config.entities.quotas import Quotas, quota
 from trouter.config.groups import parse_groups
 from trouter.config.point import Point, with_points
 from trouter.config.problems import Severity
@@ -149,9 +150,24 @@ def limit(doc: str, name: str) -> Any:
     return integer(doc, MAX_CONNECTIONS, high=MAX_CONNECTIONS, extra=False, head=Head(name, needs=False))
 
 
+@entity(
+    "vhost",
+    "The users that may connect under a host name, and their rights. Any number.",
+    "vhost",
+    operations=("CREATE", "UPDATE", "DELETE"),
+    points=(
+        Point(
+            name="idle-vhost",
+            compatible="a vhost without enableVhostPolicy applies to no connection",
+            warning="the rules of this vhost will apply to no connection",
+            cure="write policy { enableVhostPolicy: yes }",
+            page="policy.md",
+        ),
+    ),
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Vhost(Entity):
-    """Who may connect under a host name."""
+class VhostEntity(Entity):
+    """The rules for connections to a host name, with its groups of users and quotas."""
 
     hostname: str = string(
         "The host name that clients ask for in their open; without it `name` is used.",
@@ -187,27 +203,15 @@ class _Vhost(Entity):
         values=("new", "all"),
         extra=True,
     )
-
-
-@entity(
-    "vhost",
-    "The users that may connect under a host name, and their rights. Any number.",
-    "vhost",
-    operations=("CREATE", "UPDATE", "DELETE"),
-    points=(
-        Point(
-            name="idle-vhost",
-            compatible="a vhost without enableVhostPolicy applies to no connection",
-            warning="the rules of this vhost will apply to no connection",
-            cure="write policy { enableVhostPolicy: yes }",
-            page="policy.md",
-        ),
-    ),
-)
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VhostEntity(HeldToQuotas, _Vhost):
-    """The rules for connections to a host name, with its groups of users and quotas."""
-
+    max_links: int | None = quota("max_links")
+    max_addresses: int | None = quota("max_addresses")
+    max_connections_per_second: int | None = quota("max_connections_per_second")
+    max_attaches_per_second: int | None = quota("max_attaches_per_second")
+    max_messages_per_second: int | None = quota("max_messages_per_second")
+    max_bytes_per_second: int | None = quota("max_bytes_per_second")
+    max_buffered_bytes: int | None = quota("max_buffered_bytes")
+    per_user: Quotas | None = per_user()  # noqa: RUF009  # a field, like all the others
+    per_host: Quotas | None = per_host()  # noqa: RUF009  # a field, like all the others
     quota_mode: str = mode("enforce")
     sample_messages: int = integer(
         "The router records one of so many messages of its users with its body, in record logs with "
