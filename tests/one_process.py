@@ -20,9 +20,6 @@ ONE_PROCESS: Final[dict[str, tuple[str, ...]]] = {
     "a message on a routed link that crosses between workers is counted at both": (
         "network/test_link_routes.py::test_deliveries_of_routed_links_are_counted_where_they_come_in",
     ),
-    "a worker forgets the counts of an address that nobody uses there any more": (
-        "network/test_rabbitmq.py::test_a_queue_as_waypoint_under_the_brokers_own_name_with_the_counters_of_the_manual",
-    ),
     "a profile is of the worker that is asked, and not of the one that lists": (
         "management/test_tenants.py::test_a_listing_of_addresses_looks_at_the_tenants_own_only",
     ),

@@ -20,7 +20,7 @@ from proton import Message
 from proton.reactor import AtMostOnce
 from proton.utils import LinkDetached
 
-from tests.management.node import NODE, Node, node_of
+from tests.management.node import NODE, PREFIX, Node, node_of
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, process, stopped_cleanly
 from tests.waiting import until
 from tests.workers.clients import page
@@ -164,6 +164,42 @@ def test_an_address_is_one_row_with_the_consumers_of_all(both: Both, asked: Node
     assert asked.get("READ", type="router.address", identity="M0jobs")["subscriberCount"] == 2
     for each in receivers:
         each.close()
+
+
+def counts_of(node: Node, address: str) -> tuple[int, int] | None:
+    """Return how many deliveries came for an address and went out; None if the address is not listed."""
+    rows = [each for each in node.query("router.address") if each["name"] == f"M0{address}"]
+    assert len(rows) < 2
+    return None if not rows else (rows[0]["deliveriesIngress"], rows[0]["deliveriesEgress"])
+
+
+@pytest.mark.parametrize("leaving", [FIRST, SECOND])
+def test_the_counts_of_an_address_do_not_fall_when_the_users_of_one_worker_leave(
+    both: Both, asked: Node, leaving: str
+) -> None:
+    """They go on where they were when the address has users again."""
+    near, far = (both.first, both.second) if leaving == SECOND else (both.second, both.first)
+    address = f"leaving.{leaving}.{container_of(asked)}"
+    kind = {"type": "router.address", "identity": f"M0{address}"}
+    sender = near.connection.create_sender(address, options=AtMostOnce())
+    for number, receiving in enumerate((far, near), 1):
+        receiver = receiving.connection.create_receiver(address, credit=1)
+        near.connection.wait(partial(has_credit, sender), timeout=DEADLINE_S)
+        sender.send(Message(body=number))
+        near.query("router", ["name"])  # which takes the message along
+        assert receiver.receive(timeout=DEADLINE_S).body == number
+        assert counts_of(asked, address) == (number, number)
+        receiver.close()
+        assert counts_of(asked, address) == (number, number)
+        row = asked.get("READ", **kind)
+        assert (row["deliveriesEgress"], row["distribution"], row["subscriberCount"]) == (number, "balanced", 0)
+        assert row["type"] == f"{PREFIX}router.address"
+    sender.close()
+    until(lambda: counts_of(asked, address) is None, "a worker to hear that the other one has no consumer")
+    assert asked.ask("READ", **kind).status == 404
+    receiver = near.connection.create_receiver(address, credit=1)
+    assert counts_of(asked, address) == (2, 2)
+    receiver.close()
 
 
 def test_the_router_is_one_row(asked: Node) -> None:

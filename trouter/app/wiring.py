@@ -26,6 +26,7 @@ from trouter.connections.registry import Connections
 from trouter.connections.settings import connector_settings
 from trouter.connections.shared import Services
 from trouter.core.marks import Marks
+from trouter.core.past import PastAddresses
 from trouter.core.router import Router
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
@@ -181,12 +182,16 @@ def assemble(
 
 
 def _make_router(own: RouterEntity, own_links: OwnLinks, reach: Reach) -> Router:
-    """Return the core, which knows the other workers, and whose their dynamic addresses are."""
+    """Return the core, which knows the other workers, and whose their dynamic addresses are.
+
+    It keeps the counts of addresses that they may still use.
+    """
     router = Router(own.id, own.mode, own.default_distribution, observer=own_links, on_route=own_links.note_route)
     router.table.tenants_confined = own.secure_defaults
     router.network.siblings = reach.siblings
     if reach.tallies is not None:
         router.table.marks = Marks(reach.tallies.derive_key("dynamic addresses"), reach.siblings)
+        router.table.past = PastAddresses()
     return router
 
 

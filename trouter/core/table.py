@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from .addresses import (
@@ -28,6 +28,9 @@ from .patterns import PatternTree, prefix_pattern
 from .sections import SectionCounts
 from .spaces import Spaces
 from .tenants import Tenant, Tenants
+
+if TYPE_CHECKING:
+    from .past import PastAddresses
 
 UNAVAILABLE: Final = "unavailable"
 #: Services of the router under a tenant's own address; a service is given the sender's tenant.
@@ -112,6 +115,8 @@ class AddressTable:
         self.network = Network(self)
         #: Whose the dynamic addresses of tenants are that other workers made; None for a router of one process.
         self.marks: Marks | None = None
+        #: The counts of addresses that other workers may still use; None for a router of one process.
+        self.past: PastAddresses | None = None
         #: Called with each mobile address that gained or lost a user.
         self.user_listeners: EventListeners[AddressEntry] = EventListeners()
         #: Called with the new address of each router whose id has slashes.
@@ -413,6 +418,8 @@ class AddressTable:
         if self._counts_any:
             self.counts.leave_address(entry)
         self.spaces.remove(entry)
+        if self.past is not None:
+            self.past.add_entry(entry)
         entry.gone = True
         self.network.drop_forwarder(entry.forwarder)
         for known, text in entry.known_as:

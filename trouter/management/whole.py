@@ -29,14 +29,14 @@ from .merging import has_parts, merged, merged_maps
 from .operations import check_request, is_for_node, kind_named, perform
 from .own import LIMIT, check_query
 from .ports import WorkersPort
-from .providers.parted import AT_ONE
+from .providers.parted import AT_ONE, PAST
 from .providers.process import ROUTER_IDENTITY
 from .query import MAX_ANSWER_BYTES
 from .requests import Request
 from .responses import OperationResult, answer, table
 from .rights import NOT_ALLOWED, Forbidden
 from .sibling import ANSWERED_WITHIN_S, CHANGED_WITHIN_S, MANAGE, cells_of, decode_result, encode_request, rows_of
-from .status import BAD_REQUEST, FORBIDDEN, NOT_FOUND, OK, REASONS, Refusal, bad_request
+from .status import BAD_REQUEST, FORBIDDEN, NOT_FOUND, OK, REASONS, Refusal, bad_request, not_found
 
 #: Requesters whose pages are continued; the one unused for longest is dropped first.
 MAX_PAGED: Final = 32
@@ -209,7 +209,10 @@ class Whole:
         failed = next((each for each in done if each.status >= BAD_REQUEST), None)
         if failed is not None or operation != "READ":
             return failed or done[0]
-        return answer(merged_maps(kind, [decode_all(each.body) for each in done]))
+        maps = sorted(map(decode_all, (each.body for each in done)), key=_is_past)
+        if maps and _is_past(maps[0]):
+            raise absent or not_found(REASONS[NOT_FOUND])
+        return answer(merged_maps(kind, maps))
 
     def _for_any(self, kind: EntityType, request: Request) -> Mapping[str, object]:
         """Return the properties of a request as every worker understands them: each names its router by another id."""
@@ -296,6 +299,7 @@ class Whole:
         answers = {number: given for number, given in given_by.items() if given.status == OK}
         columns = asked or []
         by_entity: dict[tuple[str, str], list[tuple[int, bytes]]] = {}
+        past: dict[str, list[tuple[int, bytes]]] = {}
         for number, given in answers.items():
             columns, rows = rows_of(given.body)
             places = [columns.index(each) for each in _IDENTIFYING]
@@ -304,10 +308,15 @@ class Whole:
                 type_name, identity = (str(cells[place]) for place in places)
                 if type_name == _ROUTER:  # each worker has an identity of its own
                     identity = ""
-                if kind is not None or not names or any(cell is not None for cell in cells[: len(names)]):
+                if type_name == PAST:
+                    past.setdefault(identity, []).append((number, row))
+                elif kind is not None or not names or any(cell is not None for cell in cells[: len(names)]):
                     by_entity.setdefault((type_name, identity), []).append((number, row))
                 if index % _IN_A_ROW == _IN_A_ROW - 1:
                     await trio.lowlevel.checkpoint()
+        for identity, left in past.items():
+            if live := by_entity.get((_ADDRESS, identity)):
+                live += left
         if kind is not None and kind.short in _BY_IDENTITY:
             by_entity = dict(sorted(by_entity.items()))
         shown = len(names) or len(columns)
@@ -324,6 +333,7 @@ class Whole:
 
 _IN_A_ROW: Final = 100
 _ROUTER: Final = "org.apache.qpid.dispatch.router"
+_ADDRESS: Final = "org.apache.qpid.dispatch.router.address"
 
 
 def _kept(
@@ -388,6 +398,11 @@ def _bounded(names: Sequence[str], rows: Sequence[bytes]) -> OperationResult:
             "ask for fewer attributes, or for pages with offset and count"
         )
     return table(names, rows)
+
+
+def _is_past(attributes: Mapping[str, Any]) -> bool:
+    """Return whether a worker has only counts of an address, which nobody uses there any more."""
+    return attributes.get("type") == PAST
 
 
 def _is_absent(given: OperationResult | Refusal) -> bool:

@@ -82,10 +82,15 @@ class TenantAddresses(Owned):
     """Addresses of the tenant's space, and its dynamic ones, by key."""
 
     def keys(self) -> Sequence[str]:
-        return self._router.table.spaces.keys_of(self._tenant.space)
+        table, space = self._router.table, self._tenant.space
+        past = [] if table.past is None else table.past.spaces.keys_of(space)
+        return list(dict.fromkeys((*table.spaces.keys_of(space), *past)))
 
     def is_own(self, key: str) -> bool:
-        entry = self._router.table.entries.get(key)
+        table = self._router.table
+        entry = table.entries.get(key)
+        if entry is None and table.past is not None:
+            entry = table.past.entries.get(key)
         return entry is not None and (self._tenant.owns_key(key) or entry.space == self._tenant.space)
 
 

@@ -6,10 +6,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from trouter.columns.addresses import ADDRESS
+from trouter.columns.rows import Rows
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
 from trouter.config.workers import STANDALONE, WORKERS_HOST, joins_workers, mode_of_whole
 from trouter.core.router import Router
+from trouter.management.merging import merged, merged_maps
 from trouter.management.ports import ControlPort
 from trouter.net.view import ConnectionView
 from trouter.wire.types import UInt, ULong
@@ -22,6 +25,9 @@ WORKER: Final = "worker"
 WORKER_TEXT: Final = "Number of the worker of the router that has it, from 1."
 #: The types whose entities each live at one worker.
 AT_ONE: Final = frozenset({"connection", "router.link", "router.connection.linkRoute", "denial"})
+#: The type of an address that nobody uses at a worker any more. No requester sees such a row: the worker that was asked
+#: adds its counts to those of the address, if another worker has that.
+PAST: Final = "past address"
 _ROUTER_KEY: Final = "R"
 
 
@@ -104,14 +110,41 @@ class RouterPart(PartProvider):
 
 
 class AddressPart(PartProvider):
-    """Addresses, for which the other workers are no other routers."""
+    """Addresses, for which the other workers are no other routers, with the counts that past ones left.
+
+    Those that only have such counts are listed, too, as ``PAST``.
+    """
+
+    def __init__(self, whole: Provider, part: WorkerPart, router: Router, *, shows: Callable[[Any], bool]) -> None:
+        super().__init__(whole, part, shows=shows)
+        self._past = {} if router.table.past is None else router.table.past.entries
+        self._past_rows = Rows(ADDRESS, router)
+
+    def keys(self) -> Sequence[Any]:
+        return list(dict.fromkeys((*super().keys(), *self._past)))
+
+    def by_identity(self, identity: str) -> Any | None:
+        return identity if identity in self._past else super().by_identity(identity)
+
+    def by_name(self, name: str) -> Sequence[Any]:
+        return (name,) if name in self._past else super().by_name(name)
 
     def cells(self, key: Any, columns: Sequence[str]) -> list[object] | None:
+        cells = self._live_cells(key, columns)
+        past = self._past.get(key)
+        if past is None:
+            return cells
+        left = self._past_rows.cells(past, columns)
+        if cells is not None:
+            return merged(self.kind, columns, [cells, left])
+        return [PAST if column == "type" else cell for column, cell in zip(columns, left, strict=True)]
+
+    plain_cells = cells
+
+    def _live_cells(self, key: Any, columns: Sequence[str]) -> list[object] | None:
         cells = self._whole.cells(key, columns) if self._shows(key) else None
         remote = self._remote(key) if cells is not None and {"remoteHostRouters", "remoteCount"} & set(columns) else {}
         return cells and [remote.get(column, cell) for column, cell in zip(columns, cells, strict=True)]
-
-    plain_cells = cells
 
     def _remote(self, key: Any) -> dict[str, object]:
         found = self._whole.cells(key, ("remoteHostRouters",))
@@ -121,7 +154,12 @@ class AddressPart(PartProvider):
 
     def row(self, key: Any) -> Row | None:
         row = super().row(key)
-        return None if row is None else {**row, **self._remote(key)}
+        live = None if row is None else {**row, **self._remote(key)}
+        past = self._past.get(key)
+        if past is None:
+            return live
+        left = self._past_rows.row(past)
+        return {**left, "type": PAST} if live is None else merged_maps(self.kind, [live, left])
 
 
 class NodePart(PartProvider):
@@ -208,7 +246,7 @@ def part_of(kind: EntityType, whole: Provider, part: WorkerPart, router: Router,
         case "router":
             return RouterPart(whole, part, hidden)
         case "router.address":
-            return AddressPart(whole, part, shows=hidden.shows_address)
+            return AddressPart(whole, part, router, shows=hidden.shows_address)
         case "router.node":
             return NodePart(whole, part, shows=hidden.shows_node)
         case "listener" | "connector":
