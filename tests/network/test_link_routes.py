@@ -86,23 +86,31 @@ def test_messages_go_to_the_container_and_come_from_the_container(client: Client
 def test_deliveries_of_routed_links_are_counted_where_they_come_in(
     routers: dict[str, RunningRouter], there: Broker
 ) -> None:
-    """On the client's router and on each one further on."""
-
-    def counted(name: str) -> int:
-        with node_of(client_port(routers[name])) as node:
-            return sum(
-                row["deliveriesIngress"]
-                for row in node.query("router.address", ["key", "deliveriesIngress"])
-                if row["key"] == "Cb"
-            )
-
-    before = {name: counted(name) for name in NAMES}
+    """On the client's router and on each one further on, in both directions."""
     client = Client(Ear(), client_port(routers["C"]))
+    before = {key: came_in(routers, key) for key in ("Cb", "Db")}
     sender = client.create_sender("b.counted")
     for _ in range(3):
         assert sender.send(Message(body="x")).remote_state == Delivery.ACCEPTED
+    receiver = client.create_receiver("b.counted", credit=2)
+    for _ in range(2):
+        there.do(lambda b: b.put("ext.b.counted", Message(body="y")))
+        assert receiver.receive(timeout=DEADLINE_S).body == "y"
+        receiver.accept()
     client.close()
-    assert {name: counted(name) - before[name] for name in NAMES} == dict.fromkeys(NAMES, 3)
+    after = {key: came_in(routers, key) for key in ("Cb", "Db")}
+    rise = {key: {name: after[key][name] - before[key][name] for name in NAMES} for key in after}
+    assert rise == {"Cb": dict.fromkeys(NAMES, 3), "Db": dict.fromkeys(NAMES, 2)}
+
+
+def came_in(routers: dict[str, RunningRouter], key: str) -> dict[str, int]:
+    """Return how many deliveries each router counted as coming in for an address."""
+    found = {}
+    for name, router in routers.items():
+        with node_of(client_port(router)) as node:
+            rows = node.query("router.address", ["key", "deliveriesIngress"])
+            found[name] = sum(row["deliveriesIngress"] for row in rows if row["key"] == key)
+    return found
 
 
 def test_a_name_is_made_unique_once(client: Client, there: Broker) -> None:

@@ -144,6 +144,8 @@ def make_routed_incoming(home: LinkHome, link: IncomingLink, options: LinkOption
     _apply_terms(incoming, options.terms)
     if options.terms.via_edge:
         incoming.via_edge = incoming.account.between_routers = True
+    trunk = options.terms.trunk
+    incoming.settlement.of_router = trunk is not None and trunk.remote_container in home.network.siblings
     link.keeps_tags = True
     link.sink = incoming
     return incoming

@@ -215,10 +215,14 @@ class RoutedIncomingEndpoint(DeliverySource):
             self.settlement.count_presettled(delivery)
 
     def _count_message(self, outgoing: RoutedOutgoingEndpoint) -> None:
-        """Count a message that enters the network here, and leaves it or goes to another router."""
+        """Count a message that comes in, from a client or another router, and leaves the network or goes on.
+
+        One from another worker of this router came in there.
+        """
         counters = self.entry.counters
-        counters.ingress += 1
-        self.totals.ingress += 1
+        if not self.settlement.of_router:
+            counters.ingress += 1
+            self.totals.ingress += 1
         if self.account.of_container:
             counters.ingress_container += 1
             self.totals.ingress_container += 1
