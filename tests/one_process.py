@@ -17,9 +17,6 @@ ONE_PROCESS: Final[dict[str, tuple[str, ...]]] = {
         f"network/test_management_rights.py::test_a_group_has_its_rights_on_its_own_router[{switch}-_topo/0/A/"
         for switch in ("secureDefaults", "given", "given with secureDefaults")
     ),
-    "a profile is of the worker that is asked, and not of the one that lists": (
-        "management/test_tenants.py::test_a_listing_of_addresses_looks_at_the_tenants_own_only",
-    ),
 }
 
 

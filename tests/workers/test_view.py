@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -302,10 +303,22 @@ def test_of_all_types_those_are_listed_that_have_a_column(asked: Node) -> None:
     assert {each["host"] for each in rows} == {"127.0.0.1"}
 
 
-def test_a_profile_is_that_of_the_worker_that_is_asked(asked: Node) -> None:
+def test_a_profile_is_that_of_all_workers_each_with_its_number(asked: Node) -> None:
     asked.node("PROFILE", start=True)
     asked.query("router.link")
-    assert "cumulative" in asked.node("PROFILE", stop=True)
+    report = asked.node("PROFILE", stop=True)
+    _, first, second = re.split(r"^worker \d:$", report, flags=re.MULTILINE)
+    for each in (first, second):
+        assert "cumulative" in each
+        assert "_list_links" in each or "query.py" in each
+    assert asked.refused("PROFILE", stop=True) == (400, "PROFILE was not started")
+
+
+def test_a_profile_of_one_worker_is_had_by_its_id(router: RunningRouter) -> None:
+    with node_of(router.port, "_topo/0/A.2/$management") as second, node_at(router.port, FIRST) as whole:
+        second.node("PROFILE", start=True)
+        assert "worker" not in second.node("PROFILE", stop=True).partition("\n")[0]
+        assert whole.refused("PROFILE", stop=True)[0] == 400
 
 
 @pytest.mark.parametrize("by", ["", "process", "connection", "user", "vhost"])

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Links of each direction in the explanation: those with the most load.
 MAX_LINKS: Final = 100
+#: How the verdict on an address ends that waits for senders.
+NO_SENDER: Final = "no sender of its own"
 #: Links that a verdict names.
 _NAMED: Final = 5
 
@@ -141,16 +143,19 @@ def _routed(router: Router, address: Address) -> str:
     if address.letter != MOBILE or router.table.is_served(address):
         return ""
     found = [(way, router.routes.find(address.text, way)) for way in (IN, OUT)]
-    return "; ".join(f"{_WHOSE[way]} {_where(pattern)}" for way, pattern in found if pattern is not None)
+    return "; ".join(f"{_WHOSE[way]} {_where(router, pattern)}" for way, pattern in found if pattern is not None)
 
 
-def _where(pattern: RoutePattern) -> str:
+def _where(router: Router, pattern: RoutePattern) -> str:
     hops = [f"{hop.container.container_id} on connection {hop.container.number}" for hop in pattern.hops[:_NAMED]]
     more = f" and {len(pattern.hops) - _NAMED} more" if len(pattern.hops) > _NAMED else ""
     if hops:
         return f"are routed by {pattern.key[1:]} to container {', '.join(hops)}{more}"
+    others = [each for each in pattern.routers if each not in router.network.siblings]
+    if others:
+        return f"are routed by {pattern.key[1:]} to router {', '.join(others[:_NAMED])}"
     if pattern.routers:
-        return f"are routed by {pattern.key[1:]} to router {', '.join(list(pattern.routers)[:_NAMED])}"
+        return f"are routed by {pattern.key[1:]} to another worker"
     return f"are refused: {pattern.key[1:]} is routed, and its container is not connected"
 
 
@@ -227,7 +232,7 @@ def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEn
     if behind:
         return f"{where}flowing, but {_name(behind)} {'is' if len(behind) == 1 else 'are'} behind"
     if not entry.senders:
-        return f"{where}ready: no sender of its own"
+        return f"{where}ready: {NO_SENDER}"
     return f"{where}flowing" if busy or _moves(router, served) else f"{where}ready: nothing is under way"
 
 

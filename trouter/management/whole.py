@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,18 +16,18 @@ import trio
 
 from trouter.config.schema import EntityType
 from trouter.config.workers import FIRST
-from trouter.logs.book import KEPT
 from trouter.wire.codec import decode_all
 
 from .arguments import ATTRIBUTE_NAMES, COUNT, IDENTITY, NAME, OFFSET, TYPE
 from .cells import encode_row
+from .combined import COMBINED, Answers
 from .context import Node
 from .directory import SCOPED
 from .entities import entity_type_of, kind_to_create
 from .kinds import descendants_of, is_node_type, kind_of
 from .merging import has_parts, merged, merged_maps
 from .operations import check_request, is_for_node, kind_named, perform
-from .own import LIMIT, check_query
+from .own import check_query
 from .ports import WorkersPort
 from .providers.parted import AT_ONE, PAST
 from .providers.process import ROUTER_IDENTITY
@@ -51,9 +51,6 @@ _ON_ENTITIES: Final = frozenset({"READ", "UPDATE", "DELETE", "CALLME"})
 BY_FIRST: Final = frozenset({"CREATE", "UPDATE", "DELETE", "RELOAD"})
 
 log = logging.getLogger("trouter.AGENT")
-
-#: By the number of a worker its answer.
-Answers = dict[int, OperationResult]
 
 
 class Asking:
@@ -153,7 +150,7 @@ class Whole:
             return await asking.ask_first()
         if operation in _ON_ENTITIES and not (operation != "UPDATE" and is_for_node(request)):
             return asking.complete(await self._on_entity(node, asking, operation))
-        combine = _COMBINED.get(operation)
+        combine = COMBINED.get(operation)
         if combine is not None and node.tenant is None and is_for_node(request):
             answers = await asking.ask_all()
             failed = next((each for each in answers.values() if each.status != OK), None)
@@ -423,57 +420,3 @@ def _kind_here(node: Node, request: Request) -> EntityType | None:
         ).kind
     except Refusal:
         return None
-
-
-# --- answers of the node itself, from those of all workers
-
-
-def _sum_drain(answers: Answers, _: Request) -> OperationResult:
-    maps: list[dict[str, Any]] = [decode_all(each.body) for each in answers.values()]
-    states = {each["state"] for each in maps}
-    active = [each for each in maps if each["state"] != "serving"]
-    return answer(
-        {
-            "state": next((state for state in ("drained", "serving") if states == {state}), "draining"),
-            **{name: sum(each[name] for each in maps) for name in ("total", "closed", "left")},
-            **{name: max((each[name] for each in active), default=0.0) for name in ("overSeconds", "forSeconds")},
-        }
-    )
-
-
-def _sort_log(answers: Answers, request: Request) -> OperationResult:
-    """Return the newest entries of all workers by time, which parts of a router give with fractions of seconds."""
-    entries = [
-        [entry[0], entry[1], f"[W{number}] {entry[2]}", *entry[3:]]
-        for number, each in answers.items()
-        for entry in decode_all(each.body)
-    ]
-    entries.sort(key=lambda entry: entry[-1])
-    limit = LIMIT.read(request) or 0
-    newest = entries[-min(limit, KEPT) if limit > 0 else -KEPT :]
-    return answer([[*entry[:-1], int(entry[-1])] for entry in newest])
-
-
-def _sum_memory(answers: Answers, _: Request) -> OperationResult:
-    """Return the rows of all workers; those of the same name, user, vhost or address are added up."""
-    found: dict[tuple[object, ...], dict[str, Any]] = {}
-    for number, each in answers.items():
-        for row in decode_all(each.body):
-            key: tuple[object, ...] = tuple((name, value) for name, value in row.items() if isinstance(value, str))
-            if row.get("connection"):  # its number is a text, and no other worker has it
-                key = (*key, number)
-            known = found.setdefault(key, {})
-            for name, value in row.items():
-                same = name not in known or isinstance(value, str) or name == "size" or value is None
-                known[name] = value if same else known[name] + value
-    rows = list(found.values())
-    return answer(sorted(rows, key=lambda row: -row.get("bytes", 0)) if any("bytes" in row for row in rows) else rows)
-
-
-_COMBINED: Final[dict[str, Callable[[Answers, Request], OperationResult]]] = {
-    "DRAIN": _sum_drain,
-    "CANCEL-DRAIN": _sum_drain,
-    "GET-DRAIN": _sum_drain,
-    "GET-LOG": _sort_log,
-    "GET-MEMORY": _sum_memory,
-}

@@ -56,9 +56,16 @@ class Window:
         """Connect, and open the nodes of the other routers if they are wanted."""
         self._node = await stack.enter_async_context(open_node(options))
         routers = await self._node.routers()
+        if self._wishes.all_routers and self._node.workers:  # each can be asked alone, too
+            listed = _rows(await self._node.query(f"{PREFIX}router.node", ("id",)))
+            routers = [str(each["id"]) for each in listed]
         if self._wishes.all_routers and len(routers) > 1:
+            whole = str(await _router_id(self._node)) if self._node.workers else ""
             for identity in routers:
-                self._nodes[identity] = await stack.enter_async_context(self._node.of_router(identity))
+                is_whole = identity == whole
+                self._nodes[identity] = (
+                    self._node if is_whole else await stack.enter_async_context(self._node.of_router(identity))
+                )
         self._sheet = Sheet(self._out, several_routers=bool(self._nodes), repeated=self._wishes.repeated)
 
     def take_incomplete(self) -> str:

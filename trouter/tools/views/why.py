@@ -37,6 +37,7 @@ LINK_FIELDS = (
     attribute("stuck", "stuck", alarm=True),
     attribute("rate", "settleRate"),
     attribute("waits for", "waitsFor", alarm=True),
+    attribute("worker", "worker", needs=True),
 )
 
 
