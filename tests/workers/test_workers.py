@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.routers import DEADLINE_S, RunningRouter, process, running, stopped_cleanly
+from tests.routers import DEADLINE_S, RunningRouter, process, running, stopped_cleanly, watched
 from tests.workers.clients import connected
 from trouter.client import ACCEPTED, ClientError, Connection, Message, Receiver, connect
 
@@ -281,6 +282,17 @@ async def test_term_ends_the_workers_first(tmp_path: Path) -> None:
         for pid in pids:
             with pytest.raises(ProcessLookupError):
                 os.kill(pid, 0)
+
+
+async def test_a_worker_runs_no_code_of_the_folder_that_the_router_is_started_in(tmp_path: Path) -> None:
+    (tmp_path / "trouter").mkdir()
+    (tmp_path / "trouter" / "__init__.py").write_text("raise SystemExit('code of a stranger')")
+    configuration = tmp_path / "router.conf"
+    configuration.write_text(TWO + LISTENER)
+    command = [sys.executable, "-P", "-m", "trouter", "run", "-c", str(configuration)]
+    with watched(command, configuration, cwd=tmp_path) as router:
+        await wait_for(router, SERVES)
+        assert await trio.to_thread.run_sync(router.stop) == 0
 
 
 async def test_a_second_router_from_the_same_file_does_not_start(router: RunningRouter, tmp_path: Path) -> None:

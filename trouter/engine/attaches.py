@@ -19,6 +19,9 @@ FREE_BYTES: Final = 2048
 _BARE_BYTES: Final = 1024
 #: Bytes that the garbage collector adds to each container.
 _COLLECTED_BYTES: Final = 16
+#: Types of which all empty values are one object; and those whose values hold no others.
+_SHARED_IF_EMPTY: Final = (bool, str, bytes, tuple, NoneType)
+_FLAT: Final = (str, bytes, int, float)
 
 
 def drop_unread(attach: Attach) -> None:
@@ -84,10 +87,10 @@ def size_bytes(value: object) -> int:
     size, todo = 0, [value]
     while todo:
         each = todo.pop()
-        if not each and isinstance(each, bool | str | bytes | tuple | NoneType):
+        if not each and isinstance(each, _SHARED_IF_EMPTY):
             continue  # one object for all
         size += sys.getsizeof(each)
-        if isinstance(each, str | bytes | int | float):
+        if isinstance(each, _FLAT):
             continue
         size += _COLLECTED_BYTES
         if isinstance(each, dict):

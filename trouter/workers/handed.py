@@ -18,6 +18,8 @@ class HandedSocket(socket.socket):
         super().__init__(fileno=descriptor)
         self.setblocking(False)
         self._where = host, port
+        #: That of its connections, which the system would have to be asked for.
+        self._client_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
     def getsockname(self) -> tuple[str, int]:
         """Return the host and port that the parent listens on."""
@@ -33,7 +35,7 @@ class HandedSocket(socket.socket):
         if octets[0] != OF_A_CLIENT:
             sibling = SiblingSocket(descriptors[0], octets[0])
             return sibling, sibling.getpeername()
-        sock = socket.socket(fileno=descriptors[0])
+        sock = socket.socket(self._client_family, socket.SOCK_STREAM, 0, descriptors[0])
         try:
             return sock, sock.getpeername()
         except OSError:  # the client has gone

@@ -566,7 +566,7 @@ def _spawn() -> tuple[subprocess.Popen[bytes], Line]:
     line, theirs = Line.pair()
     with theirs:
         process = subprocess.Popen(  # noqa: S603  # this very program
-            [sys.executable, "-m", "trouter.cli.worker", str(theirs.fileno())],
+            [sys.executable, "-P", "-m", "trouter.cli.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             process_group=0,  # Ctrl-C reaches the parent alone
         )
