@@ -363,12 +363,15 @@ def workers(bench: Bench) -> None:
             note_cores(bench, f"{row.name}, {SHARE:g} of a core each", samples)
             name = f"{row.name}, two workers with {SHARE:g} of a core each: messages/s to one process's"
             gains(bench, name, two, one, 1.6)
-        seconds = bench.extent.seconds
-        samples = bench.interleave(
-            "handshakes, workers",
-            {"two workers": partial(handshakes, both, seconds), "router": partial(handshakes, alone, seconds)},
-        )
-        bench.figure("handshakes, two workers: CPU to one process's", ratios(*samples.values()), "x", 1.25)
+        for at_once, name in ((16, "handshakes"), (64, "handshakes, 64 at a time")):
+            samples = bench.interleave(
+                f"{name}, workers",
+                {
+                    subject: partial(handshakes, router, bench.extent.seconds, at_once)
+                    for subject, router in (("two workers", both), ("router", alone))
+                },
+            )
+            bench.figure(f"{name}, two workers: CPU to one process's", ratios(*samples.values()), "x", 1.25)
 
 
 def note_cores(bench: Bench, name: str, samples: dict[str, list[Sample]]) -> None:

@@ -105,9 +105,10 @@ def into(server: Server, load: Load) -> Sample:
     return sample_of(cpu_ns, sent, sent.messages_per_second)
 
 
-def handshakes(server: Server, seconds: float) -> Sample:
-    """Measure connections that are opened and closed."""
-    with Led("handshakes", Load(port=server.port, seconds=seconds)) as clients:
+def handshakes(server: Server, seconds: float, at_once: int = 16) -> Sample:
+    """Measure connections that are opened and closed, so many at a time."""
+    load = Load(port=server.port, seconds=seconds, handshakes_at_once=at_once)
+    with Led("handshakes", load) as clients:
         clients.ready()
         before_ns = server.cpu_ns()
         clients.send_go()

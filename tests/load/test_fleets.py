@@ -109,8 +109,9 @@ def test_time_ends_a_load_and_every_outcome_is_awaited(sink: Sink) -> None:
     assert sent.messages == sent.outcomes["accepted"] == sink.finish().messages > 0
 
 
-def test_handshakes_are_counted_to_the_last(sink: Sink) -> None:
-    assert HandshakeFleet(Load(port=sink.port, count=50)).run().messages == 50
+@pytest.mark.parametrize("at_once", [1, 16, 64])
+def test_handshakes_are_counted_to_the_last(sink: Sink, at_once: int) -> None:
+    assert HandshakeFleet(Load(port=sink.port, count=50, handshakes_at_once=at_once)).run().messages == 50
     assert sink.finish().messages == 0
 
 

@@ -52,6 +52,8 @@ class Load:
     bare: bool = False
     #: Use up the first credit, and neither settle nor renew it.
     stalled: bool = False
+    #: Connections that a fleet of handshakes has under way at a time.
+    handshakes_at_once: int = 16
     #: How to connect and log in; None for a login as ANONYMOUS without TLS.
     login: ConnectionOptions | None = None
     #: How long each connection may take.

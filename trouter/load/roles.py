@@ -20,8 +20,6 @@ from .plan import ENDLESS, Harness, Load, LoadError
 from .pump import LoadReceiver, LoadSender, Wire
 
 _BACKLOG: Final = 1024
-#: Handshakes at a time.
-_ABREAST: Final = 16
 
 
 class ClientFleet(Fleet):
@@ -223,7 +221,7 @@ class HandshakeFleet(Fleet):
         tally.mark()
         tally.left = self.load.count or ENDLESS
         deadline_s = self._deadline_s()
-        for _ in range(_ABREAST):
+        for _ in range(self.load.handshakes_at_once):
             self._next()
         while self._wires and time.monotonic() < deadline_s:
             self._loop_on(deadline_s)
