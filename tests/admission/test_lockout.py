@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.clock import Clock
-from trouter.admission.lockout import MAX_TOLD, AttemptResult, Key, Lockout, LockoutRules
+from trouter.admission.lockout import MAX_SHARED, AttemptResult, Key, Lockout, LockoutRules
 
 HOST, OTHER = "192.0.2.1", "192.0.2.2"
 RULES = LockoutRules()
@@ -279,11 +279,11 @@ class Pair:
     def __init__(self, clock: Clock) -> None:
         self.told: list[Mapping[str, object]] = []
         self.second = Lockout(clock)
-        self.first = Lockout(clock, tell=self._tell)
+        self.first = Lockout(clock, notify=self._notify)
 
-    def _tell(self, news: Mapping[str, object]) -> None:
+    def _notify(self, news: Mapping[str, object]) -> None:
         self.told.append(news)
-        self.second.hear_news(json.loads(json.dumps(news)))
+        self.second.receive_news(json.loads(json.dumps(news)))
 
 
 def test_failures_at_another_worker_count_and_are_not_told_again(clock: Clock) -> None:
@@ -314,6 +314,6 @@ def test_what_is_cleared_at_one_worker_is_cleared_at_the_others(clock: Clock) ->
 
 def test_a_name_that_is_too_long_for_a_message_counts_where_it_is_seen(clock: Clock) -> None:
     pair = Pair(clock)
-    fail(pair.first, 1, user="a" * (MAX_TOLD + 1))
+    fail(pair.first, 1, user="a" * (MAX_SHARED + 1))
     assert not pair.told
     assert len(pair.first.keys()) == 2

@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "config": ("columns", "hooks", "core.patterns", "core.keys", "core.tenants", "records.schema"),
     # A line of the log shows texts and frames of peers.
     "logs": ("config", "wire", "core.counters"),
-    "management": ("columns", "config", "core", "wire", "engine", "logs", "net.view"),
+    "management": ("columns", "config", "core", "wire", "engine", "logs", "net.view", "net.workers"),
     "http": ("columns", "config", "net.accepting"),
     # The router's own rooms, each above those that it may import: the process is the top.
     "net": ("config", "core", "engine", "hooks", "wire"),
@@ -104,6 +104,7 @@ MAY_IMPORT = {
         "net.reach",
         "net.sockets",
         "net.tallies",
+        "net.workers",
         "config",
         "logs",
     ),

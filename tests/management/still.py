@@ -24,6 +24,22 @@ from trouter.wire.codec import decode, encode
 from trouter.wire.types import Described, ULong
 
 
+class NoHoldups:
+    """Neither failed logins nor decisions."""
+
+    def list_keys(self) -> Sequence[object]:
+        return ()
+
+    def identity_of(self, key: object) -> str:
+        return str(key)
+
+    def find_facts(self, key: object) -> None:
+        return None
+
+    def lift_holdup(self, key: object) -> bool:
+        return False
+
+
 class StillControl:
     """A control that changes the configuration and nothing else. While ``gate`` is set, create waits for it."""
 
@@ -77,10 +93,10 @@ class StillControl:
         return None
 
     def lockouts(self) -> Holdups:
-        raise NotImplementedError
+        return NoHoldups()
 
     def decisions(self) -> Holdups:
-        raise NotImplementedError
+        return NoHoldups()
 
     def rights(self, connection: int) -> Rights:
         return self.allowed

@@ -33,14 +33,14 @@ KIND: Final = DECISION.full_name
 _MICROSECONDS: Final = 1_000_000
 FULL: Final = "amqp:resource-limit-exceeded"
 NOT_ALLOWED: Final = "amqp:not-allowed"
-#: The octets of a decision that other workers are told, as JSON.
-MAX_TOLD: Final = 60_000
+#: The longest decision that other workers get, as JSON.
+MAX_SHARED_BYTES: Final = 60_000
 
 log = logging.getLogger("trouter.POLICY")
 
 
 class Decisions:
-    """The decisions of one router. Those that come to one of several workers are told to the others."""
+    """The decisions of one router. One of several workers notifies the others of those that come to it."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class Decisions:
         records: ChangeRecords,
         flush: Callable[[], None],
         queue: TimerQueue,
-        tell: Callable[[Mapping[str, object]], None],
+        notify: Callable[[Mapping[str, object]], None],
     ) -> None:
-        """``tell`` tells the other workers, if there are any, what came here; they ``hear_news``."""
-        self._tell = tell
+        """``notify`` notifies the other workers, if there are any, of what came here; they ``receive_news``."""
+        self._notify = notify
         self._sanctions = sanctions
         self._policy = policy
         self._lockout = lockout
@@ -66,35 +66,35 @@ class Decisions:
         """Carry a decision out; return why not, or None. At most ``limit`` sanctions are in force at a time."""
         if self._sanctions.was_carried_out(decision):
             return None
-        told = _as_told(decision, by)
-        if len(json.dumps(told)) > MAX_TOLD:
-            rejected: Rejected | None = Rejected(f"the decision is longer than {MAX_TOLD} bytes")
+        shared = _as_shared(decision, by)
+        if len(json.dumps(shared)) > MAX_SHARED_BYTES:
+            rejected: Rejected | None = Rejected(f"the decision is longer than {MAX_SHARED_BYTES} bytes")
         else:
             rejected = self._apply_decision(decision, by, limit)
         if rejected is None:
-            self._tell({"decision": told})
+            self._notify({"decision": shared})
         else:
             self._records.refused("CREATE", KIND, identity_of(target_of(decision)))
             log.warning("decision %.128r of user %.128r refused: %s", decision.id, by, rejected.reason)
         return rejected
 
-    def hear_news(self, news: Mapping[str, object]) -> None:
+    def receive_news(self, news: Mapping[str, object]) -> None:
         """Carry out a decision that came to another worker, which has recorded it."""
-        told = news.get("decision")
-        if isinstance(told, dict):
-            self._hear_decision(told)
+        shared = news.get("decision")
+        if isinstance(shared, dict):
+            self._receive_decision(shared)
 
-    def list_told(self) -> bytes:
+    def list_in_force(self) -> bytes:
         """Return the decisions in force, for a worker that is new."""
-        return json.dumps([_as_told(each.decision, each.by) for each in self._sanctions]).encode()
+        return json.dumps([_as_shared(each.decision, each.by) for each in self._sanctions]).encode()
 
-    def hear_told(self, told: bytes) -> None:
+    def receive_decisions(self, shared: bytes) -> None:
         """Carry out the decisions that are in force at another worker."""
-        for each in json.loads(told):
-            self._hear_decision(each)
+        for each in json.loads(shared):
+            self._receive_decision(each)
 
-    def _hear_decision(self, told: Mapping[str, Any]) -> None:
-        fields = dict(told)
+    def _receive_decision(self, shared: Mapping[str, Any]) -> None:
+        fields = dict(shared)
         by = str(fields.pop("by"))
         decision = Decision(**{**fields, "evidence": tuple(fields["evidence"])})
         if self._sanctions.was_carried_out(decision) is False:
@@ -207,8 +207,8 @@ def identity_of(target: SanctionTarget) -> str:
     return f"decision/{target.action}/{scope}{quote(target.subject, safe='')}"
 
 
-def _as_told(decision: Decision, by: str) -> dict[str, object]:
-    """Return a decision of the user ``by`` as other workers are told."""
+def _as_shared(decision: Decision, by: str) -> dict[str, object]:
+    """Return a decision of the user ``by`` as other workers get it."""
     return {**asdict(decision), "by": by}
 
 

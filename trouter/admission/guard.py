@@ -37,14 +37,14 @@ class Guard:
         now: Callable[[], float] = trio.current_time,
         sanctions: Sanctions | None = None,
         tallies: Tallies | None = None,
-        tell: Callable[[Mapping[str, object]], None] | None = None,
+        notify: Callable[[Mapping[str, object]], None] | None = None,
     ) -> None:
-        """``tallies``: the counts of all workers; None for a router of one process. ``tell``: see ``Lockout``."""
+        """``tallies``: the counts of all workers; None for a router of one process. ``notify``: see ``Lockout``."""
         self.memory = memory
         self.tallies = tallies
         #: The decisions about users and hosts.
         self.sanctions = Sanctions(now) if sanctions is None else sanctions
-        self.lockout = Lockout(now, blocks=self.sanctions.blocks_user, tell=tell)
+        self.lockout = Lockout(now, blocks=self.sanctions.blocks_user, notify=notify)
         self.handshakes = Handshakes(now, tallies=tallies)
         self.turns = Turns()
         #: Connections refused by ``refuses_connection``.

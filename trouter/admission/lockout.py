@@ -22,8 +22,8 @@ from trouter.config.hosts import peer_address, place_of
 #: The first delay; each further failure doubles it, up to the longest.
 FIRST_WAIT_S: Final = 1.0
 MAX_ENTRIES: Final = 100_000
-#: Characters of a user's name that the other workers are told; failures of longer names count where they are seen.
-MAX_TOLD: Final = 4_000
+#: Characters of a user's name that the other workers get; failures of longer names count where they are seen.
+MAX_SHARED: Final = 4_000
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 #: This machine: a proxy on it may forward any client.
@@ -94,13 +94,13 @@ class Lockout:
         rules: LockoutRules | None = None,
         max_entries: int = MAX_ENTRIES,
         blocks: Callable[[str], bool] | None = None,
-        tell: Callable[[Mapping[str, object]], None] | None = None,
+        notify: Callable[[Mapping[str, object]], None] | None = None,
     ) -> None:
         """``blocks`` returns whether a user is blocked whatever was counted; without it no user is.
 
-        ``tell`` tells the other workers, if there are any, of failures and successes; they ``hear_news``.
+        ``notify`` notifies the other workers, if there are any, of failures and successes; they ``receive_news``.
         """
-        self._tell = tell
+        self._notify = notify
         self.rules = rules or LockoutRules()
         self._blocks = blocks
         self._now = now
@@ -143,18 +143,18 @@ class Lockout:
                 self.remove_entry(pair)
         else:
             began = self._count_failure(host, pair)
-            if self._tell is not None and len(user) <= MAX_TOLD:
-                self._tell({"failed": host, "user": user})
+            if self._notify is not None and len(user) <= MAX_SHARED:
+                self._notify({"failed": host, "user": user})
         return AttemptResult(locked, wait_s, began) if enforced else AttemptResult(blocked, began=began)
 
     def remove_entry(self, key: Key) -> bool:
         """Remove an entry; return whether there was one."""
         found = self._entries.pop(key, None) is not None
-        if found and self._tell is not None and len(key.user or "") <= MAX_TOLD:
-            self._tell({"cleared": key.place, "user": key.user})
+        if found and self._notify is not None and len(key.user or "") <= MAX_SHARED:
+            self._notify({"cleared": key.place, "user": key.user})
         return found
 
-    def hear_news(self, news: Mapping[str, object]) -> None:
+    def receive_news(self, news: Mapping[str, object]) -> None:
         """Count a login that failed at another worker, or forget an entry that was removed there."""
         user = None if news.get("user") is None else str(news["user"])
         if "failed" in news:

@@ -8,11 +8,8 @@ the others send each other goes around this router, where there is another way.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import asdict
 from typing import Final
 
 import trio
@@ -22,16 +19,12 @@ from trouter.config import ListenerEntity, RouterEntity
 from trouter.config.problems import Problem, Severity
 from trouter.connections.registry import Connections
 from trouter.management.ports import DRAINED, DRAINING, SERVING, DrainReport
-from trouter.net.reach import Workers
 from trouter.net.view import ConnectionView
 from trouter.wire.performatives import Error
 
 #: Seconds between two looks at the connections that leave, and once all have left.
 LOOK_S: Final = 0.05
 CALM_LOOK_S: Final = 0.5
-#: What workers ask each other for, and the seconds for which one that starts waits for the answer.
-ASKED: Final = "drain"
-ASK_S: Final = 1.0
 FAREWELL: Final = Error("amqp:connection:forced", "the router is draining: connect to another one")
 
 log = logging.getLogger("trouter.SERVER")
@@ -138,10 +131,6 @@ class Drain:
     def _progress(self) -> str:
         return f"{self._count_left()} of {self._total} client connections are left"
 
-    async def answer_state(self, _: bytes) -> bytes:
-        """Answer another worker with the state of the drain."""
-        return json.dumps(asdict(self.report())).encode()
-
     async def run(self) -> None:
         """Close connections when their time has come, until cancelled."""
         while True:
@@ -190,19 +179,3 @@ class Drain:
 
     def _count_left(self) -> int:
         return len(self._waiting()) + len(self._leaving)
-
-
-async def ask_workers(workers: Workers) -> DrainReport | None:
-    """Return the state of the drain at the first other worker that answers; None if none does in time."""
-    found: list[DrainReport] = []
-
-    async def ask(number: int, nursery: trio.Nursery) -> None:
-        with suppress(OSError):
-            found.append(DrainReport(**json.loads(await workers.ask(number, ASKED, limit_s=ASK_S))))
-            nursery.cancel_scope.cancel()
-
-    async with trio.open_nursery() as nursery:
-        for number in workers.ids:
-            if number != workers.number:
-                nursery.start_soon(ask, number, nursery)
-    return next(iter(found), None)

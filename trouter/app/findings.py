@@ -16,7 +16,7 @@ from .link_findings import auto_link_findings, connector_findings, refusal_findi
 from .parts import ConfiguredParts
 from .service import Service
 from .uplink_findings import uplink_fault, uplink_findings
-from .worker_findings import worker_findings
+from .worker_findings import behind_findings
 
 
 class RouterFindings:
@@ -47,7 +47,7 @@ class RouterFindings:
         down += refusal_findings((each.entity for each in parts.listeners.running), parts.guard.refusals)
         if self._uplinks is not None:
             down += uplink_findings(router, self._uplinks, connectors)
-        down += worker_findings(router, self._reach.behind)
+        down += behind_findings(router, self._reach.behind)
         return ordered([*self._of_configuration, *down]) if down else self._of_configuration
 
     def _judge(self, configuration: Configuration, service: Service) -> tuple[Problem, ...]:

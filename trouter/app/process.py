@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -22,32 +22,25 @@ from trouter.connections.stream import LINGER_S
 from trouter.core.edge.protocol import HEARTBEAT
 from trouter.hooks import Plugins
 from trouter.management.agent import Agent
-from trouter.management.ports import SERVING
-from trouter.management.sibling import ANSWERED_WITHIN_S, MANAGE
 from trouter.net.hub import Hub
 from trouter.net.parts import Change
 from trouter.net.poller import Poller
-from trouter.net.reach import Alone, News, Reach, Workers
+from trouter.net.reach import Alone, Reach
 from trouter.net.sockets import ListenError
 from trouter.telemetry.observers import Observers
 from trouter.wire.performatives import Error
 
-from .draining import ASKED, ask_workers
 from .periodic import periodic_work, start
 from .privileges import PrivilegeError, forbid_core_files
 from .python_log import python_logged
 from .supervision import Supervisor
-from .wiring import assemble, number_apart
+from .wiring import assemble
 
 if TYPE_CHECKING:
     from .site import RouterSite
 
 #: Seconds between two checks of a draining router whether unsettled deliveries are left.
 DRAIN_LOOK_S: Final = 0.05
-#: By what a worker asks another one for its decisions.
-DECISIONS: Final = "decisions"
-#: Seconds between two times.
-DECISIONS_EVERY_S: Final = 5.0
 #: The signals that the process handles while it routes.
 HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1})
 
@@ -113,8 +106,6 @@ class RouterProcess:
         """``calendar`` returns seconds since 1970, by which certificates expire."""
         self._reach = reach = reach or Alone()
         self._assembly = assembly = assemble(configuration, plugins, read, calendar, make_poller, reach)
-        if reach.workers is not None:
-            number_apart(assembly.router, assembly.services.recorder, reach.workers)
         self.router = assembly.router
         self.services = assembly.services
         self.in_force = assembly.in_force
@@ -123,6 +114,7 @@ class RouterProcess:
         self._ready = ready
         self._bound = bound
         self._supervisor = Supervisor()
+        self._others = assembly.others
 
     @property
     def listeners(self) -> list[Standing]:
@@ -131,8 +123,7 @@ class RouterProcess:
 
     async def run_with_signals(self) -> None:
         """Run until a signal stops the router; ListenError if the configuration cannot be served, PrivilegeError."""
-        await self._follow_drain(serves=False)
-        change = await self.in_force.prepare_start()
+        change = await self._prepare_start()
         try:
             if self._bound is not None:
                 self._bound()
@@ -164,11 +155,16 @@ class RouterProcess:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Start the router and serve until cancelled; ListenError if the configuration cannot be served."""
-        await self._follow_drain(serves=False)
-        change = await self.in_force.prepare_start()
+        change = await self._prepare_start()
         async with self._recording(), trio.open_nursery() as nursery:
             await self._start(nursery, change)
             task_status.started()
+
+    async def _prepare_start(self) -> Change:
+        """Return the first change; ListenError if the configuration cannot be served."""
+        if self._others is not None:
+            await self._others.start_their_drain()
+        return await self.in_force.prepare_start()
 
     @asynccontextmanager
     async def _recording(self) -> AsyncIterator[None]:
@@ -189,79 +185,28 @@ class RouterProcess:
         router_log.info("Router started in %s mode", self.in_force.configuration.router.mode.capitalize())
         router_log.info("Version: %s", trouter.__version__)
         self._look_after(nursery)
-        nursery.start_soon(self._reach.run, self._hear_news, self._adopt)
+        others = self._others
+        if others is not None:
+            nursery.start_soon(others.run)
         self.in_force.run_in(nursery)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()
-        workers = self._reach.workers
-        agent = Agent(self.router, self.control, logs.book, trio.current_time, self.services.hub.flush, workers)
+        flush, workers = self.services.hub.flush, self._reach.workers
+        agent = Agent(self.router, self.control, logs.book, trio.current_time, flush, workers)
         await nursery.start(agent.run)
-        if workers is not None:
-            nursery.start_soon(workers.answer_calls, self._worker_answers(agent))
+        if others is not None:
+            nursery.start_soon(others.answer_calls, agent, lambda: self.site)
         change.apply()
         self._assembly.telemetry.begin_timing()  # the configuration says whether records are wanted
         self.in_force.record_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
         await self.control.publish()
-        await self._follow_drain(serves=True)  # it may have begun or ended before this worker took calls
+        if others is not None:
+            await others.follow_drain()  # it may have begun or ended before this worker took calls
+            nursery.start_soon(others.follow_decisions)
         self._reach.note_ready()
-        if workers is not None:
-            nursery.start_soon(self._ask_for_decisions, workers)
         if self._ready is not None:
             self._ready()
-
-    def _hear_news(self, news: News) -> None:
-        """Take in what another worker tells."""
-        self.services.guard.lockout.hear_news(news)
-        self._assembly.decisions.hear_news(news)
-
-    async def _ask_for_decisions(self, workers: Workers) -> None:
-        """Carry out the decisions in force at the other workers: they were there before, or did not get through."""
-        while True:
-            for number in workers.ids:
-                if number != workers.number and self._assembly.consumers.consume:
-                    with suppress(OSError):  # it does not serve yet, and so has none
-                        told = await workers.ask(number, DECISIONS, limit_s=ANSWERED_WITHIN_S)
-                        self._assembly.decisions.hear_told(told)
-            await trio.sleep(DECISIONS_EVERY_S)
-
-    async def _follow_drain(self, *, serves: bool) -> None:
-        """Drain if the other workers do: this one may take the place of one that ended."""
-        workers, drain = self._reach.workers, self.in_force.drain
-        report = None if workers is None else await ask_workers(workers)
-        if report is None or (report.state != SERVING) == drain.active:
-            return
-        left_s = max(report.over_s - report.for_s, 0.0)
-        try:
-            if not serves:
-                drain.start(left_s, 0)
-            elif drain.active:
-                await self.control.cancel_drain()
-            else:
-                await self.control.start_drain(left_s)
-        except ChangeRefused as refused:
-            log.error("cannot follow the drain of the other workers: %s", refused.description)
-
-    def _worker_answers(self, agent: Agent) -> Mapping[str, Callable[[bytes], Awaitable[bytes]]]:
-        """Return the functions that answer what other workers ask this one."""
-
-        async def ready(request: bytes) -> bytes:
-            return await self.site.answer_ready(request)
-
-        async def metrics(request: bytes) -> bytes:
-            return await self.site.answer_metrics(request)
-
-        async def decisions(_: bytes) -> bytes:
-            return self._assembly.decisions.list_told()
-
-        # The site is made, and its room imported, once it is asked for.
-        return {
-            MANAGE: agent.answer_worker,
-            "ready": ready,
-            "metrics": metrics,
-            DECISIONS: decisions,
-            ASKED: self.in_force.drain.answer_state,
-        }
 
     def _look_after(self, nursery: trio.Nursery) -> None:
         """Start the poller, the timers and the periodic work."""
@@ -291,17 +236,6 @@ class RouterProcess:
         self._reach.reopen_logs()
         with suppress(ChangeRefused):
             await self.control.reload()
-
-    async def _adopt(self, whole: Configuration, reloaded: bool) -> str:
-        """Put in force what the first worker has; return why it is not, empty if it is."""
-        try:
-            await self.control.adopt(whole, reloaded=reloaded)
-        except ChangeRefused as refused:
-            return refused.description
-        except Exception:  # noqa: BLE001 - a bug of ours must not end the router
-            main_log.exception("internal error, this worker does not have the configuration of the first one")
-            return "internal error; its log has the details"
-        return ""
 
     async def _dump(self) -> None:
         """Write the state of the router into a file, on USR1."""

@@ -45,17 +45,14 @@ from trouter.http.figures import (
     TenantFigures,
 )
 from trouter.http.ports import Secured
-from trouter.management.sibling import ANSWERED_WITHIN_S
-from trouter.net.reach import Workers
+from trouter.net.workers import ANSWERED_WITHIN_S, METRICS, READY, Workers
 from trouter.telemetry.refusals import BLOCKED, LIMIT, PROXY_HEADER, REASONS
 from trouter.wire.constants import AMQP_VALUE
 from trouter.wire.message import section
 
 from .in_force import ConfigurationInForce
 
-#: What a worker asks another one for, and its answer if it is ready.
-METRICS: Final = "metrics"
-READY: Final = "ready"
+#: The answer of another worker that is ready.
 OK: Final = "OK"
 
 #: Outcome of a tenant's deliveries -> its counter.

@@ -34,8 +34,9 @@ from trouter.net.hub import Hub
 from trouter.net.owed import grant_owed_credit
 from trouter.net.poller import Poller
 from trouter.net.rates import bucket_maker
-from trouter.net.reach import Reach, Workers
+from trouter.net.reach import Reach
 from trouter.net.timers import TimerQueue
+from trouter.net.workers import Workers
 from trouter.policy.router_policy import RouterPolicy
 from trouter.policy.sanctions import Sanctions
 from trouter.telemetry.change_records import ChangeRecords
@@ -53,6 +54,7 @@ from .dump import StateDump
 from .exchanges import ConfiguredExchanges
 from .findings import RouterFindings
 from .in_force import ConfigurationInForce
+from .other_workers import OtherWorkers
 from .parts import ConfiguredParts
 from .routes import ConfiguredRoutes
 from .running import Running
@@ -74,6 +76,7 @@ class Assembly:
     decisions: Decisions
     consumers: Consumers
     telemetry: Telemetry
+    others: OtherWorkers | None
     state_dump: StateDump
     makers: Makers
 
@@ -146,8 +149,8 @@ def assemble(
     makers = Makers(services, reach)
     parts = _parts(services, makers, record_logs, reach)
     records = ChangeRecords(recorder, services.connections)
-    guard, policy, tell = services.guard, services.policy, reach.tell_siblings
-    decisions = Decisions(guard.sanctions, policy, guard.lockout, records, hub.flush, services.timers, tell)
+    guard, policy, notify = services.guard, services.policy, reach.notify_siblings
+    decisions = Decisions(guard.sanctions, policy, guard.lockout, records, hub.flush, services.timers, notify)
     consumers = Consumers(router, plugins, policy, decisions, hub.flush, bucket_maker(reach.tallies))
     topology = None if services.backbone is None else services.backbone.topology
     drain = Drain(
@@ -168,6 +171,7 @@ def assemble(
         reach,
     )
     control = Control(in_force, read, records, Running(parts, decisions, recorder.denials, topology), reach)
+    workers = reach.workers
     return Assembly(
         router,
         services,
@@ -176,6 +180,7 @@ def assemble(
         decisions,
         consumers,
         telemetry,
+        None if workers is None else OtherWorkers(workers, in_force, control, consumers, decisions, guard.lockout),
         StateDump(router, services),
         makers,
     )
@@ -192,14 +197,17 @@ def _make_router(own: RouterEntity, own_links: OwnLinks, reach: Reach) -> Router
     if reach.tallies is not None:
         router.table.marks = Marks(reach.tallies.derive_key("dynamic addresses"), reach.siblings)
         router.table.past = PastAddresses()
+    if reach.workers is not None:  # workers give different numbers to what lives at one of them
+        router.identities = counted_from(reach.workers.number, len(reach.workers.ids))
     return router
 
 
-def number_apart(router: Router, recorder: Recorder, workers: Workers) -> None:
-    """Let this worker, which has numbered nothing yet, give other numbers than the others to what lives at one."""
-    number, count = workers.number, len(workers.ids)
-    router.identities = counted_from(number, count)
-    recorder.denials.number_from(number, count)
+def _make_recorder(workers: Workers | None) -> Recorder:
+    """Return the recorder, whose denials have other numbers than those of the other workers."""
+    recorder = Recorder()
+    if workers is not None:
+        recorder.denials.number_from(workers.number, len(workers.ids))
+    return recorder
 
 
 def _services(
@@ -213,7 +221,7 @@ def _services(
 ) -> Services:
     """Make what all connections share."""
     own = configuration.router
-    hub, recorder, connections = Hub(router), Recorder(), Connections()
+    hub, recorder, connections = Hub(router), _make_recorder(reach.workers), Connections()
     budget, sanctions = Budget(0), Sanctions(trio.current_time)
     poller = make_poller(hub)
     derive_key = None if reach.tallies is None else reach.tallies.derive_key
@@ -227,7 +235,7 @@ def _services(
         connections=connections,
         recorder=recorder,
         guard=Guard(
-            MemoryWatch(budget, recorder), sanctions=sanctions, tallies=reach.tallies, tell=reach.tell_siblings
+            MemoryWatch(budget, recorder), sanctions=sanctions, tallies=reach.tallies, notify=reach.notify_siblings
         ),
         secure=secure,
         policy=RouterPolicy(recorder, plugins, trio.current_time, sanctions, reach.tallies, reach.siblings),

@@ -8,7 +8,7 @@ from trouter.config import RouterEntity
 from trouter.config.problems import Problem, Severity
 
 
-def worker_findings(router: RouterEntity, behind: Mapping[int, str]) -> Iterator[Problem]:
+def behind_findings(router: RouterEntity, behind: Mapping[int, str]) -> Iterator[Problem]:
     """Yield a problem for each worker that is behind; ``behind`` says why, by number."""
     for number, why in sorted(behind.items()):
         yield Problem(

@@ -22,12 +22,13 @@ from trouter.core.inprocess import InsideMessage
 from trouter.core.outcomes import RELEASED, RELEASED_STATE
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
+from trouter.net.workers import Workers
 from trouter.wire.errors import EncodeError
 
 from .context import Node
 from .directory import Directory, Sources
 from .operations import CHANGES, LOGGED, perform
-from .ports import REQUESTER, REQUESTER_ELSEWHERE, ControlPort, LogBookPort, WorkersPort
+from .ports import REQUESTER, REQUESTER_ELSEWHERE, ControlPort, LogBookPort
 from .profile import WorkProfile
 from .providers.parted import WorkerPart
 from .query import MAX_VALUES, Queries
@@ -142,7 +143,7 @@ class Agent:
         book: LogBookPort,
         now: Callable[[], float],
         flush: Callable[[], None],
-        workers: WorkersPort | None = None,
+        workers: Workers | None = None,
     ) -> None:
         """``workers`` are those of a router of several processes."""
         self._router = router

@@ -63,18 +63,6 @@ class Rights:
     allow_dynamic_link_routes: bool = True
 
 
-class WorkersPort(Protocol):
-    """The workers of a router of several processes, as one of them sees them."""
-
-    #: The number of this worker, from 1.
-    number: int
-    #: The ids of all workers by their numbers.
-    ids: Mapping[int, str]
-
-    async def ask(self, number: int, what: str, request: bytes = b"", *, limit_s: float) -> bytes:
-        """Return the answer of another worker to ``what``; OSError with a text if it is not there after ``limit_s``."""
-
-
 class TopologyPort(Protocol):
     """The router's network."""
 

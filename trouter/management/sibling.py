@@ -11,10 +11,7 @@ from .ports import Rights
 from .requests import Request
 from .responses import OperationResult
 
-#: What another worker is asked for.
-MANAGE: Final = "manage"
-#: Seconds for an answer, and for that to a change of the configuration, which waits for all workers.
-ANSWERED_WITHIN_S: Final = 3.0
+#: Seconds for the answer to a change of the configuration, which waits for all workers.
 CHANGED_WITHIN_S: Final = 25.0
 #: The code and the fixed part of a map and a list with a size and a count of 32 bits.
 _WIDE_BYTES: Final = 9

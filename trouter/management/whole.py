@@ -16,6 +16,7 @@ import trio
 
 from trouter.config.schema import EntityType
 from trouter.config.workers import FIRST
+from trouter.net.workers import ANSWERED_WITHIN_S, MANAGE, Workers
 from trouter.wire.codec import decode_all
 
 from .arguments import ATTRIBUTE_NAMES, COUNT, IDENTITY, NAME, OFFSET, TYPE
@@ -28,14 +29,13 @@ from .kinds import descendants_of, is_node_type, kind_of
 from .merging import has_parts, merged, merged_maps
 from .operations import check_request, is_for_node, kind_named, perform
 from .own import check_query
-from .ports import WorkersPort
 from .providers.parted import AT_ONE, PAST
 from .providers.process import ROUTER_IDENTITY
 from .query import MAX_ANSWER_BYTES
 from .requests import Request
 from .responses import OperationResult, answer, table
 from .rights import NOT_ALLOWED, Forbidden
-from .sibling import ANSWERED_WITHIN_S, CHANGED_WITHIN_S, MANAGE, cells_of, decode_result, encode_request, rows_of
+from .sibling import CHANGED_WITHIN_S, cells_of, decode_result, encode_request, rows_of
 from .status import BAD_REQUEST, FORBIDDEN, NOT_FOUND, OK, REASONS, Refusal, bad_request, not_found
 
 #: Requesters whose pages are continued; the one unused for longest is dropped first.
@@ -56,7 +56,7 @@ log = logging.getLogger("trouter.AGENT")
 class Asking:
     """One request, which the workers answer; ``missing`` says of each that does not why."""
 
-    def __init__(self, workers: WorkersPort, node: Node, request: Request) -> None:
+    def __init__(self, workers: Workers, node: Node, request: Request) -> None:
         self._workers = workers
         self._node = node
         self.request = request
@@ -135,7 +135,7 @@ class Asking:
 class Whole:
     """The management node of a router with several workers, at one of them."""
 
-    def __init__(self, workers: WorkersPort) -> None:
+    def __init__(self, workers: Workers) -> None:
         self._workers = workers
         #: By requester and query: the offset of its next page, the worker where it begins, and the offset in that one.
         self._pages: OrderedDict[tuple[str, ...], tuple[int, int, int]] = OrderedDict()
@@ -345,7 +345,7 @@ def _kept(
             yield (type_name, identity), rows[:1]
 
 
-async def perform_first(node: Node, request: Request, workers: WorkersPort) -> OperationResult:
+async def perform_first(node: Node, request: Request, workers: Workers) -> OperationResult:
     """Perform a change in the first worker; the description of the answer names the others that do not follow."""
     result = await perform(node, request)
     kind = kind_named(request)
@@ -353,7 +353,7 @@ async def perform_first(node: Node, request: Request, workers: WorkersPort) -> O
     return result if is_of_one else _without(result, node.control.behind, workers)
 
 
-def _without(result: OperationResult, missing: Mapping[int, str], workers: WorkersPort) -> OperationResult:
+def _without(result: OperationResult, missing: Mapping[int, str], workers: Workers) -> OperationResult:
     """Return the result, whose description names the workers that are missing."""
     if not missing:
         return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
@@ -13,28 +13,7 @@ from .dialing import Endpoint, connect
 from .parts import Key
 from .sockets import open_for
 from .tallies import Tallies
-
-#: What one worker tells the others.
-News = Mapping[str, object]
-
-#: Puts the configuration that the first worker has into force here; ``reloaded``: its file was read again. The result
-#: says why it is not in force, and is empty if it is.
-Adopt = Callable[[Configuration, bool], Awaitable[str]]
-
-
-class Workers(Protocol):
-    """The workers of this router, as one of them sees them: what it asks the others, and what they ask it."""
-
-    #: The number of this worker, from 1.
-    number: int
-    #: The ids of all workers by their numbers.
-    ids: Mapping[int, str]
-
-    async def ask(self, number: int, what: str, request: bytes = b"", *, limit_s: float) -> bytes:
-        """Return the answer of another worker; OSError with a text if it is not there after ``limit_s`` seconds."""
-
-    async def answer_calls(self, answers: Mapping[str, Callable[[bytes], Awaitable[bytes]]]) -> None:
-        """Answer the calls of other workers, each by the function for what it asks; until cancelled."""
+from .workers import News, Workers
 
 
 class Reach(Protocol):
@@ -75,11 +54,8 @@ class Reach(Protocol):
     async def connect(self, endpoint: Endpoint, family_name: str | None) -> socket.socket:
         """Return a connected socket; see ``dialing.connect``."""
 
-    async def run(self, hear: Callable[[News], None], adopt: Adopt) -> None:
-        """Do what the parent process asks for, while the router runs; call ``hear`` with what other workers tell."""
-
-    def tell_siblings(self, news: News) -> None:
-        """Tell the other workers; one that has many messages waiting does not hear it."""
+    def notify_siblings(self, news: News) -> None:
+        """Notify the other workers; one that has many messages waiting does not get it."""
 
     def note_ready(self) -> None:
         """Note that every listener is open."""
@@ -115,10 +91,7 @@ class Alone:
     async def publish(self, _: Configuration, *, reloaded: bool = False) -> None:
         """Do nothing: there are no other workers."""
 
-    async def run(self, _: Callable[[News], None], __: Adopt) -> None:
-        """Do nothing: there is no parent."""
-
-    def tell_siblings(self, news: News) -> None:
+    def notify_siblings(self, news: News) -> None:
         """Do nothing: there are no other workers."""
 
     def note_ready(self) -> None:

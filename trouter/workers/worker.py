@@ -20,9 +20,9 @@ from trouter.config import Configuration, ListenerEntity
 from trouter.config.workers import FIRST, WORKERS_HOST, part_of, worker_id
 from trouter.net.dialing import Endpoint, connect
 from trouter.net.parts import Key
-from trouter.net.reach import Adopt, News
 from trouter.net.sockets import ListenError, place_of
 from trouter.net.tallies import Tallies
+from trouter.net.workers import Adopt, News
 
 from .calls import Answer, CallFailed, answer_calls, call
 from .handed import HandedSocket, SiblingSocket
@@ -88,10 +88,10 @@ class WorkerReach:
         """Return this worker's part of the configuration of the router."""
         return self._terms.part_of(whole, self._memory_bytes)
 
-    async def run(self, hear: Callable[[News], None], adopt: Adopt) -> None:
+    async def run(self, receive: Callable[[News], None], adopt: Adopt) -> None:
         """Give signs of life, and do what the parent asks for; stop the router when the parent has ended.
 
-        ``hear`` is called with what other workers tell, ``adopt`` with each configuration of the first one.
+        ``receive`` gets the news of other workers, ``adopt`` each configuration of the first one.
         """
         into, wanted = trio.open_memory_channel[tuple[Message, int]](math.inf)  # the parent sends one at a time
         async with trio.open_nursery() as nursery:
@@ -106,7 +106,7 @@ class WorkerReach:
                     if message.get("reopen"):
                         logs.reopen()
                     elif isinstance(news := message.get("news"), dict):
-                        hear(news)
+                        receive(news)
                     elif isinstance(behind := message.get("behind"), dict):
                         self._note_behind(behind)
             except OSError:
@@ -115,7 +115,7 @@ class WorkerReach:
             nursery.cancel_scope.cancel()
 
     async def _adopt_each(self, wanted: trio.MemoryReceiveChannel[tuple[Message, int]], adopt: Adopt) -> None:
-        """Take over one configuration after the other, and tell the parent of each whether it is in force."""
+        """Adopt one configuration after the other; notify the parent of each whether it is in force."""
         async for message, descriptor in wanted:
             whole = await trio.to_thread.run_sync(unseal, descriptor)
             why = await adopt(whole, bool(message["reloaded"]))
@@ -140,8 +140,8 @@ class WorkerReach:
     def _note_behind(self, behind: Mapping[str, str]) -> None:
         self.behind = {int(place): why for place, why in behind.items()}
 
-    def tell_siblings(self, news: News) -> None:
-        """Tell the other workers, through the parent."""
+    def notify_siblings(self, news: News) -> None:
+        """Notify the other workers, through the parent."""
         self._tell({"news": news})
 
     async def _live(self) -> None:

@@ -1,0 +1,158 @@
+"""What one of several workers does with the others: it follows their drain, their decisions and the configuration."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from trouter.admission.decisions import Decisions
+from trouter.admission.lockout import Lockout
+from trouter.config import ChangeRefused, Configuration
+from trouter.management.agent import Agent
+from trouter.management.ports import SERVING, DrainReport
+from trouter.net.workers import ANSWERED_WITHIN_S, DECISIONS, DRAIN, MANAGE, METRICS, READY, News, Workers
+
+from .consumers import Consumers
+from .control import Control
+from .in_force import ConfigurationInForce
+
+if TYPE_CHECKING:
+    from .site import RouterSite
+
+#: Seconds for which a worker that starts waits for the state of the drain of the others.
+DRAIN_WITHIN_S: Final = 1.0
+#: Seconds between two times that a worker asks for the decisions of the others.
+DECISIONS_EVERY_S: Final = 5.0
+
+log = logging.getLogger("trouter.SERVER")
+main_log = logging.getLogger("trouter.MAIN")
+
+
+class OtherWorkers:
+    """The other workers of the router, for one of them. What they ask for and what they send is of the same version."""
+
+    def __init__(
+        self,
+        workers: Workers,
+        in_force: ConfigurationInForce,
+        control: Control,
+        consumers: Consumers,
+        decisions: Decisions,
+        lockout: Lockout,
+    ) -> None:
+        self._workers = workers
+        self._in_force = in_force
+        self._control = control
+        self._consumers = consumers
+        self._decisions = decisions
+        self._lockout = lockout
+
+    async def run(self) -> None:
+        """Follow the others until cancelled."""
+        await self._workers.run(self._receive_news, self._adopt)
+
+    # --- the drain: this worker may take the place of one that ended
+
+    async def start_their_drain(self) -> None:
+        """Start to drain if the others do, before this worker opens a listener."""
+        report = await self._query_drain()
+        if report is not None and report.state != SERVING:
+            self._in_force.drain.start(_left_s(report), 0)
+
+    async def follow_drain(self) -> None:
+        """Drain if the others do, else do not, once this worker serves: it got no requests until now."""
+        report, drain = await self._query_drain(), self._in_force.drain
+        if report is None or (report.state != SERVING) == drain.active:
+            return
+        try:
+            if drain.active:
+                await self._control.cancel_drain()
+            else:
+                await self._control.start_drain(_left_s(report))
+        except ChangeRefused as refused:
+            log.error("cannot follow the drain of the other workers: %s", refused.description)
+
+    async def _query_drain(self) -> DrainReport | None:
+        """Return the state of the drain at the first other worker that answers; None if none does in time."""
+        found: list[DrainReport] = []
+
+        async def query(number: int, nursery: trio.Nursery) -> None:
+            with suppress(OSError):
+                answer = await self._workers.ask(number, DRAIN, limit_s=DRAIN_WITHIN_S)
+                found.append(DrainReport(**json.loads(answer)))
+                nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            for number in self._others():
+                nursery.start_soon(query, number, nursery)
+        return next(iter(found), None)
+
+    # --- logins and decisions
+
+    def _receive_news(self, news: News) -> None:
+        self._lockout.receive_news(news)
+        self._decisions.receive_news(news)
+
+    async def follow_decisions(self) -> None:
+        """Carry out the decisions in force at the others, again and again: they may have been there before, or lost."""
+        while True:
+            for number in self._others():
+                if self._consumers.consume:
+                    with suppress(OSError):  # it does not serve yet, and so has none
+                        answer = await self._workers.ask(number, DECISIONS, limit_s=ANSWERED_WITHIN_S)
+                        self._decisions.receive_decisions(answer)
+            await trio.sleep(DECISIONS_EVERY_S)
+
+    # --- the configuration
+
+    async def _adopt(self, whole: Configuration, reloaded: bool) -> str:
+        """Put in force what the first worker has; return why it is not, empty if it is."""
+        try:
+            await self._control.adopt(whole, reloaded=reloaded)
+        except ChangeRefused as refused:
+            return refused.description
+        except Exception:  # noqa: BLE001 - a bug of ours must not end the router
+            main_log.exception("internal error, this worker does not have the configuration of the first one")
+            return "internal error; its log has the details"
+        return ""
+
+    # --- answers
+
+    async def answer_calls(self, agent: Agent, site: Callable[[], RouterSite]) -> None:
+        """Answer what the others ask until cancelled; ``site`` makes the site, which most workers do not use."""
+
+        async def ready(request: bytes) -> bytes:
+            return await site().answer_ready(request)
+
+        async def metrics(request: bytes) -> bytes:
+            return await site().answer_metrics(request)
+
+        async def decisions(_: bytes) -> bytes:
+            return self._decisions.list_in_force()
+
+        async def drain(_: bytes) -> bytes:
+            return json.dumps(asdict(self._in_force.drain.report())).encode()
+
+        answers: Mapping[str, Callable[[bytes], Awaitable[bytes]]] = {
+            MANAGE: agent.answer_worker,
+            READY: ready,
+            METRICS: metrics,
+            DECISIONS: decisions,
+            DRAIN: drain,
+        }
+        await self._workers.answer_calls(answers)
+
+    def _others(self) -> list[int]:
+        """Return the numbers of the others."""
+        return [number for number in self._workers.ids if number != self._workers.number]
+
+
+def _left_s(report: DrainReport) -> float:
+    """Return the seconds that a drain has left."""
+    return max(report.over_s - report.for_s, 0.0)
