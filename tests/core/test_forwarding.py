@@ -173,7 +173,9 @@ def test_turns_survive_coming_and_going() -> None:
     sender = room.client.sender("closest")
     room.send(sender, 1)
     receivers[0].detach()
-    room.send(sender, 4)
+    room.send(sender, 1)
+    assert shares(receivers) == [1, 1, 0]  # the turn is still that of the second
+    room.send(sender, 3)
     assert shares(receivers) == [1, 2, 2]
     receivers[2].detach()
     late = room.receivers("closest", 1)[0]

@@ -9,9 +9,11 @@ import pytest
 from trouter.core.allocations import BUFFER_BYTES, LOOKED_AT, MAX_ADDRESSES, owners, waiting_messages
 from trouter.core.inprocess import InsideMessage
 from trouter.core.message import IncomingDelivery, OutgoingDelivery
+from trouter.core.network import RemoteRouter
 from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.table import AddressRule
 from trouter.core.terms import PeerTerms
+from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.testing import MemoryRouter, compose
 
@@ -227,14 +229,25 @@ def test_what_one_address_session_or_connection_gets_no_other_has() -> None:
     router.pump()
     inside, other = (router.core.table.entries[key] for key in ("M0inside", "M0of-client-1"))
     assert (len(inside.forwarder.subscriptions), len(inside.senders), len(inside.known_as)) == (2, 1, 1)
+    worker = RemoteRouter("R.2", sibling=True)
+    inside.forwarder.add_remote(worker)
+    assert (inside.forwarder.remotes, inside.forwarder.siblings) == ([worker], [worker])
     of_other = other.forwarder
     kept = [of_other.subscriptions, of_other.remotes, of_other.siblings, other.senders, other.known_as]
     assert not any(kept)
+    inside.forwarder.remove_remote(worker)
     handles = [unused.receiver(f"{number}").link.remote_handle for number in range(3)]
     assert handles == [1, 2, 3]  # none that another session has free
     channels = [unused.add_session() for _ in range(2)]
     router.pump()
     assert [each.remote_channel for each in channels] == [1, 2]
+    narrow = router.connect(client_limits=EngineLimits(max_frame_bytes=512, session_window_frames=1))
+    narrow.receiver("much", credit=1)
+    narrow.stalled = True
+    used.sender("much").send(compose(bytes(5000)))
+    router.pump()
+    (waiting,), (idle, *_) = narrow.server.sessions(), unused.server.sessions()
+    assert (len(waiting.waiting_links), len(idle.waiting_links)) == (1, 0)
     for each in subscriptions:
         router.core.inside.unsubscribe(each)
     router.core.inside.unsubscribe(subscriptions[0])  # a second time

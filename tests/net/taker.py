@@ -13,7 +13,7 @@ import time
 from trouter.net.rates import SharedBucket
 from trouter.net.tallies import Tallies
 
-TURNS = 20_000
+TURNS = 40_000
 
 
 def main() -> None:
