@@ -97,7 +97,7 @@ class Consumers:
         self._bell = Bell()
 
     @property
-    def consume(self) -> bool:
+    def has_consumers(self) -> bool:
         """True if a plugin consumes messages."""
         return bool(self._places)
 

@@ -103,7 +103,7 @@ class OtherWorkers:
         """Carry out the decisions in force at the others, again and again: they may have been there before, or lost."""
         while True:
             for number in self._others():
-                if self._consumers.consume:
+                if self._consumers.has_consumers:
                     with suppress(OSError):  # it does not serve yet, and so has none
                         answer = await self._workers.ask(number, DECISIONS, limit_s=ANSWERED_WITHIN_S)
                         self._decisions.receive_decisions(answer)

@@ -6,6 +6,7 @@ import sys
 from functools import partial
 from typing import Any
 
+import trouter
 from trouter import logs
 from trouter.admission.process_memory import available_bytes
 from trouter.app.process import run as serve
@@ -27,6 +28,13 @@ def main(descriptor: int) -> int:
         given: Any = received
     except OSError:  # the router has stopped, and this process was not needed
         return 0
+    if given.get("release") != trouter.__version__:  # what the processes send each other may be different
+        print(
+            f"worker {given.get('place')} cannot start: trouter {trouter.__version__} is installed, and the router that"
+            f" runs is trouter {given.get('release', 'of an older release')}: restart the router",
+            file=sys.stderr,
+        )
+        return 1
     terms = WorkerTerms(**given)
     logs.name_worker(terms.place)
     try:

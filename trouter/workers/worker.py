@@ -15,6 +15,7 @@ from typing import Final
 
 import trio
 
+import trouter
 from trouter import logs
 from trouter.config import Configuration, ListenerEntity
 from trouter.config.workers import FIRST, WORKERS_HOST, part_of, worker_id
@@ -50,6 +51,8 @@ class WorkerTerms:
     workers: str | None = None
     #: The number of the configuration that comes with it, as the parent counts; 0 if it is to be read.
     version: int = 0
+    #: The release of trouter that the parent runs; another one may have been installed since it started.
+    release: str = trouter.__version__
 
     @property
     def file(self) -> Path | None:
