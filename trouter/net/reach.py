@@ -1,4 +1,7 @@
-"""How a router gets its listening sockets and its connections: from the system, or as one of several workers."""
+"""What a router gets from the system if it is one process, and from the parent if it is one of several workers.
+
+These are its listening sockets and connections, its part of the configuration, and the way to the other workers.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-#: The longest message, in octets, and the most descriptors that one carries.
+#: The longest message, and the most descriptors that one carries.
 MAX_BYTES: Final = 65_536
 MAX_DESCRIPTORS: Final = 64
 #: Characters of an error in a message.
