@@ -7,15 +7,16 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 import trio
 
+from tests.management.node import Node, node_of
 from tests.routers import DEADLINE_S, RunningRouter, process, running, stopped_cleanly, watched
 from tests.workers.clients import connected
-from trouter.client import ACCEPTED, ClientError, Connection, Message, Receiver, connect
+from trouter.client import ACCEPTED, ClientError, Connection, Message, Receiver, Sender, connect
 
 FIRST, SECOND = "A", "A.2"
 TWO = "router {\n    id: A\n    workers: 2\n    drainTimeoutSeconds: 5\n}\n"
@@ -24,6 +25,9 @@ ADDRESSES = "".join(
     f"address {{\n    prefix: {name}\n    distribution: {name}\n}}\n" for name in ("closest", "balanced", "multicast")
 )
 SERVES = r"MAIN \(notice\) 2 workers serve"
+
+#: The messages that a sender may have unsettled.
+_CREDIT = 250
 
 pytestmark = pytest.mark.trio
 
@@ -321,3 +325,30 @@ async def test_what_workers_cannot_have_keeps_the_router_from_starting(tmp_path:
     with process(TWO.replace("id: A", f"id: {name}") + LISTENER, tmp_path) as router:
         assert await trio.to_thread.run_sync(router.wait) == 1
     assert "an id of 127 characters cannot be used with workers: the router will not start" in router.text()
+
+
+async def test_what_waits_at_another_worker_is_bounded_and_the_rest_waits_at_the_senders(tmp_path: Path) -> None:
+    """Messages of one frame and one priority: those of a neighbour's window wait at the worker of the consumers."""
+    window_bytes, frame_bytes = 64 << 20, 16 << 10
+    message = Message(body=bytes(16_000))
+
+    def held_bytes(node: Node) -> tuple[int, int]:
+        """Return what worker 1 holds for the other one, and what both hold for clients."""
+        rows = node.node("GET-MEMORY", by="connection")
+        between = sum(row["messages"] for row in rows if row["vhost"] == "another worker")
+        return between, sum(row["messages"] for row in rows) - between
+
+    async def fill(sender: Sender) -> None:
+        for _ in range(_CREDIT):
+            await sender.submit(message)
+
+    with two_workers(tmp_path) as router, node_of(router.port) as node:
+        async with AsyncExitStack() as links, both(router.port) as (near, far), trio.open_nursery() as nursery:
+            for number in range(window_bytes // (16_000 * _CREDIT) + 4):
+                await links.enter_async_context(near.open_receiver(f"slow{number}", credit=0))
+                nursery.start_soon(fill, await links.enter_async_context(far.open_sender(f"slow{number}")))
+            between = beside = 0
+            while beside < frame_bytes or between < window_bytes - 2 * frame_bytes:
+                between, beside = await trio.to_thread.run_sync(held_bytes, node)
+            assert between <= window_bytes + frame_bytes
+            nursery.cancel_scope.cancel()
