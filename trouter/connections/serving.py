@@ -67,7 +67,8 @@ async def _obey(peer: Peer, nursery: trio.Nursery | None) -> None:
     peer.lifetime.scope.deadline = began_s + peer.settings.handshake_timeout_s
     await _receive_early(peer, nursery)
     while not (engine.finished or stream.gone):  # the poller reads; its events are handled in between
-        await stream.wait_for_events()
+        stream.begin_reading()
+        await trio.lowlevel.wait_task_rescheduled(stream.stop_waiting)
         await _handle_events(peer, nursery)
         await stream.wait_for_room()
 

@@ -79,12 +79,13 @@ class Stream:
             self._engine.receive_data(data)
         return bool(data)
 
-    async def wait_for_events(self) -> None:
-        """Let the poller read until there is an event for the peer's task, or the end."""
+    def begin_reading(self) -> None:
+        """Let the poller read until there is an event for the peer's task, or the end; that task is to wait for it.
+
+        It waits by itself, with ``stop_waiting``: a coroutine of this class would be kept for each idle connection.
+        """
         self._watch_socket(READABLE)
-        # as ``_wait_for_wake``, whose coroutine every idle connection would keep
         self._waiting = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
 
     async def wait_for_room(self) -> None:
         """Wait for room in the output: a peer that does not read our answers is not read either."""
@@ -157,9 +158,9 @@ class Stream:
     async def _wait_for_wake(self) -> None:
         """Wait until ``_wake_waiting`` is called."""
         self._waiting = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
+        await trio.lowlevel.wait_task_rescheduled(self.stop_waiting)
 
-    def _stop_waiting(self, _: object) -> trio.lowlevel.Abort:
+    def stop_waiting(self, _: object) -> trio.lowlevel.Abort:
         """Allow cancellation; the task need not be woken any more."""
         self._waiting = None
         return trio.lowlevel.Abort.SUCCEEDED
