@@ -62,7 +62,7 @@ help:
 	@echo "make test-pipeline  run the tests of the pipeline, without those of minutes (ARGS='pipeline/tests/spool' to choose)"
 	@echo "make test-spark40  test the amqp source and sink, and the jobs, on the oldest supported Spark"
 	@echo "make test-without-cyrus  test with a python-qpid-proton compiled without Cyrus SASL"
-	@echo "make test-workers  test policy, tenants, link routes, auto links and management with two workers in each router"
+	@echo "make test-workers  test policy, tenants, routes, auto links, management and networks with two workers in each router"
 	@echo "make test-brokers  test with RabbitMQ 3.10 and 4.0, also for minutes: brokers and routers are killed"
 	@echo "make test-packaging  test wheel, chart, dashboards and alerts"
 	@echo "make test-pure  run every test on the interpreted twin only"
@@ -212,7 +212,7 @@ build/without-cyrus/ready: requirements-dev.lock $(VENV)/locked
 	build/without-cyrus/bin/python -c 'import proton; assert not proton.SASL.extended()'
 	@touch $@
 
-# Routers with two workers each, in the tests of policy, tenants, link routes, auto links and management.
+# Routers with two workers each, in the tests of policy, tenants, link routes, auto links, management and decisions, and of networks.
 WORKERS := $(patsubst %,tests/e2e/test_%.py,policy quotas caps tenants tenant_proofs free_tenants link_routes feedback) tests/management \
 	$(patsubst %,tests/network/test_%.py,link_routes own_link_routes rabbitmq message_sizes down connectors two_routers edges \
 	  address_metrics management_rights drained_router)
