@@ -143,6 +143,10 @@ async def test_a_routed_link_reaches_the_broker_of_the_first_worker(
         delivery = await receiver.receive()
         await delivery.accept()
         assert await tracker.outcome() == ACCEPTED
+        with node_of(router.port) as node:
+            links = node.query("router.link", ["owningAddr", "linkDir", "worker"])
+        routed = [each for each in links if each["owningAddr"] == "M0far.jobs"]
+        assert [(each["linkDir"], each["worker"]) for each in routed] == [("out", 1), ("in", 2)]
 
 
 async def test_a_listener_on_every_address_serves(tmp_path: Path) -> None:

@@ -206,10 +206,11 @@ class Hidden:
 
     def shows_link(self, identity: int) -> bool:
         endpoint = self._router.links.get(identity)
-        return endpoint is not None and (endpoint.trunk is None or endpoint.trunk not in self._trunks())
+        return endpoint is not None and endpoint.connection_number not in self._joining()
 
-    def _trunks(self) -> Sequence[object]:
-        return [each for each in self._router.network.trunks if each.to_sibling]
+    def _joining(self) -> Collection[int]:
+        """Return the numbers of the connections to other workers, on which routed links cross, too."""
+        return [each.number for each in self._router.network.trunks if each.to_sibling]
 
     def shows_address(self, key: str) -> bool:
         return not key.startswith(_ROUTER_KEY) or key[1:] not in self._part.siblings
@@ -221,8 +222,8 @@ class Hidden:
         return sum(map(_joins, self._control.running.connections().values()))
 
     def count_links(self) -> int:
-        trunks = self._trunks()
-        return sum(each.trunk in trunks for each in self._router.links.values()) if trunks else 0
+        joining = self._joining()
+        return sum(each.connection_number in joining for each in self._router.links.values()) if joining else 0
 
     def count_routers(self) -> int:
         return sum(each in self._part.siblings for each in self._router.network.routers)
