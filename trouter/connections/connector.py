@@ -184,8 +184,7 @@ class Connector:
             return
         facts, security = met
         try:
-            make_peer = partial(self._make_peer, sock, facts, security, endpoint)
-            await serve(make_peer, has_inboxes=self._services.uplinks is not None, beside=self._follow_open)
+            await serve(partial(self._make_peer, sock, facts, security, endpoint), self._follow_open)
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:

@@ -200,7 +200,7 @@ class Listener(AcceptingListener):
         try:
             met = await self._secure_socket(sock, facts) if security is None else (facts, security)
             if met is not None:
-                await serve(partial(self._make_peer, sock, *met), has_inboxes=self._services.uplinks is not None)
+                await serve(partial(self._make_peer, sock, *met))
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:

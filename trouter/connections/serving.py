@@ -1,8 +1,8 @@
-"""The task of one connection: its nursery, its events, and its end.
+"""One connection: its nursery, its events, and its end.
 
-The poller reads and routes (``stream``). The task handles the rare events, and nothing more is read until it has. Where
-others run beside it, as those of an edge router's sessions that wait for answers, its nursery holds them. Whatever ends
-the connection cancels its scope, and with it all tasks; then the router says farewell.
+The poller reads and routes (``stream``). A task of the nursery handles the rare events, and nothing more is read until
+it has; the others run beside it, as those of an edge router's sessions that wait for answers. Whatever ends the
+connection cancels the nursery's scope, and with it all tasks; then the router says farewell.
 """
 
 from __future__ import annotations
@@ -28,38 +28,28 @@ from .peer_login import LoginFailed
 
 
 async def serve(
-    make_peer: Callable[[trio.CancelScope], Peer],
-    *,
-    has_inboxes: bool,
-    beside: Callable[[Peer], Awaitable[None]] | None = None,
+    make_peer: Callable[[trio.CancelScope], Peer], beside: Callable[[Peer], Awaitable[None]] | None = None
 ) -> None:
     """Serve the connection that ``make_peer`` makes in its scope, until it ends and all that it had is released.
 
-    ``has_inboxes``: its sessions have tasks of their own, those of an edge router. ``beside`` runs in one more task.
+    ``beside`` runs in one more task.
     """
     peer: Peer | None = None
     try:
-        if has_inboxes or beside is not None:
-            async with trio.open_nursery() as nursery:
-                peer = make_peer(nursery.cancel_scope)
-                del make_peer  # and what only the making needed
-                if beside is not None:
-                    nursery.start_soon(beside, peer)
-                await _obey(peer, nursery)
-                nursery.cancel_scope.cancel()
-        else:  # a scope needs less memory and time than a nursery
-            with trio.CancelScope() as scope:
-                peer = make_peer(scope)
-                del make_peer, scope
-                await _obey(peer, None)
-        assert peer is not None  # noqa: S101 - else the making has raised
+        async with trio.open_nursery() as nursery:
+            peer = make_peer(nursery.cancel_scope)
+            del make_peer  # and what only the making needed
+            if beside is not None:
+                nursery.start_soon(beside, peer)
+            await _obey(peer, nursery)
+            nursery.cancel_scope.cancel()
         await _say_farewell(peer)
     finally:
         if peer is not None:
             peer.release_all()
 
 
-async def _obey(peer: Peer, nursery: trio.Nursery | None) -> None:
+async def _obey(peer: Peer, nursery: trio.Nursery) -> None:
     """Handle the events of a connection until it is over."""
     stream, engine = peer.stream, peer.engine
     peer.services.hub.flush()  # the first octets of an outgoing connection
@@ -90,7 +80,7 @@ async def _say_farewell(peer: Peer) -> None:
         await stream.close_after_reading()
 
 
-async def _receive_early(peer: Peer, nursery: trio.Nursery | None) -> None:
+async def _receive_early(peer: Peer, nursery: trio.Nursery) -> None:
     """Process the bytes that were read before the peer was made."""
     peer.services.hub.update_clock()
     if peer.stream.receive_early(peer.security.early):
@@ -99,7 +89,7 @@ async def _receive_early(peer: Peer, nursery: trio.Nursery | None) -> None:
         await peer.stream.wait_for_room()
 
 
-async def _handle_events(peer: Peer, nursery: trio.Nursery | None) -> None:
+async def _handle_events(peer: Peer, nursery: trio.Nursery) -> None:
     engine = peer.engine
     while engine.events:
         events = engine.events[:]
@@ -114,7 +104,7 @@ async def _handle_events(peer: Peer, nursery: trio.Nursery | None) -> None:
             engine.receive_data(b"")
 
 
-async def _handle(peer: Peer, event: Event, nursery: trio.Nursery | None) -> None:
+async def _handle(peer: Peer, event: Event, nursery: trio.Nursery) -> None:
     membership = peer.membership
     if isinstance(event, ConnectionOpened):
         peer.answer_open(event.open)

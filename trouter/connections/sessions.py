@@ -272,7 +272,7 @@ class Sessions:
         if self._begun.pop(session, None) is not None:
             self._policy.count_sessions(self._of_peer, self._connection.open_bytes)
 
-    async def answer_link_event(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery | None) -> None:
+    async def answer_link_event(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
         """Answer an attach or detach; on an edge router pass it to its session's task in ``nursery``.
 
         Wait while the inbox of that task is full.
@@ -289,7 +289,6 @@ class Sessions:
         if inbox is None:
             inbox, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](BACKLOG)
             self._inboxes[session] = inbox
-            assert nursery is not None  # noqa: S101 - every connection of an edge router has one
             nursery.start_soon(self._serve_inbox, session, receiver)
         try:
             inbox.send_nowait(event)
