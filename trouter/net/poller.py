@@ -15,11 +15,10 @@ from typing import Final, Protocol
 import trio
 
 from .hub import Hub
+from .waiting_place import ROUNDS_IN_A_ROW, WaitingPlace
 
 #: Sockets served before the output is written.
 SOCKETS_PER_ROUND: Final = 64
-#: Rounds in a row before other tasks get their turn.
-ROUNDS_IN_A_ROW: Final = 4
 
 READABLE: Final = select.EPOLLIN
 WRITABLE: Final = select.EPOLLOUT
@@ -74,17 +73,39 @@ class Poller:
 
     async def run(self) -> None:
         """Wait for sockets and call their readers until cancelled."""
-        poll = self._epoll.poll
+        place = WaitingPlace.find(self._serve_round)
         try:
-            while True:
-                await trio.lowlevel.wait_readable(self._epoll.fileno())
-                for _ in range(ROUNDS_IN_A_ROW):
-                    ready = poll(0, SOCKETS_PER_ROUND)
-                    if not ready:
-                        break
-                    self._serve(ready)
+            if place is None:
+                await self._run_as_task()
+            else:
+                await self._run_in(place)
         finally:
             self._epoll.close()
+
+    async def _run_in(self, place: WaitingPlace) -> None:
+        """Serve the sockets where trio waits."""
+        self._readers[place.descriptor] = place
+        self._epoll.register(place.descriptor, READABLE)
+        place.take()
+        try:
+            await trio.sleep_forever()
+        finally:
+            place.give_back()
+
+    async def _run_as_task(self) -> None:
+        """Serve the sockets in turn with all other tasks."""
+        while True:
+            await trio.lowlevel.wait_readable(self._epoll.fileno())
+            for _ in range(ROUNDS_IN_A_ROW):
+                if not self._serve_round(0.0):
+                    break
+
+    def _serve_round(self, timeout_s: float) -> bool:
+        """Wait for so many seconds at most; serve the sockets that are ready, and return whether there was one."""
+        ready = self._epoll.poll(timeout_s, SOCKETS_PER_ROUND)
+        if ready:
+            self._serve(ready)
+        return bool(ready)
 
     def _serve(self, ready: list[tuple[int, int]]) -> None:
         self._hub.update_clock()
