@@ -104,11 +104,13 @@ async def test_tasks_and_sockets_have_turns_while_both_always_have_something_to_
         reader.close()
 
 
+@pytest.mark.parametrize("in_s", [0.01, 0.0, -0.01])
 @ways
-async def test_a_deadline_that_a_reader_sets_is_kept(way: str) -> None:
+async def test_a_deadline_that_a_reader_sets_is_kept(way: str, in_s: float) -> None:
+    """Also one that is over when the reader returns: epoll would wait for ever for a time below 0."""
     async with serving(way) as poller:
         with trio.CancelScope() as scope:
-            reader = Reader(poller, lambda: setattr(scope, "deadline", trio.current_time() + 0.01))
+            reader = Reader(poller, lambda: setattr(scope, "deadline", trio.current_time() + in_s))
             reader.peer.send(b"1")
             await trio.sleep_forever()
         assert scope.cancelled_caught

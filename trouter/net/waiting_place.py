@@ -66,7 +66,7 @@ class WaitingPlace:
         left_s, rounds = timeout, 1
         while self._serve_round(left_s) and not self._woken and rounds < ROUNDS_IN_A_ROW:
             others_s = self._until_others_s()
-            if others_s <= 0.0:
+            if others_s == 0.0:
                 rounds += 1
             left_s = min(timeout, others_s)
         if not self._woken:
@@ -75,11 +75,11 @@ class WaitingPlace:
         return self._own.get_events(0)
 
     def _until_others_s(self) -> float:
-        """Return the seconds until a task has something to do, 0 or less if one has it now."""
+        """Return the seconds until a task has something to do, 0 if one has it now; epoll takes no less."""
         runner = self._runner
         if runner.runq:
             return 0.0
-        return float(runner.clock.deadline_to_sleep_time(runner.deadlines.next_deadline()))
+        return max(0.0, float(runner.clock.deadline_to_sleep_time(runner.deadlines.next_deadline())))
 
     def __getattr__(self, name: str) -> Any:
         """Do all else as trio does."""
