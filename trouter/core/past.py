@@ -1,4 +1,4 @@
-"""The counts of addresses that nobody uses here any more, for a router of which other workers may still use them.
+"""A worker keeps the counts of addresses that its clients use no more: clients of other workers may still use them.
 
 A router of one process forgets the counts of an address with its last user. If each worker did so, the sum of all of
 them would fall while the address still has users at another worker. The counts do not take part in routing; listings of

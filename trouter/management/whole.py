@@ -398,7 +398,7 @@ def _bounded(names: Sequence[str], rows: Sequence[bytes]) -> OperationResult:
 
 
 def _is_past(attributes: Mapping[str, Any]) -> bool:
-    """Return whether a worker has only counts of an address, which nobody uses there any more."""
+    """Return whether a worker has only the counts of an address, because its clients use that no more."""
     return attributes.get("type") == PAST
 
 

@@ -25,8 +25,8 @@ WORKER: Final = "worker"
 WORKER_TEXT: Final = "Number of the worker of the router that has it, from 1."
 #: The types whose entities each live at one worker.
 AT_ONE: Final = frozenset({"connection", "router.link", "router.connection.linkRoute", "denial"})
-#: The type of an address that nobody uses at a worker any more. No requester sees such a row: the worker that was asked
-#: adds its counts to those of the address, if another worker has that.
+#: A worker gives an address this type if its own clients use it no more. No requester sees such a row: the worker that
+#: was asked adds its counts to those of the address, if another worker has that.
 PAST: Final = "past address"
 _ROUTER_KEY: Final = "R"
 
