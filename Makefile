@@ -1,6 +1,6 @@
 # The project's chores by name. `make run` and `make test` do their whole set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus test-workers test-brokers rabbitmq4 lint types fuzz fuzz-guided fuzz-coverage fuzz-compare fuzz-image fuzz-packages fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb rpm packages walk-install walk-pages chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help attack run route running console-beside compiler debian-packages test test-quick test-quick-compiled test-quick-pure console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-processes test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-pipeline test-without-cyrus test-trio test-field field-tests field-clients field-page test-workers test-brokers rabbitmq4 lint types c-types fuzz fuzz-guided fuzz-coverage fuzz-compare fuzz-image fuzz-packages fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb rpm packages walk-install walk-pages chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -62,12 +62,17 @@ help:
 	@echo "make test-pipeline  run the tests of the pipeline, without those of minutes (ARGS='pipeline/tests/spool' to choose)"
 	@echo "make test-spark40  test the amqp source and sink, and the jobs, on the oldest supported Spark"
 	@echo "make test-without-cyrus  test with a python-qpid-proton compiled without Cyrus SASL"
+	@echo "make test-trio  test sockets and connections with the oldest trio that is supported and with the newest (TRIO=0.30 for another)"
+	@echo "make test-field  test with clients of other projects, on hosts with addresses of their own (ARGS='-k rhea' to choose)"
+	@echo "make field-page  the same, and write docs/field.md of its results"
+	@echo "make attack     test the cases of the attacks on the router, in docs/attacked.md"
 	@echo "make test-workers  test policy, tenants, routes, auto links, management and networks with two workers in each router"
 	@echo "make test-brokers  test with RabbitMQ 3.10 and 4.0, also for minutes: brokers and routers are killed"
 	@echo "make test-packaging  test wheel, chart, dashboards and alerts"
 	@echo "make test-pure  run every test on the interpreted twin only"
 	@echo "make lint       run ruff"
 	@echo "make types      run mypy --strict"
+	@echo "make c-types    write the C types of the compiled modules from their annotations, as the build does"
 	@echo "make fuzz       run every fuzz target for a minute (TARGET='codec engine' to choose, SECONDS=900 for longer)"
 	@echo "make fuzz-guided  the same with atheris, guided by coverage inside the compiled modules"
 	@echo "make fuzz-coverage  measure what the seeds of every target reach, and write the table of docs/fuzzing.md"
@@ -97,7 +102,8 @@ help:
 run: running
 	@if [ -e $(VENV)/built ]; then $(MAKE) --no-print-directory build; else \
 	  echo "make: the router runs interpreted, at about a tenth of its speed; 'make build' compiles it, once" >&2; fi
-	@$(MAKE) --no-print-directory --jobs=2 route console-beside
+	@setsid $(MAKE) --no-print-directory console-beside & beside=$$!; trap 'kill -- -$$beside 2>/dev/null' EXIT; \
+	  trap 'exit 130' INT; trap 'exit 143' TERM; $(MAKE) --no-print-directory route
 
 route:
 	$(VENV)/bin/trouter run $(ARGS)
@@ -121,13 +127,14 @@ several    := network
 ways-in    := http interop management tls
 commands   := cli kubernetes load packaging tools
 from-files := chaos dropin plugins soak
-PARTS      := several ways-in commands from-files
-TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh sim testing wire) pipeline/tests
+processes  := testing workers
+PARTS      := several ways-in processes commands from-files
+TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh net sim testing wire) pipeline/tests
 SHORT      := -m "not spark and not pipeline_long and not long"
 AT_ONCE    := $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2) + 1)))
-test: venv build console fuzz-packages interop-system $(if $(ARGS),,browser-system)
+test: venv build console fuzz-packages interop-system field-clients $(if $(ARGS),,browser-system)
 	@mkdir -p build && rm -f build/test-*.log
-	@$(MAKE) --no-print-directory --keep-going --jobs=$(AT_ONCE) test-one-router test-twins $(if $(ARGS),,test-in-memory console-tests $(PARTS:%=test-%)); \
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(AT_ONCE) test-one-router test-twins $(if $(ARGS),,test-in-memory console-tests field-tests $(PARTS:%=test-%)); \
 	  status=$$?; cat build/test-*.log; exit $$status
 
 # While you change the code: the rooms without I/O, both twins beside each other, about half a minute each of processor time.
@@ -151,7 +158,7 @@ $(PARTS:%=test-%): test-%:
 	$(PY) -m pytest $(SHORT) $(addprefix tests/,$($*)) >build/test-$*.log 2>&1
 
 test-in-memory:
-	$(PY) -m pytest $(SHORT) $(addprefix --ignore=tests/,$(ONE_ROUTER) $(foreach part,$(PARTS),$($(part)))) >build/test-in-memory.log 2>&1
+	$(PY) -m pytest $(SHORT) $(addprefix --ignore=tests/,field $(ONE_ROUTER) $(foreach part,$(PARTS),$($(part)))) >build/test-in-memory.log 2>&1
 
 test-twins:
 	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1
@@ -165,11 +172,66 @@ console-tests:
 	@mkdir -p build
 	cd console && { npm run lint && npm run types && npm run unit && npm run e2e -- $(ARGS); } >../build/test-console.log 2>&1
 
+# Clients of other projects, in fixed versions: rhea, node-amqp10, Azure's SDK, Proton in three languages, and others.
+test-field: venv build field-clients
+	$(PY) -m pytest tests/field $(ARGS)
+
+# Without prerequisites, so that parts of `make test` begin beside each other.
+field-tests:
+	@mkdir -p build
+	$(PY) -m pytest $(SHORT) tests/field >build/test-field.log 2>&1
+
+field-page: venv build field-clients
+	$(PY) -m pytest tests/field || echo "make: some clients failed; the page says which" >&2
+	$(PY) -m tests.field.page
+
+# Each of these is optional: tests of a client that is missing are skipped. The examples of Proton are compiled as Debian has them.
+FIELD_NODE := tests/field/node_modules/.package-lock.json
+EXAMPLES   := /usr/share/proton/examples
+field-clients: venv node-system
+	$(call wants,$(EXAMPLES)/c/send.c,libqpid-proton11-dev-examples)
+	$(call wants,/usr/include/proton/proactor.h,libqpid-proton11-dev)
+	$(call wants,/usr/include/proton/container.hpp,libqpid-proton-cpp12-dev)
+	$(call wants,g++,g++)
+	$(call wants,/usr/lib/python3/dist-packages/proton/__init__.py,python3-qpid-proton)
+	$(call wants,ip,iproute2)
+	@if command -v npm >/dev/null 2>&1; then $(MAKE) --no-print-directory $(FIELD_NODE); fi
+	@$(MAKE) --no-print-directory build/field/venv/ready
+	@$(MAKE) --no-print-directory build/field/c/ready build/field/cpp/ready || echo "make: Proton's examples are not built, for the reason above" >&2
+
+$(FIELD_NODE): tests/field/package-lock.json
+	cd tests/field && npm ci --silent --no-audit --no-fund
+
+build/field/venv/ready: tests/field/requirements.lock | $(VENV)/locked
+	rm -rf build/field/venv && $(PYTHON) -m venv build/field/venv
+	build/field/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r tests/field/requirements.lock
+	paths='import sysconfig; print(sysconfig.get_path("purelib"))'; others=$$($(PY) -c "$$paths"); \
+	  echo "import site; site.addsitedir('$$others')" >"$$(build/field/venv/bin/python -c "$$paths")/others.pth"
+	@touch $@
+
+build/field/c/ready: tests/field/clients/noid.c | compiler
+	mkdir -p build/field/c
+	for each in $(EXAMPLES)/c/send.c $(EXAMPLES)/c/receive.c $<; do \
+	  $(CC) -o build/field/c/$$(basename $$each .c) $$each -lqpid-proton -lpthread || exit 1; done
+	@touch $@
+
+build/field/cpp/ready: | compiler
+	mkdir -p build/field/cpp
+	for each in simple_send simple_recv client server queue_browser reconnect_client; do \
+	  $(CXX) -o build/field/cpp/$$each $(EXAMPLES)/cpp/$$each.cpp -lqpid-proton-cpp || exit 1; done
+	@touch $@
+
 # The pipeline alone, compiled: spool, source and sink, tables and jobs, Spark among them.
 test-pipeline: venv build interop-system
 	$(PY) -m pytest $(or $(ARGS),-m "not pipeline_long and not long" pipeline/tests)
 
-test-all: test-compiled test-pure test-without-cyrus test-spark40 test-packaging
+# The cases of docs/attacked.md, compiled: the tests with the mark `attack`. `make test` has them too, in the parts where they stand.
+# Only modules that contain the mark are collected: to collect all takes longer than to run these.
+ATTACKED = $(shell grep -rl --include='test_*.py' 'mark\.attack\b' tests pipeline/tests)
+attack: venv build
+	$(PY) -m pytest -m attack $(or $(ARGS),$(ATTACKED))
+
+test-all: test-compiled test-pure test-without-cyrus test-trio test-spark40 test-packaging
 
 # Wheel, dashboards and alerts, and the chart with its pods as processes; they need Helm and the other tools for packages.
 test-packaging: venv build console packaging-system
@@ -212,6 +274,22 @@ build/without-cyrus/ready: requirements-dev.lock $(VENV)/locked
 	build/without-cyrus/bin/python -c 'import proton; assert not proton.SASL.extended()'
 	@touch $@
 
+# What waits for sockets, and a router's life from its start to a signal, with other versions of trio: each in an environment
+# that has this one package of its own, made anew, so that "newest" is the newest.
+TRIO       ?= $$(sed -n 's/.*"trio>=\([0-9.]*\)".*/\1/p' pyproject.toml) newest
+TRIO_TESTS := $(addprefix tests/,net connections app http e2e/test_signals.py e2e/test_many_connections.py)
+test-trio: venv build
+	for each in $(TRIO); do \
+	  rm -rf build/trio-$$each && $(PYTHON) -m venv build/trio-$$each \
+	    && build/trio-$$each/bin/python -m pip install --quiet --disable-pip-version-check "trio$$([ $$each = newest ] || echo ==$$each)" \
+	    && paths='import sysconfig; print(sysconfig.get_path("purelib"))' && others=$$($(PY) -c "$$paths") \
+	    && echo "import site; site.addsitedir('$$others')" >"$$(build/trio-$$each/bin/python -c "$$paths")/others.pth" \
+	    && sed '1s|.*|#!$(CURDIR)/build/trio-'$$each'/bin/python|' $(VENV)/bin/trouter >build/trio-$$each/bin/trouter \
+	    && chmod 755 build/trio-$$each/bin/trouter \
+	    && build/trio-$$each/bin/python -c 'import trio; print("trio", trio.__version__)' \
+	    && build/trio-$$each/bin/python -m pytest $(or $(ARGS),$(TRIO_TESTS)) || exit; \
+	done
+
 # Routers with two workers each, in the tests of policy, tenants, link routes, auto links, management and decisions, and of networks.
 WORKERS := $(patsubst %,tests/e2e/test_%.py,policy quotas caps tenants tenant_proofs free_tenants link_routes feedback) tests/management \
 	$(patsubst %,tests/network/test_%.py,link_routes own_link_routes rabbitmq message_sizes down connectors two_routers edges \
@@ -240,6 +318,10 @@ lint: venv
 
 types: venv
 	$(PY) -m mypy
+
+# The C types of compiled modules, from their annotations; the build writes them too.
+c-types: running
+	$(PY) -c 'from trouter._compiling import distributions; [each.write_types() for each in distributions()]'
 
 # Hostile bytes on every target, or on those of TARGET, for SECONDS each; inputs that fail are stored among the seeds.
 fuzz: venv build
@@ -443,7 +525,9 @@ proton-system: system
 WANTED := $(PYTHON):python3,python3-venv cc:gcc,libc6-dev,python3-dev pkg-config:pkg-config \
   /usr/include/sasl/sasl.h:libsasl2-dev /usr/include/openssl/ssl.h:libssl-dev npm:nodejs,npm chromium:chromium curl:curl ip:iproute2 \
   saslpasswd2:sasl2-bin,libsasl2-modules,libsasl2-modules-db,db-util openssl:openssl java:openjdk-17-jre-headless \
-  kadmin.local:krb5-kdc,krb5-admin-server,krb5-user,libsasl2-modules-gssapi-mit rabbitmqctl:rabbitmq-server
+  kadmin.local:krb5-kdc,krb5-admin-server,krb5-user,libsasl2-modules-gssapi-mit rabbitmqctl:rabbitmq-server g++:g++ \
+  /usr/include/proton/proactor.h:libqpid-proton11-dev /usr/include/proton/container.hpp:libqpid-proton-cpp12-dev \
+  /usr/share/proton/examples/c/send.c:libqpid-proton11-dev-examples /usr/lib/python3/dist-packages/proton/__init__.py:python3-qpid-proton
 debian-packages:
 	@missing=$$(for each in $(WANTED); do command -v "$${each%%:*}" >/dev/null 2>&1 || [ -e "$${each%%:*}" ] || echo "$${each#*:}"; done | tr ',\n' '  '); \
 	  if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
@@ -494,6 +578,6 @@ lock:
 	$(call freeze,requirements-dev.lock)
 
 clean:
-	rm -rf $(VENV) build dist man *.egg-info pipeline/build pipeline/man pipeline/src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules console/node_modules console/test-results trouter/http/console
+	rm -rf $(VENV) build dist man *.egg-info pipeline/build pipeline/man pipeline/src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules tests/field/node_modules console/node_modules console/test-results trouter/http/console
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find trouter pipeline/src -name '*.so' -delete

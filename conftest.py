@@ -18,9 +18,19 @@ from tests.compiled import stale_anywhere
 from tests.one_process import why_one_process
 from tests.own_process import pytest_addoption, pytest_collection_modifyitems, pytest_configure  # noqa: F401 - hooks
 
+# No test depends on what is configured for Cyrus SASL on this machine.
+os.environ.pop("PN_SASL_CONFIG_PATH", None)
+os.environ["SASL_CONF_PATH"] = "/var/empty"
+
 # Modules that several folders of tests share: their failed assertions show the compared values.
 pytest.register_assert_rewrite(
-    "tests.routers", "tests.e2e.peer", "tests.e2e.neighbours", "tests.interop.agents", "tests.management.node"
+    "tests.routers",
+    "tests.e2e.peer",
+    "tests.e2e.neighbours",
+    "tests.field.scene",
+    "tests.field.things",
+    "tests.interop.agents",
+    "tests.management.node",
 )
 
 # No deadline: tests make no claim about time. The database would make two runs differ, so CI does not use it.

@@ -18,7 +18,7 @@ from trouter.load.plan import Load
 from trouter.tools.options import ConnectionOptions
 
 from . import areas as whole_areas
-from . import balanced, policies, strangers, syncing
+from . import balanced, flooding, policies, strangers, syncing
 from . import failing as failures
 from . import greeting as greetings
 from . import guessing as guesses
@@ -26,6 +26,7 @@ from . import joining as joined
 from . import managing as managed
 from . import paths as ways
 from . import sessions as flood
+from .floods import FLOODS, OTHER_FLOODS
 from .measure import (
     Sample,
     Spread,
@@ -608,6 +609,28 @@ def hostile(bench: Bench) -> None:
         settle_down(router)
     bench.figure(f"{count:,} half-open connections: memory", Spread.of([seen.peak_bytes / KILO**2]), "MB", 100.0)
     bench.figure(f"{count:,} half-open connections: gone after", Spread.of([seen.gone_s]), "s", 11.0)
+
+    beside_floods(bench)
+
+
+def beside_floods(bench: Bench) -> None:
+    """Measure how long others wait beside one user whose connections ask without end, by what they ask for.
+
+    Then the router is told to stop, while they go on.
+    """
+    for name in ("nothing", *FLOODS, *OTHER_FLOODS):
+        bench.say(f"{flooding.CONNECTIONS} connections flood with {name}")
+        with flooding.Scene(name, bench.new_folder) as scene, scene.flooded() as rates:
+            found = flooding.waits(scene.router.port, scene.http_port, 4 * bench.extent.seconds)
+            stop_s = scene.stop_s()
+        what = f"beside {flooding.CONNECTIONS} connections that flood with {name}"
+        bench.figure(f"{what}: /readyz", Spread.of(found.ready_ms), "ms", 50.0)
+        bench.figure(f"{what}: a login", Spread.of(found.login_ms), "ms", 500.0)
+        bench.figure(f"{what}: an echo", Spread.of(found.echo_ms), "ms")
+        bench.figure(f"{what}: an echo, of a hundred the slowest", Spread.of([found.slow_echo_ms]), "ms", 20.0)
+        bench.figure(f"{what}: SIGTERM to the end", Spread.of([stop_s]), "s", 2.0)
+        if rates:
+            bench.figure(f"{what}: taken of them", Spread.of(rates), scene.unit)
 
 
 def beside_garbage(port: int, router: Router, load: Load) -> Sample:

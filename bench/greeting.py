@@ -1,6 +1,6 @@
 """Clients that complete TLS handshakes with a router repeatedly, and send nothing afterwards.
 
-`python -m bench.greeting PORT CAFILE` runs until SIGTERM; it prints a line when it has begun, and at its end the
+`python -m bench.greeting PORT CAFILE FROM` runs until SIGTERM; it prints a line when it has begun, and at its end the
 handshakes per second.
 """
 
@@ -12,7 +12,7 @@ import ssl
 import sys
 import threading
 import time
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -44,30 +44,34 @@ def secured(folder: Path, port: int) -> str:
     return f"sslProfile {{\n {profile}}}\nlistener {{\n {listener}}}\n"
 
 
-def greeted(port: int, folder: Path) -> AbstractContextManager[list[float]]:
-    """Run the clients for the length of the block; afterwards the list has their handshakes per second."""
-    return beside("bench.greeting", port, folder / "cert.pem")
+def greeted(port: int, folder: Path, here: str = "127.0.0.1") -> AbstractContextManager[list[float]]:
+    """Run the clients, on the address ``here``, for the length of the block.
+
+    Afterwards the list has their handshakes per second.
+    """
+    return beside("bench.greeting", port, folder / "cert.pem", here)
 
 
-def greet(port: int, context: ssl.SSLContext, done: list[int]) -> None:
-    """Complete handshakes for ever; each is a full one, no session is resumed."""
-    while True:
-        with (
-            socket.create_connection(("127.0.0.1", port)) as sock,
-            context.wrap_socket(sock, server_hostname="localhost"),
-        ):
-            done[0] += 1
+def greet(port: int, here: str, context: ssl.SSLContext, done: list[int]) -> None:
+    """Complete handshakes until the router has gone; each is a full one, no session is resumed."""
+    with suppress(ConnectionError, ssl.SSLEOFError):
+        while True:
+            with (
+                socket.create_connection(("127.0.0.1", port), source_address=(here, 0)) as sock,
+                context.wrap_socket(sock, server_hostname="localhost"),
+            ):
+                done[0] += 1
 
 
 def main() -> None:
     """Run the clients until SIGTERM."""
-    port, authorities = sys.argv[1:]
+    port, authorities, here = sys.argv[1:]
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     context = ssl.create_default_context(cafile=authorities)
     counts = [[0] for _ in range(AT_ONCE)]
     began_s = time.monotonic()
     for done in counts:
-        threading.Thread(target=greet, args=(int(port), context, done), daemon=True).start()
+        threading.Thread(target=greet, args=(int(port), here, context, done), daemon=True).start()
     print("begun", flush=True)
     signal.sigwait({signal.SIGTERM})
     print(sum(done[0] for done in counts) / (time.monotonic() - began_s), flush=True)

@@ -24,6 +24,8 @@ from trouter.http.pages import Pages
 from trouter.http.ports import Secured
 from trouter.http.settings import http_settings
 from trouter.http.upgrade import UpgradeRefused, handshake_in
+from trouter.net.shares import Shares
+from trouter.net.turns import TaskTurns, Turn, host_key
 from trouter.testing.fuzz import behind, text
 
 MUTATOR = behind(1, text)
@@ -41,9 +43,12 @@ class Site:
         return bool(full())
 
     async def secure(
-        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float, turn: Turn
     ) -> Secured | None:
         return None
+
+    def turn(self, host: str) -> Turn:
+        return Turn(TaskTurns(Shares()), host_key(host))
 
     async def metrics_of_workers(self, tenant: str) -> Mapping[int, bytes | None]:
         return {}
@@ -99,7 +104,9 @@ async def serve(how: int, stream: bytes) -> bytes:
     site, entity = Site(), entity_of(how)
     settings = replace(http_settings(entity), console=False)  # threads read files; the mock clock does not see them
     service = HttpService(entity, settings, site, Pages(settings, site), Door())
-    connection = HttpConnection(Secured(near, None), "127.0.0.1", ("192.0.2.1", 40000), service)
+    remote = ("192.0.2.1", 40000)
+    place, turn = service.door.enter(remote[0]), site.turn(remote[0])
+    connection = HttpConnection(Secured(near, None), "127.0.0.1", remote, service, place, turn)
     answered = bytearray()
     step = (1, 7, 100, 10_000)[how >> 2 & 3]
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from manual import columns, compatibility, configuration, limits_page, metrics, migration, operations, pictures, states
+from manual import (
+    columns,
+    compatibility,
+    configuration,
+    limits_page,
+    metrics,
+    migration,
+    operations,
+    pictures,
+    policy,
+    states,
+)
 
 
 def pages() -> dict[str, str]:
@@ -18,6 +29,7 @@ def pages() -> dict[str, str]:
         "columns.md": columns.page(),
         "management.md": operations.page(),
         "metrics.md": metrics.page(),
+        "policy.md": policy.page(),
         "protocol/states.md": states.page(),
         **pictures.pages(),
     }

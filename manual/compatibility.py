@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from trouter.cli.names import PROGRAMS
+from trouter.config.earlier import ATTRIBUTES as FORMER
+from trouter.config.earlier import VALUES
 from trouter.config.entities import GROUP_SETTINGS, LOG_MODULES
 from trouter.config.migrate.foreign import ATTRIBUTES, SECTIONS
 from trouter.config.schema import Attribute, EntityType
@@ -68,7 +70,7 @@ What `/metrics` of a listener with `http: yes` shows under the names of Qpid Dis
 BESIDE: Final = """\
 ## What is not here
 
-| of files of earlier 1.x releases of Qpid Dispatch, or of skupper-router | instead |
+| of files of earlier releases of Qpid Dispatch, 0.x too, or of skupper-router | instead |
 |---|---|
 """
 #: Modules that Qpid Dispatch does not have.
@@ -150,5 +152,10 @@ def _metrics() -> Iterator[str]:
 def _beside() -> Iterator[str]:
     for name, instead in SECTIONS.items():
         yield f"| section `{name}` | {instead} |\n"
+    for (section, name), former in FORMER.items():
+        yield f"| `{section}.{name}` | {former.instead} |\n"
+    for (section, name), values in VALUES.items():
+        for value, today in values.items():
+            yield f"| `{section}.{name}: {value}` | it is called {today} today |\n"
     for (section, name), instead in ATTRIBUTES.items():
         yield f"| `{section}.{name}` | {instead} |\n"

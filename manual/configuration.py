@@ -91,10 +91,11 @@ fallback cannot be combined with a waypoint or phases.
 
 LISTENER_RULES: Final = """\
 A standalone router accepts neither the role `inter-router` nor `edge`; an edge router accepts no listener with one of
-them. The keys of openProperties are ASCII, are none of `product`, `version`, `failover-server-list`, `network-host`,
-`port`, `scheme` and `hostname`, and do not begin with `qd.` or `x-opt-qd.`; listeners and connectors for other routers
-have none. `requireSsl` and `requireEncryption` need an `sslProfile`, or no client can log in. `multiTenant`
-needs enableVhostPolicy, or `authenticatePeer` and `tenantFrom`; without them the router does not open the listener
+them. The keys of openProperties are ASCII, are none of `failover-server-list`, `network-host`, `port`, `scheme` and
+`hostname`, and do not begin with `qd.` or `x-opt-qd.`; `product` and `version`, texts, replace the router's own, for
+clients that serve one product alone; listeners and connectors for other routers have no openProperties. `requireSsl`
+and `requireEncryption` need an `sslProfile`, or no client can log in. `multiTenant` needs enableVhostPolicy, or
+`authenticatePeer` and `tenantFrom`; without them the router does not open the listener
 ([multi-tenancy.md](../multi-tenancy.md)).
 """
 

@@ -61,8 +61,8 @@ LADDER: Final = (
     Rung(
         _PROCESS,
         "85 %",
-        "a client that has two links gets no third; connections of a user whose links and sessions take a quarter of "
-        "the limit are closed",
+        "a client that has two links gets no third; connections of a user whose links, sessions and unsettled "
+        "deliveries take a quarter of the limit are closed",
         _RESOURCE,
         _MEMORY,
         "below 80 %",
@@ -103,8 +103,8 @@ LADDER: Final = (
     ),
     Rung(
         _PLACES,
-        "no descriptor left",
-        "new clients wait in the queue of the system; existing connections go on",
+        "64 descriptors left, or a quarter of a limit below 256; half of that for HTTP and routers",
+        "new clients wait in the queue of the system; existing connections, probes, records and files go on",
         "-",
         "line `cannot accept connections on`, once",
         "with the next free descriptor; a line says so",

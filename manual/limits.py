@@ -28,7 +28,13 @@ LIMITS: Final = (
         "connection closed, `amqp:connection:framing-error`",
         set_by="listener `maxFrameSize`",
     ),
-    Limit("frames that the router sends", "65536 bytes, or the peer's max-frame-size if smaller", "split"),
+    Limit("frames that the router sends", "1 MiB, or the peer's max-frame-size if smaller", "split"),
+    Limit(
+        "unfinished message before the router begins to send it to a receiver whose session window has fewer than 256 "
+        "frames left",
+        "a frame of the receiver, or half of the sender's session window; none for streams between routers",
+        "streamed, piece by piece",
+    ),
     Limit(
         "sessions per connection",
         "1024 on listeners of role `normal`, 256 with `secureDefaults`; else 32768",
@@ -68,10 +74,20 @@ LIMITS: Final = (
         set_by="listener or connector `maxUnsettled`",
     ),
     Limit(
+        "memory of a delivery that is not settled",
+        "220 bytes at each end; its message is let go when all of it was sent",
+        "counted in the memory of the user, as links and sessions are: see the overload ladder below",
+    ),
+    Limit(
+        "copies of a message to a multicast address or an exchange",
+        "one for each receiver: as many as `maxReceivers` of the connections and the quota `maxLinks` allow",
+        "the next receiver is refused, `amqp:resource-limit-exceeded`",
+    ),
+    Limit(
         "credit of a sender",
-        "250 deliveries; beyond it, as many as its credit ever was (64 times as many from a `route-container`) are "
-        "still accepted, counted as `overdrawnCount` of the link and `overdrawnDeliveries` of the router, and logged "
-        "once a link",
+        "250 deliveries; beyond it, as many as its credit ever was (64 times as many from a `route-container`, and "
+        "about as many as the link has capacity before its first credit) are still accepted, counted as "
+        "`overdrawnCount` of the link and `overdrawnDeliveries` of the router, and logged once a link",
         "link detached, `amqp:link:transfer-limit-exceeded`",
         set_by="listener `linkCapacity`",
         metric="`overdrawnCount`, `overdrawnDeliveries`",
@@ -79,9 +95,17 @@ LIMITS: Final = (
     Limit(
         "incoming window of a session",
         "8 MiB of frames (64 MiB between routers), less the messages held, and divided among the sessions so "
-        "that all windows together fit into what the connection may hold; as much again for a delivery already begun",
-        "session ended, `amqp:session:window-violation`",
+        "that all windows together fit into what the connection may hold",
+        "a client that sends more is not read until half of the window is free; one that receives, too, or that has "
+        "begun a message on one of several links, is read on, because what it sends may free the window",
         set_by="listener `maxSessionFrames`",
+    ),
+    Limit(
+        "transfer frames beyond the windows of a connection's sessions",
+        "`maxBufferedBytes` in frames of `maxFrameSize` (4096); between routers none; besides that, as much as the "
+        "window for a delivery already begun",
+        "session ended, `amqp:session:window-violation`",
+        set_by="listener or connector `maxBufferedBytes`",
     ),
     Limit(
         "messages that the router holds, in all",
@@ -129,8 +153,13 @@ LIMITS: Final = (
     ),
     Limit(
         "a delivery state with fields",
-        "must be valid; the two limits above apply",
+        "must be AMQP, and the two limits above apply; fields of a wrong form are left out",
         "connection closed, `amqp:decode-error`; from a router its outcome goes on without details",
+    ),
+    Limit(
+        "the error of a detach, an end or a close",
+        "as above; fields of a wrong form are left out, and an error without a condition is none",
+        "connection closed, `amqp:decode-error`",
     ),
     Limit(
         "keys of a map that are uuids, or lists, maps or arrays",
@@ -172,11 +201,26 @@ LIMITS: Final = (
         "all but the first are dropped, and counted",
         set_by="listener `linkCapacity`",
     ),
-    Limit("output waiting for a peer", "512 KiB; its links resume at 256 KiB", "its links pause"),
+    Limit("output waiting for a peer", "512 KiB, and a frame; its links resume at 256 KiB", "its links pause"),
     Limit(
         "output waiting for a peer that does not read the answers of the router",
         "2 MiB",
         "the router does not read from the peer until the peer reads",
+    ),
+    Limit(
+        "attaches of a user, ends of its links, and requests of it that are allowed, each with a record of its own",
+        "1024 of each, and 16 more each second; for routers all",
+        "the others of a second share one record, and one line in the log, with their number",
+    ),
+    Limit(
+        "records of links and connections, in a recordLog with `whenFull` `dropNewest`",
+        "seven eighths of `maxBytes`",
+        "further ones are dropped and counted; the last eighth is for logins, denials, changes and alarms",
+    ),
+    Limit(
+        "work for a peer that has gone, such as after a reset, while what it sent before is read",
+        "16384: 64 for a begin, attach, detach or end, 4 for a flow, 1 for an outcome, none for a message",
+        "the rest is dropped",
     ),
     Limit("frame before the open is answered", "65536 bytes", "connection closed, `amqp:connection:framing-error`"),
     Limit("SASL frame", "8192 bytes", "refused"),
@@ -186,6 +230,11 @@ LIMITS: Final = (
         "sessions for routed links on a broker's connection", "32, or what its channel-max leaves", "clients share them"
     ),
     Limit("link routes that a connection creates for itself", "1000", "CREATE answered with 403"),
+    Limit(
+        "steps of the search for an address's link route, one for each pattern that still fits after each token",
+        "20,000",
+        "link refused, `qd:no-route-to-dest`; an anonymous message is released",
+    ),
     Limit(
         "an error that the router passes on over a routed link",
         "400 bytes",
@@ -197,20 +246,21 @@ LIMITS: Final = (
     Limit("symbol", "1024 bytes", "connection closed, `amqp:decode-error`"),
     Limit(
         "connections that have not sent their open yet",
-        "1000, of which 20 from one host",
+        "1000, of which 20 from one host, with `secureDefaults`; else none",
         "socket closed, a line in the log",
         set_by="router `maxHandshakes`, `maxHandshakesPerHost`",
         metric="`trouter_connections_refused_total`",
     ),
     Limit(
         "bytes a second before the open, after 2 s, once a peer has begun",
-        "64",
+        "64 with `secureDefaults`; else none",
         "socket closed",
         set_by="router `minHandshakeRate`",
     ),
     Limit(
         "new connections from one host",
-        "50 a second, 100 at once; one that is refused because of earlier failed logins counts as 11",
+        "50 a second, 100 at once, with `secureDefaults`; one that is refused because of earlier failed logins "
+        "counts as 11; else none",
         "socket closed, a line in the log",
         set_by="router `acceptRatePerHost`, `acceptBurstPerHost`",
         metric="`trouter_connections_refused_total`",
@@ -220,12 +270,13 @@ LIMITS: Final = (
     Limit(
         "failed logins from one host, and of one user from that host",
         "5 in 60 s",
-        "further attempts wait 1 to 30 s, one after another; those that would wait longer are refused with outcome 4",
+        "with `secureDefaults` further attempts wait 1 to 30 s, one after another, and those that would wait longer "
+        "are refused with outcome 4; else only the answers to wrong passwords of that user from that host are late",
         set_by="router `authDelayAfter` and others",
     ),
     Limit(
         "failed logins of one user from one host",
-        "20 in 10 min",
+        "20 in 10 min, with `secureDefaults`; else none",
         "the user is locked out at that host for 15 min",
         set_by="router `authLockoutAfter` and others",
     ),
@@ -253,11 +304,6 @@ LIMITS: Final = (
         "5 s",
         "refused with outcome 4",
         set_by="authServicePlugin `timeoutSeconds`",
-    ),
-    Limit(
-        "an OCSP responder that cannot be reached, or does not answer within 2 s",
-        "asked again after 10 s",
-        "`ocsp` decides about its certificates as without an answer: `soft` accepts them, `hard` refuses them",
     ),
     Limit(
         "failures of an authentication service in a row",
@@ -333,6 +379,11 @@ LIMITS: Final = (
         "checks of a listener that has refused clients",
         "one each 10 ms",
         "all clients that connect meanwhile wait, at most for this time",
+    ),
+    Limit(
+        "work of one connection before others have a turn",
+        "32 begins, attaches, detaches and ends; 256 flows; 1024 dispositions; or 2 ms, while others wait",
+        "the rest waits, and the user who has taken least of the processor is next",
     ),
     Limit("attaches and detaches waiting in a session", "256", "the connection is not read until they are answered"),
     Limit(

@@ -17,9 +17,12 @@ INTRODUCTION: Final = """\
 
 The router serves a configuration of Apache Qpid Dispatch Router 1.19 unchanged, the way that router serves it, by the
 same command line (`qdrouterd -c FILE`). A file of an earlier 1.x release is served without the sections that 1.19
-lacks, such as `tcpListener`. The router reports what is unsafe about the file and does not refuse it: in the log at the
-start, by `trouter check FILE`, by `trouter manage query --type finding`, and by `/metrics`. `secureDefaults: yes` in
-the router section turns every point of the first table to its strict side; `trouter init` writes it into new files.
+lacks, such as `tcpListener`. A file of 0.x (`container`, `router-id`, `addr`, `fixed-address`, `on-demand`) is refused,
+as by 1.19, with what each name is called today; `trouter migrate` writes the file of today.
+
+The router reports what is unsafe about the file and does not refuse it: in the log at the start, by
+`trouter check FILE`, by `trouter manage query --type finding`, and by `/metrics`. `secureDefaults: yes` in the router
+section turns every point of the first table to its strict side; `trouter init` writes it into new files.
 
 [The guide](migration-guide.md) goes from one to the other step by step, and
 [the table of compatibility](compatibility.md) lists every name; [one more guide](from-skupper-router.md) begins at
@@ -56,6 +59,17 @@ With the switch and without it, these are not as on Qpid Dispatch.
 |---|---|---|---|
 """
 
+DIFFERS: Final = """\
+## What differs and is reported
+
+Here the router reads a file otherwise than Qpid Dispatch, and allows more (*wider*), less (*narrower*) or something
+else (*other*). `trouter check` reports each place in the file that this is about; what is wider is a `problem`. With
+`secureDefaults` nothing is reported, as the file is written for this router.
+
+| about | Qpid Dispatch | here | direction | reported as | cure |
+|---|---|---|---|---|---|
+"""
+
 #: The placeholders in a finding.
 _PLACES: Final = re.compile(r"\{(\w+)\}")
 SHOWN: Final = {Severity.PROBLEM: "problem", Severity.UNSAFE: "unsafe", Severity.NOTE: "warning"}
@@ -64,9 +78,10 @@ SHOWN: Final = {Severity.PROBLEM: "problem", Severity.UNSAFE: "unsafe", Severity
 def page() -> str:
     """Return the whole page."""
     turned = "".join(row_of(point) for point in POINTS.values() if point.strict)
-    told = "".join(_reported(point) for point in POINTS.values() if not point.strict)
+    told = "".join(_reported(point) for point in POINTS.values() if not (point.strict or point.there))
+    differs = "".join(_differs(point) for point in POINTS.values() if point.there)
     stay = "".join(f"| {each.what} | {each.there} | {each.here} | {each.why} |\n" for each in STAYS)
-    return "\n".join([INTRODUCTION, TURNED + turned, TOLD + told, STAY + stay])
+    return "\n".join([INTRODUCTION, TURNED + turned, TOLD + told, DIFFERS + differs, STAY + stay])
 
 
 def _subject(point: Point) -> str:
@@ -80,5 +95,13 @@ def row_of(point: Point) -> str:
 
 
 def _reported(point: Point) -> str:
-    cure = _PLACES.sub(lambda place: place[1].upper(), point.cure)
-    return f"| {_subject(point)} | {point.compatible} | {SHOWN[point.severity]} `{point.name}` | {cure} |\n"
+    return f"| {_subject(point)} | {point.compatible} | {SHOWN[point.severity]} `{point.name}` | {_cure(point)} |\n"
+
+
+def _differs(point: Point) -> str:
+    told = f"{point.direction} | {SHOWN[point.severity]} `{point.name}` | {_cure(point)}"
+    return f"| {_subject(point)} | {point.there} | {point.compatible} | {told} |\n"
+
+
+def _cure(point: Point) -> str:
+    return _PLACES.sub(lambda place: place[1].upper(), point.cure)

@@ -73,6 +73,12 @@ STAYS: Final = (
         "until then messages without a receiver are released, as fast as their sender sends them",
     ),
     Difference(
+        "messages to an address with the distribution `closest`, from an edge router that has a consumer itself",
+        "shared between this consumer and those of other edge routers",
+        "to the consumers of this edge router alone",
+        "these are the closest ones ([edge.md](edge.md))",
+    ),
+    Difference(
         "two listeners on one host and port",
         "the second fails at the start of listening",
         "the file is refused",
@@ -87,7 +93,8 @@ STAYS: Final = (
     Difference(
         "floods, and guessed passwords",
         "no bound",
-        "bounds on handshakes, rates, failed logins and memory that no working client meets ([limits.md](limits.md))",
+        "bounds on memory and descriptors, and later answers to wrong passwords of one user from one host; bounds by "
+        "host with `secureDefaults` ([limits.md](limits.md))",
         "one peer must not stop the others",
     ),
     Difference(

@@ -54,8 +54,12 @@ class Wire:
 
     def header(self, header: bytes) -> None:
         """Receive the router's header, check that it is ``header``, and send the same."""
-        assert self._read(8) == header
+        self.hear_header(header)
         self._sock.sendall(header)
+
+    def hear_header(self, header: bytes) -> None:
+        """Receive the router's header, and check that it is ``header``."""
+        assert self._read(8) == header
 
     def say(self, performative: Performative, frame_type: int = 1) -> None:
         """Send a frame, by default a SASL frame."""
@@ -201,11 +205,13 @@ def says_no(code: int) -> Script:
     return script
 
 
-def stops_before(stage: str, *, dies: bool = False) -> Script:
-    """Return a script that proceeds up to ``stage``, and then hangs or closes the connection."""
+def stops_before(stage: str, *, dies: bool = False, stopped: threading.Event | None = None) -> Script:
+    """Return a script that proceeds up to ``stage``, sets ``stopped``, and then hangs or closes the connection."""
 
     def script(wire: Wire) -> None:
         go_along(wire)
+        if stopped is not None:
+            stopped.set()
         if not dies:
             wire.until_gone()
 
@@ -225,6 +231,7 @@ def stops_before(stage: str, *, dies: bool = False) -> Script:
             return
         wire.say(SaslOutcome(0))
         if stage == "amqp header":
+            wire.hear_header(AMQP_HEADER)
             return
         wire.header(AMQP_HEADER)
         wire.expect(Open)

@@ -159,19 +159,19 @@ def stopped_cleanly(router: RunningRouter) -> Iterator[None]:
 
 
 @contextmanager
-def process(configuration: str, folder: Path) -> Iterator[RunningRouter]:
+def process(configuration: str, folder: Path, suffix: str = ".conf") -> Iterator[RunningRouter]:
     """Run a router process with ``configuration``; kill it at the end if it still runs."""
     check_twin()
-    path = folder / f"trouter-{len(list(folder.iterdir()))}.conf"
+    path = folder / f"trouter-{len(list(folder.iterdir()))}{suffix}"
     path.write_text(configuration, encoding="utf-8")
     with _started(path) as router:
         yield router
 
 
 @contextmanager
-def running(configuration: str, folder: Path) -> Iterator[RunningRouter]:
+def running(configuration: str, folder: Path, suffix: str = ".conf") -> Iterator[RunningRouter]:
     """Run a router and wait until it listens. At the end it must stop cleanly, if the test has not stopped it."""
-    with process(configuration, folder) as router:
+    with process(configuration, folder, suffix) as router:
         if WORKERS == 1:
             router.wait_for_line(_OPERATIONAL.pattern)
         else:

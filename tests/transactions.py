@@ -3,6 +3,9 @@
 A transaction belongs to the session of its coordinator's link: the broker offers no `amqp:multi-ssns-per-txn`. What
 a message or an acceptance of a transaction does is seen when the transaction is committed. Transactions that are not
 discharged when the coordinator's link, session or connection ends are rolled back.
+
+It has two habits of qpidd as modes: a session has one transaction at a time, and a transaction outlives the link of
+its coordinator until the session ends.
 """
 
 from __future__ import annotations
@@ -46,6 +49,9 @@ class TransactionalBroker(Broker):
         self.abandoned = 0
         #: If set, the broker rolls back the next transaction by itself, and refuses to commit it.
         self.refuses_next_commit = False
+        #: Whether a session has one transaction at a time; and whether it keeps that until it ends itself.
+        self.one_a_session = False
+        self.outlives_its_link = False
         self._count = 0
 
     def on_message(self, event: Any) -> None:
@@ -105,9 +111,10 @@ class TransactionalBroker(Broker):
             self.queues[sender.source.address].appendleft(message)
 
     def forget(self) -> None:
-        """Begin again, with empty queues and no counts."""
+        """Begin again, with empty queues, no counts and no habits."""
         self.queues.clear()
         self.committed = self.rolled_back = self.abandoned = 0
+        self.one_a_session = self.outlives_its_link = False
 
     @staticmethod
     def _say(delivery: Any, name: bytes) -> None:
@@ -125,6 +132,10 @@ class TransactionalBroker(Broker):
 
     def _control(self, link: Any, delivery: Any, message: Message) -> None:
         body: Any = message.body
+        if body.descriptor in _DECLARE and self.one_a_session and self._has_transaction(link.session):
+            link.condition = Condition("amqp:transaction:rollback", "a session has one transaction at a time")
+            link.close()
+            return
         if body.descriptor in _DECLARE:
             self._count += 1
             name = f"transaction {self._count}".encode()
@@ -153,6 +164,9 @@ class TransactionalBroker(Broker):
             self._reject(delivery, "amqp:not-implemented")
         delivery.settle()
 
+    def _has_transaction(self, session: Any) -> bool:
+        return any(each.session == session for each in self.transactions.values())
+
     @staticmethod
     def _reject(delivery: Any, condition: str) -> None:
         delivery.local.condition = Condition(condition)
@@ -177,7 +191,8 @@ class TransactionalBroker(Broker):
         self._tell()
 
     def _gone(self, event: Any, closed: bool) -> None:
-        self._abandon(lambda each: each.link == event.link)
+        if not self.outlives_its_link:
+            self._abandon(lambda each: each.link == event.link)
         self._return_sent(lambda sender: sender == event.link)
         super()._gone(event, closed)
 

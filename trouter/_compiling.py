@@ -1,9 +1,10 @@
 """Build the compiled twin of a distribution's hot modules; the setup.py of each distribution calls this module.
 
-`[tool.trouter]` of its pyproject.toml lists them: `compiled`, and of these those that are `unchecked`, because they
-check their indices themselves. A compilation error fails the build, because a program that runs interpreted without
-notice is only slow. Beside the compiled modules the build writes `compiled.sha256`, the hashes of the sources that they
-were made from: the tests refuse modules that are older than their sources (tests/compiled.py).
+`[tool.trouter]` of its pyproject.toml lists them: `compiled`, of these those that are `unchecked`, because they check
+their indices themselves, and `freelists`, classes for which memory is kept. The build writes their C types from their
+annotations first (`trouter/_c_types.py`). A compilation error fails the build, because a program that runs interpreted
+without notice is only slow. Beside the compiled modules the build writes `compiled.sha256`, the hashes of the sources
+that they were made from: the tests refuse modules that are older than their sources (tests/compiled.py).
 Two switches:
 TROUTER_PURE=1              build nothing: the interpreted twin only
 TROUTER_ALLOW_PURE_BUILD=1  if a module fails to compile, print a warning and install the interpreted twin
@@ -19,6 +20,8 @@ from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any, Final
+
+from trouter import _c_types
 
 #: The package of this module, whose types the modules of other distributions use.
 OURS: Final = Path(__file__).resolve().parent
@@ -39,12 +42,29 @@ class Distribution:
         settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["trouter"]
         self.compiled: list[str] = settings["compiled"]
         self.unchecked: list[str] = settings.get("unchecked", [])
+        self.freelists: dict[str, int] = settings.get("freelists", {})
         if missing := [module for module, path in self.sources() if not (root / path).is_file()]:
             raise FileNotFoundError(f"listed as compiled in pyproject.toml, but absent: {', '.join(missing)}")
 
     def sources(self) -> list[tuple[str, str]]:
         """Return (module, path of its source from the root) of every listed module."""
         return [(name, Path(self.within, *name.split(".")).with_suffix(".py").as_posix()) for name in self.compiled]
+
+    def types(self) -> dict[Path, str]:
+        """Return the C types of the listed modules that the build writes, by the path of the file; TypesError."""
+        package = self.root / self.within / self.package
+        return _c_types.texts(
+            {module: self.root / path for module, path in self.sources()},
+            package,
+            [] if package.resolve() == OURS else [OURS],
+            self.freelists,
+        )
+
+    def write_types(self) -> None:
+        """Write the C types of the listed modules beside them; a file that would not change is left alone."""
+        for path, text in self.types().items():
+            if not path.is_file() or path.read_text(encoding="utf-8") != text:
+                path.write_text(text, encoding="utf-8")
 
     def hashes(self) -> str:
         """Return the hashes of the sources of compiled modules, a line each, as `sha256sum` prints them.
@@ -75,8 +95,14 @@ class Distribution:
         return (Path(path) for _, path in self.sources())
 
 
+def distributions() -> tuple[Distribution, Distribution]:
+    """Return the router and its pipeline, in a checkout."""
+    return Distribution(OURS.parent, "trouter"), Distribution(OURS.parent / "pipeline", "trouter_pipeline", "src")
+
+
 def setup_arguments(distribution: Distribution) -> dict[str, Any]:
     """Return what setuptools' ``setup`` needs to build the distribution's compiled modules."""
+    distribution.write_types()
     recorded = distribution.hashes()  # from before the build: a source that changes meanwhile counts as changed
     try:
         modules = _extensions(distribution)

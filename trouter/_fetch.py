@@ -1,4 +1,4 @@
-"""One request over HTTP and its answer, for programs that ask others: authorities, issuers of tokens.
+"""One request over HTTP and its answer, for plugins that ask others, such as issuers of tokens.
 
 An answer is bounded in size and comes from the host that was named: no redirection is followed. The caller sets the
 deadline, as with all of trio.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64encode
-from collections.abc import Sequence
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -27,26 +26,16 @@ class FetchError(ValueError):
     """There is no answer that can be used; the text says why."""
 
 
-async def exchange(
-    stream: trio.abc.Stream,
-    method: str,
-    url: str,
-    headers: Sequence[tuple[str, str]] = (),
-    body: bytes = b"",
-    *,
-    max_bytes: int,
-) -> bytes:
-    """Send a request over a stream to the host of ``url``, and return the body of its answer of at most ``max_bytes``.
+async def _exchange(stream: trio.abc.Stream, parts: SplitResult, accept: str, max_bytes: int) -> bytes:
+    """Ask for a URL over a stream to its host, and return the body of the answer, at most ``max_bytes``.
 
     FetchError, OSError, BrokenResourceError, h11.ProtocolError; UnicodeError for a host that is none.
     """
-    parts = urlsplit(url)
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
     host = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode("ascii")
-    whole = [("Host", host), *headers, ("Content-Length", str(len(body))), ("Connection", "close")]
+    headers = [("Host", host), ("Accept", accept), ("User-Agent", "trouter"), ("Connection", "close")]
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    sent = http.send(h11.Request(method=method, target=target, headers=whole)) or b""
-    sent += http.send(h11.Data(data=body)) or b""
+    sent = http.send(h11.Request(method="GET", target=target, headers=headers)) or b""
     http.send(h11.EndOfMessage())
     await stream.send_all(sent)
     await _read_head(http, stream)
@@ -66,11 +55,10 @@ async def get(url: str, accept: str, *, max_bytes: int) -> bytes:
     https goes through the proxy that the environment names, http goes straight to its host.
     """
     parts = urlsplit(url)
-    headers = [("Accept", accept), ("User-Agent", "trouter")]
     try:
         stream = await (_connect_secure(parts) if parts.scheme == "https" else _connect(parts, 80))
         async with stream:
-            return await exchange(stream, "GET", url, headers, max_bytes=max_bytes)
+            return await _exchange(stream, parts, accept, max_bytes)
     except FetchError:
         raise
     except (OSError, ValueError, trio.BrokenResourceError, h11.ProtocolError) as error:

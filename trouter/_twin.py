@@ -1,8 +1,8 @@
 """Choose between the two twins of the hot modules, and say which one runs.
 
-A hot module `x.py` has its C types in `x.pxd` beside it and may stand there compiled as well. Python prefers the
-compiled file; TROUTER_PURE=1 prefers the source. There is no fallback from one to the other: a module that fails to
-compile fails the build, and a compiled module that fails to load fails the import.
+A hot module `x.py` has its C types in `x.pxd` beside it, which the build writes, and may stand there compiled as well.
+Python prefers the compiled file; TROUTER_PURE=1 prefers the source. There is no fallback from one to the other: a
+module that fails to compile fails the build, and a compiled module that fails to load fails the import.
 """
 
 from __future__ import annotations

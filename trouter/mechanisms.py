@@ -22,15 +22,17 @@ class Mechanism(str):
     by_certificate: the peer is known from its TLS certificate, without which it is not offered.
     anonymous: it proves no user, so it is not offered where authentication is required.
     weakness: without saslMechanisms, stronger ones are offered first; 0 for the strongest.
+    weak: what an eavesdropper sees is soon worth a password; secureDefaults offer it only where it is named.
     digest: the hash function of SCRAM, as hashlib calls it.
     """
 
-    __slots__ = ("anonymous", "by_certificate", "digest", "in_clear", "weakness")
+    __slots__ = ("anonymous", "by_certificate", "digest", "in_clear", "weak", "weakness")
 
     in_clear: bool
     by_certificate: bool
     anonymous: bool
     weakness: int
+    weak: bool
     digest: str
 
     def __new__(
@@ -41,6 +43,7 @@ class Mechanism(str):
         by_certificate: bool = False,
         anonymous: bool = False,
         weakness: int = 0,
+        weak: bool = False,
         digest: str = "",
     ) -> Self:
         made = super().__new__(cls, name.upper())
@@ -48,6 +51,7 @@ class Mechanism(str):
         made.by_certificate = by_certificate
         made.anonymous = anonymous
         made.weakness = weakness
+        made.weak = weak
         made.digest = digest
         return made
 
@@ -64,19 +68,19 @@ ANONYMOUS: Final = Mechanism("ANONYMOUS", anonymous=True, weakness=6)
 SCRAM: Final = (
     Mechanism("SCRAM-SHA-512", digest="sha512"),
     Mechanism("SCRAM-SHA-256", digest="sha256"),
-    Mechanism("SCRAM-SHA-1", digest="sha1"),
+    Mechanism("SCRAM-SHA-1", digest="sha1", weak=True),
 )
 _OTHERS: Final = (
     Mechanism("SCRAM-SHA-224", digest="sha224"),
     Mechanism("SCRAM-SHA-384", digest="sha384"),
-    Mechanism("CRAM-MD5", weakness=1),
-    Mechanism("DIGEST-MD5", weakness=1),
-    Mechanism("NTLM"),
+    Mechanism("CRAM-MD5", weakness=1, weak=True),
+    Mechanism("DIGEST-MD5", weakness=1, weak=True),
+    Mechanism("NTLM", weakness=1, weak=True),
     Mechanism("OTP"),
     Mechanism("SRP"),
     Mechanism("OAUTHBEARER", in_clear=True, weakness=2),
     Mechanism("XOAUTH2", in_clear=True, weakness=3),
-    Mechanism("LOGIN", in_clear=True, weakness=5),
+    Mechanism("LOGIN", in_clear=True, weakness=5, weak=True),
 )
 #: A listener may name these, with a warning, even if no plugin serves them: the plugin or its users may come later.
 #: Other names that no plugin serves are mistakes, also mechanisms that need software of the site, as GSSAPI.
@@ -84,7 +88,7 @@ STANDARD: Final[Mapping[str, Mechanism]] = MappingProxyType(
     {
         each: each
         for one in (EXTERNAL, *SCRAM, *_OTHERS, PLAIN, ANONYMOUS)
-        for each in ((one, Mechanism(f"{one}{BOUND}", digest=one.digest)) if one.digest else (one,))
+        for each in ((one, Mechanism(f"{one}{BOUND}", digest=one.digest, weak=one.weak)) if one.digest else (one,))
     }
 )
 #: With a user and a password, the preferred one first.

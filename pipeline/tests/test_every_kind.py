@@ -29,6 +29,8 @@ from tests.tls.pki import Authority
 from tests.waiting import until
 from trouter.cli import main
 from trouter.records import KINDS
+from trouter.records.seals import write_first
+from trouter.records.segments import file_label
 from trouter_pipeline.datasets import Records, dataset
 from trouter_pipeline.metering.engines import OnSpark
 from trouter_pipeline.tables import Table
@@ -142,6 +144,7 @@ def live(router: RunningRouter, folder: Path, clock: Clock) -> None:
     clock.set_ahead(2 * DAY_S, 11)
     wait_for(everything, "clock.step")
     wait_for(brief, "records.dropped", reason="retention")
+    wait_for(brief, "records.sealed")
     client.close()
 
 
@@ -152,6 +155,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     put_user(folder / "users", "alice", PASSWORD.encode())
     pair = Authority(folder).issue("CN=localhost", "localhost", days=30)
     clock = Clock(folder)
+    (folder / "brief").mkdir()
+    write_first(folder / "brief", file_label("A"), bytes(32))
     before = dict(os.environ)
     with running(interior("B", {}), folder) as neighbour:
         more = MORE.format(pair=pair, folder=folder)

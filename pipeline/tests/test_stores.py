@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import date
@@ -14,9 +15,11 @@ from traceback import TracebackException
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from pipeline.tests.readers import Readers
 from pipeline.tests.stores import BUCKET, SECRET, Store, running
 from trouter_pipeline.delta import BadTable, Folder
 from trouter_pipeline.files import TableBusy
@@ -190,6 +193,37 @@ def test_a_file_that_was_vacuumed_is_named(store: Store) -> None:
     assert values(root) == [(FIRST, 2)]
     with pytest.raises(BadTable, match="version 1 names this file, but it does not exist; it may have been vacuumed"):
         values(root, 1)
+
+
+def test_the_calling_thread_alone_reads_a_parquet_file(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers = Readers(monkeypatch)
+    place = store.root("alone") / "many.parquet"
+    made = pa.table({f"column-{n}": pa.array(range(3000)) for n in range(40)})
+    with place.output() as file:
+        pq.write_table(made, file, row_group_size=1000)
+    with place.parquet() as opened:
+        assert opened.names == made.column_names
+        assert opened.metadata.num_row_groups == 3
+        assert opened.read() == made
+        assert opened.read(["column-7"]) == made.select(["column-7"])
+        assert opened.read_group(1) == made.slice(1000, 1000)
+        assert pa.Table.from_batches(opened.batches(["column-3"])) == made.select(["column-3"])
+    assert readers.opened == 1
+    assert readers.threads == {threading.main_thread().name}
+    del opened
+    assert not readers.held
+
+
+def test_the_columns_of_a_small_file_are_not_asked_for_one_by_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers = Readers(monkeypatch)
+    place = store.root("few") / "many.parquet"
+    with place.output() as file:
+        pq.write_table(pa.table({f"column-{n}": pa.array(range(300)) for n in range(40)}), file)
+    with place.parquet() as opened:
+        assert opened.read().num_columns == 40
+    assert readers.reads == 2  # the footer, and all rows
 
 
 def test_secrets_are_in_no_text_of_a_place_and_in_no_file_of_a_table(store: Store) -> None:

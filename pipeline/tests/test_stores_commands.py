@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from pipeline.tests.generate import MINUTE, START, Ledger, Scribe, traffic
+from pipeline.tests.generate import MINUTE, START, Ledger, Scribe, overlap, segments, traffic
+from pipeline.tests.readers import Readers
 from pipeline.tests.stores import BUCKET, SECRET, Store, running
 from pipeline.tests.test_land import fill
 from tests.routers import ROOT
@@ -122,6 +124,36 @@ def test_records_become_tables_and_a_report(
     assert pipeline("vacuum", uri, "--keep", "0", "--yes") == 0
     assert "files are deleted." in capsys.readouterr().out
     assert pl.scan_delta(f"{uri}/tables/meter", storage_options=store.plain).collect()["msgs"].sum() > 0
+
+
+def test_no_thread_of_arrow_is_left_with_a_file_of_the_store_when_a_command_ends(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that let go of it while Python ended would end the process by SIGABRT."""
+    readers = Readers(monkeypatch)
+    root = f"s3://{BUCKET}/threads"
+    scribe = Scribe(tmp_path / "segments")
+    ledger = Ledger("QDR.A", 1)
+    scribe.write_all(traffic(ledger, seed=1, end=START + 30 * MINUTE, connections=6), 40)
+    scribe.drop(**{"link.attached": 1})
+    scribe.stop()
+    first, second, *_ = segments(tmp_path / "segments")
+    backup = overlap(first, second, tmp_path / "backup")
+    for words in (
+        ["compact", tmp_path / "segments", root, "--quiet", "--jobs", "1"],
+        ["compact", backup.parent, root, "--quiet", "--jobs", "1"],
+        ["meter", root, "--quiet", "--engine", "duckdb"],
+        ["report", root, "--out", f"{root}/report.html"],
+        ["publish", root, "--quota", "acme=1/month:1", "--dry-run"],
+        ["prune", root, "--before", datetime.now(UTC).date() - timedelta(days=1), "--yes", "--quiet"],
+        ["vacuum", root, "--keep", "0", "--yes"],
+    ):
+        assert pipeline(*words) == 0, words
+        assert readers.threads <= {threading.main_thread().name}, words
+        assert not readers.held, words
+    assert readers.opened
+    metered = pl.scan_delta(f"{root}/tables/meter", storage_options=store.plain).collect()
+    assert metered["msgs"].sum() == ledger.total()
 
 
 def test_secrets_on_the_command_line_are_covered(store: Store, tmp_path: Path) -> None:

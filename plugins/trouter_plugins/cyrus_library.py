@@ -210,6 +210,10 @@ class Conversation:
         names = [self._name(_USERNAME), self._name(_AUTHUSER)]
         return names[0] if names[0] == names[1] else None
 
+    def tried(self) -> tuple[str, str]:
+        """Return the names that the client has given so far: its own, and the one to act for; "" for none."""
+        return self._name(_AUTHUSER) or "", self._name(_USERNAME) or ""
+
     def _go(self, call: Callable[..., int], *arguments: Any) -> Step:
         out, length = self._ffi.new("const char **"), self._ffi.new("unsigned *")
         result = call(self.pointer, *arguments, out, length)

@@ -89,8 +89,21 @@ class Exporter:
 
     def _serve(self) -> None:
         """Run exporting processes, one after the other, until closed."""
-        while not self._write_to(self._start()):
+        while not self._run_process():
             self._closing.wait(RESTART_S)
+
+    def _run_process(self) -> bool:
+        """Write spans to a new process; return True once closed, False if it ends before, or cannot be started."""
+        try:
+            process = self._start()
+        except OSError as error:
+            log.error(
+                "open_telemetry: no exporting process can be started, it is tried again after %d s: %s",
+                RESTART_S,
+                error,
+            )
+            return self._closing.is_set()
+        return self._write_to(process)
 
     def _start(self) -> subprocess.Popen[bytes]:
         """Start a process, apart from the signals of the router's terminal."""

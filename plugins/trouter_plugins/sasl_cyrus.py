@@ -1,8 +1,9 @@
 """SASL through Cyrus SASL, with the mechanisms configured for it, such as GSSAPI, or the users of a sasldb.
 
-It serves if `saslConfigDir` names a folder with a file `saslConfigName`.conf. Other plugins serve ANONYMOUS and
-EXTERNAL, and only listeners that name a weak mechanism offer it. A thread calls the library, one call at a time, within
-a deadline. After the exchange there is no security layer: TLS protects the connection.
+It serves if `saslConfigDir` names a folder with a file `saslConfigName`.conf, or if the library finds that file where
+it looks itself. Other plugins serve ANONYMOUS and EXTERNAL. With secureDefaults only listeners that name a weak
+mechanism offer it. A thread calls the library, one call at a time, within a deadline. After the exchange there is no
+security layer: TLS protects the connection.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import logging
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +33,7 @@ from trouter.hooks import (
     SaslExchange,
     hookimpl,
 )
-from trouter.mechanisms import ANONYMOUS, EXTERNAL, STANDARD, mechanism_of
+from trouter.mechanisms import ANONYMOUS, EXTERNAL, STANDARD, Mechanism, mechanism_of
 
 if TYPE_CHECKING:
     from trouter_plugins.cyrus_library import Call, Conversation, Library, Step
@@ -44,14 +46,15 @@ DEADLINE_S: Final = 8.0
 
 #: Served by other plugins.
 NOT_OURS: Final = frozenset({ANONYMOUS, EXTERNAL})
-#: Served only where a listener names them.
-WEAK: Final = frozenset({"CRAM-MD5", "DIGEST-MD5", "LOGIN", "NTLM", "SCRAM-SHA-1"})
 SCRAM_HASHES: Final = {str(each): each.digest for each in STANDARD.values() if each.digest and not each.bound}
 #: As the library does it; its salt is as long as the hash, and stays the same for a user while the process lives.
 ITERATIONS: Final = 4096
 NONCE_BYTES: Final = 24
+#: Workers have a key each, as the library has for the salts of its users.
 _DECOY_KEY: Final = secrets.token_bytes(32)
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+
+log = logging.getLogger("trouter.PLUGIN")
 
 
 class Unreadable(ConfigurationRefused):
@@ -108,10 +111,11 @@ class Plugin:
 
     def __init__(self) -> None:
         self._serves = False
+        self._offers_weak = True
 
     @hookimpl
     def configure(self, router: RouterFacts) -> None:
-        self._serves = False
+        self._serves, self._offers_weak = False, not router.secure_defaults
         if router.sasl_config_dir is not None:
             try:
                 Cyrus.start(router.sasl_config_dir, router.sasl_config_name)
@@ -119,6 +123,11 @@ class Plugin:
                 if router.secure_defaults:
                     raise
                 return  # the router reports it, as Qpid Dispatch does, and serves the rest
+            except ConfigurationRefused as refusal:
+                if router.sasl_config_named:
+                    raise
+                log.error("%s is not used: %s", router.sasl_config_dir, "; ".join(refusal.problems))
+                return
             self._serves = True
 
     @hookimpl
@@ -127,11 +136,10 @@ class Plugin:
             return ()
         named = {name.upper() for name in listener.sasl_mechanisms}
         known = dict.fromkeys(name.upper() for name in Cyrus.mechanisms)
-        return [
-            name
-            for name in known
-            if name not in NOT_OURS and not mechanism_of(name).bound and (name not in WEAK or name in named)
-        ]
+        return [name for name in known if name not in NOT_OURS and self._may_offer(mechanism_of(name), named)]
+
+    def _may_offer(self, mechanism: Mechanism, named: Collection[str]) -> bool:
+        return not mechanism.bound and (self._offers_weak or not mechanism.weak or mechanism in named)
 
     @hookimpl
     def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
@@ -205,7 +213,7 @@ class CyrusExchange:
         self._deadline_s = deadline_s
         self._conversation: Conversation | None = None
         #: The library does not know this user, who is to think that it does.
-        self._doomed = False
+        self._doomed: Refused | None = None
         self._over = False
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
@@ -214,8 +222,8 @@ class CyrusExchange:
         self._over = True
         if len(response) > MAX_RESPONSE_BYTES:
             return Refused("an over-long response")
-        if self._doomed:
-            return Refused("wrong user or password")
+        if self._doomed is not None:
+            return self._doomed
         if self._calling.statistics().tasks_waiting >= MAX_WAITING:
             return Refused("too many wait for Cyrus SASL", temporary=True)
         with trio.move_on_after(self._deadline_s):
@@ -238,11 +246,16 @@ class CyrusExchange:
         if step.result == NO_USER and first and self._mechanism in SCRAM_HASHES:
             return self._pretend(response)
         if step.result != OK:
-            return Refused(f"Cyrus SASL said no (result {step.result})", temporary=step.result in UNABLE)
+            return self._refusal(f"Cyrus SASL said no (result {step.result})", temporary=step.result in UNABLE)
         user = None if self._conversation is None else self._conversation.user()
         if not user or not user.isprintable() or len(user.encode()) > MAX_USER_BYTES:
-            return Refused("Cyrus SASL let in a user without a name, or under another name")
+            return self._refusal("Cyrus SASL let in a user without a name, or under another name")
         return Authenticated(user, step.data)
+
+    def _refusal(self, reason: str, *, temporary: bool = False) -> Refused:
+        """Return a refusal with the names that the library has read in the client's messages."""
+        user, requested = ("", "") if self._conversation is None else self._conversation.tried()
+        return Refused(reason, temporary, user, "" if requested == user else requested)
 
     def _take(self, response: bytes) -> Step:
         if self._conversation is not None:
@@ -255,10 +268,10 @@ class CyrusExchange:
         fields = {part[:2]: part[2:] for part in response.split(b",")}
         nonce, user = fields.get(b"r=", b""), fields.get(b"n=", b"")
         if not nonce:
-            return Refused("malformed SCRAM message")
+            return self._refusal("malformed SCRAM message")
         name = SCRAM_HASHES[self._mechanism]
         salt = hmac.digest(_DECOY_KEY, name.encode() + user, name)
         hashlib.pbkdf2_hmac(name, user, salt, ITERATIONS)
-        self._doomed = True
+        self._doomed = self._refusal("wrong user or password")
         ours = base64.b64encode(secrets.token_bytes(NONCE_BYTES))
         return Challenge(b"r=%b%b,s=%b,i=%d" % (nonce, ours, base64.b64encode(salt), ITERATIONS))

@@ -137,6 +137,15 @@ class Judge:
             return self._admit(claims)
         raise BadToken("none of the issuer's keys has signed it")
 
+    def claimed_user(self, token: str) -> str:
+        """Return the user that a token names, whoever made it; "" if it names none."""
+        import jwt  # noqa: PLC0415
+
+        try:
+            return _name_in(jwt.decode(token, options={"verify_signature": False}), self.user_claim, "user")
+        except (jwt.PyJWTError, BadToken, ValueError, TypeError, RecursionError):
+            return ""
+
     def _admit(self, claims: Mapping[str, Any]) -> Authenticated:
         user = _name_in(claims, self.user_claim, "user")
         until_s = float(claims["exp"])
@@ -186,7 +195,7 @@ class TokenExchange:
         answer = await self._judge_token(bearer)
         if isinstance(answer, Refused) and not answer.temporary and self._mechanism != PLAIN:
             self._verdict = answer
-            return Challenge(INVALID_TOKEN)
+            return Challenge(INVALID_TOKEN, refusal=answer)
         return answer
 
     async def _judge_token(self, bearer: Bearer) -> Authenticated | Refused:
@@ -195,7 +204,8 @@ class TokenExchange:
         try:
             admitted = await self._judge.judge(bearer.token)
         except BadToken as bad:
-            return Refused(f"the token is not accepted: {bad}", user=bearer.user)
+            tried = bearer.user or self._judge.claimed_user(bearer.token)
+            return Refused(f"the token is not accepted: {bad}", user=tried)
         except Unreachable as unreachable:
             return Refused(f"the keys of the issuer cannot be had: {unreachable}", temporary=True, user=bearer.user)
         if bearer.user not in {"", admitted.user}:
@@ -285,8 +295,11 @@ def _prepare(router: RouterFacts) -> Judge | None:
         from trouter_plugins.oauth_keys import Keys, KeysError  # noqa: PLC0415 - it needs what may not be installed
     except ImportError:
         raise ConfigurationRefused("tokens need the package PyJWT with cryptography (trouter[oauth])") from None
+    source = str(router.oauth_jwks)
+    if "://" not in source and (danger := router.danger_of_file(source)):
+        raise ConfigurationRefused(f"oauthJwks: {danger}")
     try:
-        keys = Keys(str(router.oauth_jwks))
+        keys = Keys(source)
     except KeysError as error:
         raise ConfigurationRefused(f"oauthJwks: {error}") from None
     return Judge(

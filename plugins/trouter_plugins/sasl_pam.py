@@ -120,7 +120,8 @@ def _prepare(service: str) -> Check:
 
     def check(user: str, password: bytes, service: str) -> int:
         attempt = authenticator()
-        allowed = attempt.authenticate(user, password, service, resetcreds=False)
+        # Latin-1 reads any text that a module says; an exception in its callback would end the conversation.
+        allowed = attempt.authenticate(user.encode(), password, service, resetcreds=False, encoding="latin-1")
         code = int(attempt.code)
         return code if bool(allowed) is (code == 0) else 4  # a contradiction is a system error
 

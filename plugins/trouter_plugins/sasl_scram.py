@@ -23,7 +23,7 @@ from trouter.hooks import (
     SaslExchange,
     hookimpl,
 )
-from trouter.mechanisms import BOUND, SCRAM
+from trouter.mechanisms import BOUND, mechanism_of
 from trouter_plugins.users import Users
 from trouter_plugins.users_file import UsersStore, open_store
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 #: The longest message of a client: a name of 255 bytes, a nonce, and a proof fit several times.
 MAX_MESSAGE_BYTES: Final = 2048
-#: Served only where a listener names it.
-WEAK: Final = str(SCRAM[-1])
 #: What a channel can be bound by.
 BINDING_TYPES: Final = frozenset({"tls-server-end-point", "tls-unique"})
 
@@ -68,7 +66,7 @@ class Plugin:
         known = () if users is None else users.scram_mechanisms
         offered = [name + end for end in (BOUND, "") for name in known]
         named = {name.upper() for name in listener.sasl_mechanisms}
-        return [name for name in offered if not name.startswith(WEAK) or name in named]
+        return [name for name in offered if not mechanism_of(name).weak or name in named]
 
     @hookimpl
     def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:

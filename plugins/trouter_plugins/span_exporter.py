@@ -7,6 +7,7 @@ value is a character. The router has decided which messages get a span.
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from importlib import metadata
 from random import getrandbits
@@ -23,6 +24,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 #: Spans that wait for the receiver; the SDK's own limit is 2048.
 MAX_WAITING = 16384
+#: The data of this process, in bytes: a receiver may send an answer without end.
+MAX_BYTES = 256 << 20
 
 
 class ChosenIds(IdGenerator):
@@ -86,4 +89,5 @@ def export(stream: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))
     export(sys.stdin.buffer)

@@ -52,15 +52,21 @@ def _parts(certificate: CertificateFacts, profile: SslProfileFacts) -> list[str 
     """Return the parts for the letters of the format, None for one to leave out; Unfit."""
     if not profile.uid_format:
         return []
-    from cryptography import x509  # noqa: PLC0415 - where there is TLS it is loaded already, elsewhere never
+    # Where there is TLS these are loaded already, elsewhere never.
+    from cryptography import x509  # noqa: PLC0415
 
-    read = x509.load_der_x509_certificate(certificate.der)
+    from trouter.hooks.certificates import UNREADABLE  # noqa: PLC0415
+
+    try:
+        subject = x509.load_der_x509_certificate(certificate.der).subject
+    except UNREADABLE:
+        raise Unfit("the certificate cannot be read") from None
     parts: list[str | None] = []
     for letter in profile.uid_format:
         if letter in DIGESTS:
             parts.append(hashlib.new(DIGESTS[letter], certificate.der).hexdigest())
             continue
-        values = read.subject.get_attributes_for_oid(x509.ObjectIdentifier(FIELDS[letter]))
+        values = subject.get_attributes_for_oid(x509.ObjectIdentifier(FIELDS[letter]))
         if values:
             value = values[0].value
             parts.append(value if isinstance(value, str) else value.hex())

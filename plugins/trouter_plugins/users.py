@@ -28,7 +28,7 @@ _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 #: Begins the line with the key from which the salts of unknown users are made, so that they are always the same.
 DECOYS: Final = b"#decoys "
 _KEY_BYTES: Final = 32
-#: The key where the file has none; the same as long as the process lives.
+#: The key where neither the file nor the router has one; the same as long as the process lives.
 _DECOY_KEY: Final = secrets.token_bytes(_KEY_BYTES)
 
 Verifier = PasswordHash | ScramVerifier
@@ -162,11 +162,14 @@ def check_user(user: str) -> None:
         raise ValueError(f"a user name has at most {MAX_USER_BYTES} bytes")
 
 
-def parse_users(content: bytes) -> Users:
-    """Return the users in ``content``; UsersFileError with all problems, each with its line number."""
+def parse_users(content: bytes, decoy_key: bytes = b"") -> Users:
+    """Return the users in ``content``; UsersFileError with all problems, each with its line number.
+
+    ``decoy_key`` is the router's key, for a file that has none.
+    """
     entries: dict[str, Entry] = {}
     problems: list[str] = []
-    decoy_key = _DECOY_KEY
+    decoy_key = decoy_key or _DECOY_KEY
     for number, line in enumerate(content.split(b"\n"), 1):
         try:
             if line.startswith(DECOYS):

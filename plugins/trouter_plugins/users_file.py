@@ -1,7 +1,8 @@
 """Reads and writes files of users (``users``), guarded against links, wide modes and other writers.
 
-A file must be a regular one of mode 0600 or less, and no symbolic link: a user with access could admit any user. One
-writer at a time replaces it as a whole.
+A file must be a regular one of mode 0600 or less: a user with access could admit any user. In a container others may
+read it, as Kubernetes mounts Secrets. Symbolic links are followed, but none is replaced: one writer at a time replaces
+the file as a whole.
 """
 
 from __future__ import annotations
@@ -39,29 +40,46 @@ MAX_LOGGED: Final = 10
 
 log = logging.getLogger("trouter.PLUGIN")
 
-#: Distinguishes states of a file: device, inode, size, and the time of the last change.
-Signature = tuple[int, int, int, int]
+#: Distinguishes states of a file: device, inode, size, the time of the last change, and the owner.
+Signature = tuple[int, int, int, int, int]
 
 
 class UsersStore:
     """The users of one file, as they were when it was last fit to be read."""
 
-    def __init__(self, path: Path, *, follow: bool = True) -> None:
-        """Read the file, also through a symbolic link if ``follow``; UsersFileError."""
+    def __init__(self, path: Path, router: RouterFacts | None = None) -> None:
+        """Read the file by the rules of ``router``; UsersFileError."""
         self.path = path
-        self._follow = follow
-        users, signature = _read(path, follow=follow)
+        self._router = router = router or RouterFacts("")
+        if danger := router.danger_of_file(str(path)):
+            raise UsersFileError([danger])
+        users, signature = _read(path, router.secret_mode, router.decoy_key)
+        #: What strangers could do to the file at the last look.
+        self._danger = ""
         self.users = users
         self._signature: Signature | None = signature
+        #: Users to whom a changed file may belong: root, the router's, and the owner at the start.
+        self._owners = frozenset({0, os.geteuid(), signature[-1]})
 
     def refresh(self) -> bool:
-        """Read the file again if it is another one now; True if so. An unfit one is logged, and users stay."""
-        signature = _signature(self.path, follow=self._follow)
+        """Read the file again if it is another one now; True if so. An unfit one is logged, and users stay.
+
+        With secure defaults one that strangers could have put there is unfit, and so is that of another owner.
+        """
+        signature, router = _signature(self.path), self._router
         if signature == self._signature:
+            return False
+        before, self._danger = self._danger, router.danger_of_file(str(self.path))
+        if self._danger:  # it is judged again until it is fit: perhaps a folder on the way is mended
+            if self._danger != before:
+                log.error("%s: %s; the router keeps the users that it has", self.path, self._danger)
             return False
         self._signature = signature
         try:
-            self.users, self._signature = _read(self.path, follow=self._follow)
+            users, read = _read(self.path, router.secret_mode, router.decoy_key)
+            if router.secure_defaults and read[-1] not in self._owners:
+                raise UsersFileError([f"it belongs to another user now: chown root {self.path}"])
+            self.users, self._signature = users, read
         except UsersFileError as error:
             for problem in error.problems[:MAX_LOGGED]:
                 log.error("%s: %s; the router keeps the users that it has", self.path, problem)
@@ -76,14 +94,14 @@ def open_store(router: RouterFacts) -> UsersStore | None:
     if path is None:
         return None
     try:
-        return UsersStore(Path(path), follow=not router.secure_defaults)
+        return UsersStore(Path(path), router)
     except UsersFileError as error:
         raise ConfigurationRefused(*(f"usersFile: {path}: {problem}" for problem in error.problems)) from None
 
 
 def read_users(path: Path) -> Users:
     """Return the users in the file, also through a symbolic link; UsersFileError."""
-    return _read(path, follow=True)[0]
+    return _read(path)[0]
 
 
 def edit_users(path: Path, change: Callable[[dict[str, Entry]], None]) -> None:
@@ -94,7 +112,7 @@ def edit_users(path: Path, change: Callable[[dict[str, Entry]], None]) -> None:
     """
     with _alone(path.parent):
         old = _lstat(path)
-        content = b"" if old is None else _content(path, follow=False)[0].rstrip(b"\n")
+        content = b"" if old is None else _content(path, MODE, follow=False)[0].rstrip(b"\n")
         before = parse_users(content).entries
         if not any(line.startswith(DECOYS) for line in content.split(b"\n")):
             content = b"\n".join(filter(None, (decoys_line(), content)))
@@ -153,19 +171,19 @@ def _line(user: str, entry: Entry) -> bytes:
     return f"{user}:{entry.format()}".encode()
 
 
-def _read(path: Path, *, follow: bool) -> tuple[Users, Signature]:
-    content, signature = _content(path, follow=follow)
-    return parse_users(content), signature
+def _read(path: Path, allowed: int = MODE, decoy_key: bytes = b"") -> tuple[Users, Signature]:
+    content, signature = _content(path, allowed, follow=True)
+    return parse_users(content, decoy_key), signature
 
 
-def _content(path: Path, *, follow: bool) -> tuple[bytes, Signature]:
-    """Return the content and signature of the file; UsersFileError if it cannot be trusted."""
+def _content(path: Path, allowed: int, *, follow: bool) -> tuple[bytes, Signature]:
+    """Return the content and signature of the file; UsersFileError if its mode gives more rights than ``allowed``."""
     try:
         direct = 0 if follow else os.O_NOFOLLOW
         descriptor = os.open(path, os.O_RDONLY | direct | os.O_NONBLOCK | os.O_CLOEXEC)
         with _closing(descriptor):
             status = os.fstat(descriptor)
-            _check(path, status)
+            _check(path, status, allowed)
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
@@ -177,23 +195,23 @@ def _content(path: Path, *, follow: bool) -> tuple[bytes, Signature]:
     return content, _signature_of(status)
 
 
-def _check(path: Path, status: os.stat_result) -> None:
+def _check(path: Path, status: os.stat_result, allowed: int) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise UsersFileError(["not a regular file"])
     mode = stat.S_IMODE(status.st_mode)
-    if mode & ~MODE:
+    if mode & ~allowed:
         raise UsersFileError([f"mode {mode:04o} lets others at the password hashes: chmod 0600 {path}"])
 
 
-def _signature(path: Path, *, follow: bool) -> Signature | None:
+def _signature(path: Path) -> Signature | None:
     try:
-        return _signature_of(path.stat(follow_symlinks=follow))
+        return _signature_of(path.stat())
     except OSError:
         return None
 
 
 def _signature_of(status: os.stat_result) -> Signature:
-    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns, status.st_uid
 
 
 def _lstat(path: Path) -> os.stat_result | None:

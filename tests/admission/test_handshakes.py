@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from tests.clock import Clock
-from trouter.admission.handshakes import TOO_SLOW, HandshakeRules, Handshakes, Newcomer
+from trouter.admission.handshakes import CURE, TOO_SLOW, HandshakeRules, Handshakes, Newcomer
 from trouter.net.tallies import SharedMemory, Tallies
 from trouter.net.view import ConnectionView
 
@@ -43,7 +43,7 @@ def take(handshakes: Handshakes, count: int, host: str = HOST, role: str = "norm
 
 def test_twenty_of_a_host_and_no_more(handshakes: Handshakes) -> None:
     first, *_ = take(handshakes, 20)
-    assert handshakes.too_many(HOST, "normal") == f"maxHandshakesPerHost 20 from {HOST}"
+    assert handshakes.too_many(HOST, "normal") == f"maxHandshakesPerHost 20 from {HOST}{CURE}"
     assert handshakes.too_many("192.0.2.2", "normal") == ""
     handshakes.end_handshake(first)
     handshakes.end_handshake(first)
@@ -65,7 +65,7 @@ def test_a_thousand_in_all_and_routers_are_counted_apart(handshakes: Handshakes)
     assert handshakes.too_many(HOST, "route-container") == "maxHandshakes 1000"
     take(handshakes, 10, role="inter-router")
     take(handshakes, 10, role="edge")
-    assert handshakes.too_many(HOST, "edge") == f"maxHandshakesPerHost 20 from {HOST}"
+    assert handshakes.too_many(HOST, "edge") == f"maxHandshakesPerHost 20 from {HOST}{CURE}"
 
 
 def test_no_count_is_left_of_ended_handshakes(handshakes: Handshakes) -> None:
@@ -99,7 +99,7 @@ def test_zero_is_no_limit(handshakes: Handshakes) -> None:
 
 def test_a_hundred_at_once_then_fifty_a_second(handshakes: Handshakes, clock: Clock) -> None:
     assert [handshakes.too_fast(HOST) for _ in range(100)] == [""] * 100
-    assert handshakes.too_fast(HOST) == f"more than acceptRatePerHost 50 a second from {HOST}"
+    assert handshakes.too_fast(HOST) == f"more than acceptRatePerHost 50 a second from {HOST}{CURE}"
     assert handshakes.too_fast("192.0.2.2") == ""
     clock.now_s += 1.0
     assert [bool(handshakes.too_fast(HOST)) for _ in range(60)] == [False] * 50 + [True] * 10

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.clock import Clock
-from trouter.admission.lockout import MAX_SHARED, AttemptResult, Key, Lockout, LockoutRules
+from trouter.admission.lockout import MAX_USER, AttemptResult, Key, Lockout, LockoutRules, folded, pair_of
 
 HOST, OTHER = "192.0.2.1", "192.0.2.2"
 RULES = LockoutRules()
@@ -312,8 +312,117 @@ def test_what_is_cleared_at_one_worker_is_cleared_at_the_others(clock: Clock) ->
     assert pair.second.keys() == []
 
 
-def test_a_name_that_is_too_long_for_a_message_counts_where_it_is_seen(clock: Clock) -> None:
+def test_a_long_name_is_cut_before_it_is_kept_and_before_other_workers_get_it(clock: Clock) -> None:
     pair = Pair(clock)
-    fail(pair.first, 1, user="a" * (MAX_SHARED + 1))
-    assert not pair.told
-    assert len(pair.first.keys()) == 2
+    fail(pair.first, 1, user="a" * 70_000)
+    cut = Key(HOST, "a" * MAX_USER)
+    assert pair.first.keys() == pair.second.keys() == [Key(HOST), cut]
+    assert pair.first.judge_attempt(HOST, "a" * 70_000, right=True) == AttemptResult()
+    assert pair.second.keys() == [Key(HOST)]
+
+
+# Names
+
+
+SPELLINGS = ["alice", "ALICE", " alice", "alice\n", "al\u00adice", "\uff41lice", "\u200balice ", "alice"]
+
+
+def test_a_user_has_one_count_for_all_spellings_that_a_service_may_take_for_it(lockout: Lockout) -> None:
+    for spelling in SPELLINGS:
+        fail(lockout, 1, user=spelling, host="127.0.0.1")
+    assert lockout.keys() == [Key("127.0.0.1", "alice")]
+    state = lockout.state_of(Key("127.0.0.1", "alice"))
+    assert state is not None
+    assert state[0] == len(SPELLINGS)
+    assert lockout.judge_attempt("127.0.0.1", "Alice", right=True, tried="ALICE").wait_s == 15.0
+    assert lockout.keys() == []
+
+
+@pytest.mark.parametrize("name", ["\u0130", "\ufdfa" * 300, "\ud800", "\u1e9e", "\u0345", "a" * 300, ""])
+def test_a_spelling_is_stable_and_bounded(name: str) -> None:
+    assert len(folded(name)) <= MAX_USER
+    assert folded(folded(name)) == folded(name)
+
+
+def test_names_that_no_service_takes_for_one_another_count_apart() -> None:
+    names = ["alice", "alice@bank", "bank\\alice", "al.ice", "al ice", "ali", ""]
+    assert len({pair_of(HOST, name) for name in names}) == len(names)
+
+
+def test_the_name_that_was_tried_is_locked_whatever_the_plugin_calls_its_user(lockout: Lockout) -> None:
+    lockout.rules = replace(RULES, delay_after=1000)
+    fail(lockout, 20, user="al")
+    assert lockout.judge_attempt(HOST, "alice@bank", right=True, tried="al").locked
+    assert not lockout.judge_attempt(OTHER, "alice@bank", right=True, tried="al").locked
+
+
+def test_a_success_clears_the_user_and_no_other_name_that_was_tried(lockout: Lockout) -> None:
+    fail(lockout, 3, user="alice")
+    lockout.judge_attempt(HOST, "mallory", right=True, tried="alice")
+    assert Key(HOST, "alice") in lockout.keys()  # noqa: SIM118 - it is no mapping
+
+
+def test_the_plugin_knows_the_name_better_than_the_messages(lockout: Lockout) -> None:
+    lockout.judge_attempt(HOST, "alice", right=False, tried="al")
+    assert lockout.keys() == [Key(HOST), Key(HOST, "alice")]
+
+
+# Attempts without a name
+
+
+@pytest.mark.parametrize("mode", ["delay", "enforce"])
+def test_attempts_without_a_name_are_delayed_where_hosts_are_not_counted_and_lock_nobody(
+    lockout: Lockout, clock: Clock, mode: str
+) -> None:
+    lockout.rules = replace(RULES, mode=mode)
+    waits = []
+    for _ in range(40):
+        _, verdict = guess(lockout, clock, user="", host="127.0.0.1")
+        assert not verdict.locked
+        assert not verdict.began
+        waits.append(verdict.wait_s)
+    assert waits[:10] == [0, 0, 0, 0, 0, 1, 2, 4, 8, 16]
+    assert set(waits[10:]) == {30}
+    assert lockout.judge_attempt("127.0.0.1", "alice", right=True) == AttemptResult()
+    assert lockout.judge_attempt("127.0.0.1", "alice", right=False) == AttemptResult()
+    assert lockout.count_locked() == 0
+
+
+def test_workers_share_the_attempts_without_a_name(clock: Clock) -> None:
+    pair = Pair(clock)
+    fail(pair.first, 3, user="", host="127.0.0.1")
+    assert pair.second.state_of(Key("127.0.0.1", "")) == pair.first.state_of(Key("127.0.0.1", "")) != None  # noqa: E711
+
+
+# Many clients at one address
+
+
+@pytest.fixture
+def patient(clock: Clock) -> Lockout:
+    return Lockout(clock, replace(RULES, mode="delay"))
+
+
+def test_only_wrong_answers_of_the_pair_are_late(patient: Lockout) -> None:
+    waits = [verdict.wait_s for verdict in fail(patient, 12)]
+    assert waits == [0.0] * 5 + [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    assert patient.wait_s(HOST) == 0.0
+    assert patient.busy_place(HOST) == ""
+    assert patient.judge_attempt(HOST, "bob", right=False) == AttemptResult()
+    assert patient.judge_attempt(OTHER, "alice", right=False) == AttemptResult()
+    assert [patient.state_of(Key(HOST, user)) is None for user in ("alice", "bob", None)] == [False, False, True]
+
+
+def test_a_right_password_is_never_late_nor_locked_out(patient: Lockout) -> None:
+    verdicts = fail(patient, 30)
+    assert [verdict.began for verdict in verdicts].count(True) == 1
+    assert not any(verdict.locked for verdict in verdicts)
+    assert patient.count_locked() == 0
+    assert patient.state_of(Key(HOST, "alice")) == (30, 30.0, 0.0)
+    assert patient.judge_attempt(HOST, "alice", right=True) == AttemptResult()
+    assert patient.state_of(Key(HOST, "alice")) is None
+
+
+def test_wrong_answers_are_late_no_longer_after_a_pause(patient: Lockout, clock: Clock) -> None:
+    fail(patient, 6)
+    clock.now_s += RULES.delay_window_s + 1
+    assert fail(patient, 1) == [AttemptResult()]

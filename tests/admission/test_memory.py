@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from trouter.admission.memory import (
+    DELIVERY_BYTES,
     HOGS_PART,
     MUCH_PART,
     OPERATORS,
@@ -20,6 +21,7 @@ from trouter.engine.ports import Budget
 from trouter.net.view import ConnectionView
 from trouter.policy.book import SESSION_BYTES
 from trouter.telemetry.recorder import Recorder
+from trouter.testing import MemoryRouter, compose
 from trouter.wire.performatives import Error, Open
 
 LIMIT = 1000 * SESSION_BYTES
@@ -41,7 +43,7 @@ class Connected:
     def describe_connection(self) -> dict[str, Any]:
         return {"vhost": "v", "user": self._user}
 
-    def force_close(self, error: Error) -> None:
+    def close_at_once(self, error: Error) -> None:
         self.closed_with = error
 
     def suspend_credit(self, withheld: bool) -> None:
@@ -63,6 +65,23 @@ def closed(*connections: Connected) -> list[int]:
 def test_sessions_and_links_cost_memory() -> None:
     engine = Connected(1, "a", 7).engine
     assert cost_bytes(engine) == 7 * SESSION_BYTES
+
+
+@pytest.mark.attack
+def test_deliveries_that_a_peer_does_not_settle_cost_memory_at_both_ends() -> None:
+    router = MemoryRouter()
+    sending, receiving = router.connect(), router.connect()
+    receiver, sender = receiving.receiver("x", credit=10), sending.sender("x")
+    engines = (sending.server, receiving.server)
+    before = [cost_bytes(each) for each in engines]
+    for _ in range(7):
+        sender.send(compose(b"1"))
+    router.pump()
+    assert [cost_bytes(each) - was for each, was in zip(engines, before, strict=True)] == [7 * DELIVERY_BYTES] * 2
+    for message in receiver.received:
+        message.settle()
+    router.pump()
+    assert [cost_bytes(each) for each in engines] == before
 
 
 def test_the_user_with_the_most_memory_loses_connections_and_new_connections_are_admitted() -> None:

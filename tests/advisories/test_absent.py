@@ -130,6 +130,7 @@ OTHERS = {
     're.compile(before + \'"([^"\\\\\\\\\\\\n]*)"\')': BEFORE_TEXT,
     ('re.compile(before + \'"([^"\\\\\\\\\\\\n]*)"[ \\\\t]*:[ \\\\t]*"([^"\\\\\\\\\\\\n]*)"\')'): BEFORE_TEXT,
     "re.compile(f'(?:[\\\\s{also}]+|#[^\\\\n]*)*')": "the separators of a configuration file, from a list of three",
+    "re.compile(f'(?=[{re.escape(SEPARATORS)}])')": "the separators of addresses, a constant",
     "re.compile(f'{USER_TOKEN.pattern}|\\\\*\\\\Z')": "the token of a user's name, a constant",
     "re.compile(f'{USER_TOKEN.pattern}|(?<![^./])[*#](?![^./])')": "as above, and the wildcards",
 }

@@ -29,6 +29,8 @@ from trouter.wire.performatives import (
 )
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.attack
+
 OK, AUTH = 0, 1
 SECRET = "wonderland"
 CONFIGURATION = """

@@ -33,6 +33,8 @@ from trouter.wire.performatives import (
 from trouter.wire.types import Described, ULong
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.attack
+
 GROUPS = "allowUnknownUser: yes, groups: { $default: { remoteHosts: *, sources: *, targets: * } }"
 VHOSTS = f"""
 policy {{ enableVhostPolicy: yes, defaultVhost: usual }}
@@ -237,8 +239,6 @@ def test_reserved_properties_are_refused_one_by_one(key: str) -> None:
 
 def test_the_keys_that_are_reserved() -> None:
     assert {
-        "product",
-        "version",
         "scheme",
         "hostname",
         "network-host",

@@ -46,6 +46,8 @@ from trouter.wire.performatives import (
 )
 from trouter.wire.types import Array, PairMap, Symbol, UInt
 
+pytestmark = pytest.mark.attack
+
 MIB = 1024 * 1024
 LARGE = EngineLimits(max_frame_bytes=MIB, idle_timeout_s=0.0)
 DECODE = "amqp:decode-error"

@@ -23,6 +23,8 @@ from trouter.wire.performatives import (
     encode_performative,
 )
 
+pytestmark = pytest.mark.attack
+
 CONFIGURATION = """
 router { id: R }
 listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, linkCapacity: 1000 }

@@ -21,6 +21,8 @@ from trouter.wire.codec import encode
 from trouter.wire.types import Described, ULong
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.attack
+
 MARKERS = {
     "of a user": "marker-of-a-user",
     "of a connector": "marker/of+a connector",

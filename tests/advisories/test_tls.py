@@ -11,6 +11,8 @@ from tests.tls.pki import Authority
 from tests.tls.test_profiles import agrees, profile
 from trouter.tls.contexts import ClientUse, client_context
 
+pytestmark = pytest.mark.attack
+
 
 def server(authority: Authority, ciphers: str = "", pair: bool = True) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

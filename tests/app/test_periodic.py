@@ -11,7 +11,18 @@ from trouter.app.supervision import Supervisor
 from trouter.config import load
 from trouter.hooks import Plugins
 
-ALWAYS = ["round", "memory", "quotas", "logins", "host names", "sslProfiles", "certificates", "records", "routes"]
+ALWAYS = [
+    "round",
+    "memory",
+    "quotas",
+    "logins",
+    "host names",
+    "sslProfiles",
+    "certificates",
+    "records",
+    "listeners",
+    "routes",
+]
 
 
 def rows(mode: str, **environment: str) -> list[Periodic]:

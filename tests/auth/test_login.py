@@ -13,6 +13,7 @@ import trio
 from tests.connections.plays import Scripted
 from tests.routers import DEADLINE_S
 from trouter.client import AuthenticationFailed, ConnectionClosed
+from trouter.connections.login_checks import LoginChecks
 from trouter.hooks import Authenticated
 from trouter.records import Record, SaslOutcomeRecord
 from trouter.testing import open_router
@@ -87,8 +88,8 @@ async def test_credentials_are_valid_as_long_as_the_plugin_confirms_them(
         open_router(CONFIGURATION, {"mine": Scripted(Authenticated("alice", still_good=still_good))}) as router,
         router.connect(sasl=[Mine()], idle_timeout=0) as client,
     ):
-        for connection in list(router.process.services.connections.values()):
-            connection.check_standing()
+        services = router.process.services
+        await LoginChecks(services.plugins, services.connections).check_all()
         if stays:
             async with client.open_sender("x"):
                 return

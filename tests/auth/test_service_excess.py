@@ -12,6 +12,8 @@ from trouter.hooks import MAX_PERMISSIONS, Authenticated, Challenge, Permissions
 from trouter.wire.framing import AMQP_HEADER
 from trouter.wire.performatives import Open, SaslChallenge, SaslOutcome, SaslResponse
 
+pytestmark = pytest.mark.attack
+
 ROOT = {"sub": "root"}
 PROTOCOL = Refused("the authentication service there: it violated the protocol", temporary=True)
 REFUSED = Refused("the authentication service refused the user")

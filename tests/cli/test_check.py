@@ -10,6 +10,7 @@ import pytest
 
 from trouter.cli import main
 from trouter.config.entities.oddities import NO_CONSOLE
+from trouter_plugins.users_file import put_user
 
 BROKEN = Path(__file__).parents[1] / "config" / "broken"
 EXPECTED: dict[str, list[list[object]]] = json.loads((BROKEN.parent / "broken.json").read_text(encoding="utf-8"))
@@ -47,7 +48,7 @@ def test_an_unsafe_file_passes_and_fails_with_strict(unsafe_file: Path, capsys: 
     line = f"unsafe: {unsafe_file}:1:1: listener.authenticatePeer: {message} [authenticate-peer]"
     assert checked(unsafe_file) == 0
     captured = capsys.readouterr()
-    assert captured.out == f"{unsafe_file}: good, 1 listener(s), 0 address rule(s), 0 warning(s), 3 unsafe\n"
+    assert captured.out == f"{unsafe_file}: good, 1 listener(s), 0 address rule(s), 1 warning(s), 3 unsafe\n"
     assert line in captured.err.splitlines()
     assert captured.err.endswith(": 1 of 1 entities served, 3 unsafe, 0 renamed, 0 unused\n")
     assert checked(unsafe_file, strict=True) == 1
@@ -78,7 +79,7 @@ def test_the_findings_as_a_document(
     assert captured.err == ""
     (file,) = json.loads(captured.out)["files"]
     assert file["verdict"] == "not safe"
-    assert file["counts"] == {"problem": 0, "unsafe": 3, "warning": 0, "accepted": 0}
+    assert file["counts"] == {"problem": 0, "unsafe": 3, "warning": 1, "accepted": 0}
     (finding,) = [each for each in file["findings"] if each["attribute"] == "authenticatePeer"]
     assert finding["severity"] == "unsafe"
     assert (finding["file"], finding["line"], finding["section"]) == (str(unsafe_file), 1, "listener")
@@ -89,7 +90,7 @@ def test_the_findings_as_a_document(
     (file,) = json.loads(capsys.readouterr().out)["files"]
     assert file["verdict"] == "not usable"
     found = [(each["severity"], each["line"], each["attribute"]) for each in file["findings"]]
-    assert found == [("problem", 2, "port"), ("unsafe", 0, "enableVhostPolicy")]
+    assert found == [("problem", 2, "port"), ("unsafe", 0, "enableVhostPolicy"), ("warning", 0, "maxHandshakesPerHost")]
 
 
 STAGES = """\
@@ -191,9 +192,11 @@ def test_one_fault_is_one_finding(text: str, tmp_path: Path, capsys: pytest.Capt
 OPEN_FILES = {
     "a name for nobody": "listener {\n    host: ::1\n    stripAnnotations: no\n    authenticatePeer: no\n}\n",
     "everybody": "listener {\n    authenticatePeer: no\n    requireSsl: no\n    allowInsecurePlain: yes\n}\n",
-    "no TLS": "listener {\n    authenticatePeer: yes\n    requireSsl: no\n}\npolicy {\n    enableVhostPolicy: no\n}\n",
+    "no TLS": "listener {\n    authenticatePeer: yes\n    saslMechanisms: SCRAM-SHA-256\n    requireSsl: no\n}\n"
+    "policy {\n    enableVhostPolicy: no\n}\n",
     "HTTP": "listener {\n    http: yes\n    healthz: yes\n    requireSsl: no\n    httpRootDir: /tmp\n}\n",
-    "routers": "listener {\n    role: edge\n    requireSsl: no\n    allowInsecureRole: yes\n}\n",
+    "routers": "listener {\n    role: edge\n    authenticatePeer: no\n    requireSsl: no\n"
+    "    allowInsecureRole: yes\n}\n",
 }
 
 
@@ -204,7 +207,9 @@ def test_a_file_with_secure_defaults_is_never_judged_worse(
     found = []
     for secure in ("no", "yes"):
         path = tmp_path / f"{secure}.conf"
-        path.write_text(f"router {{\n    mode: interior\n    secureDefaults: {secure}\n}}\n{text}")
+        put_user(tmp_path / "users", "alice", b"wonderland")
+        users = f"usersFile: {tmp_path / 'users'}" if "SCRAM" in text else ""
+        path.write_text(f"router {{\n    mode: interior\n    secureDefaults: {secure}\n    {users}\n}}\n{text}")
         path.chmod(0o600)
         checked(path, strict=True, as_json=True)
         (file,) = json.loads(capsys.readouterr().out)["files"]
@@ -228,8 +233,9 @@ def test_a_memory_limit_below_the_memory_at_start_up_is_reported(
 
 def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "safe.conf"
-    policy = "policy { enableVhostPolicy: yes }"
-    path.write_text(f"{policy}\nlistener {{ host: ::1, port: 0, authenticatePeer: yes }}\nconnector {{ host: ::1 }}\n")
+    put_user(tmp_path / "users", "alice", b"wonderland")
+    start = f"router {{ usersFile: {tmp_path / 'users'} }}\npolicy {{ enableVhostPolicy: yes }}"
+    path.write_text(f"{start}\nlistener {{ host: ::1, port: 0, authenticatePeer: yes }}\nconnector {{ host: ::1 }}\n")
     path.chmod(0o644)
     assert checked(path, strict=True) == 0
     assert capsys.readouterr().out == (
@@ -269,7 +275,7 @@ def test_a_log_file_that_cannot_be_opened_is_an_error(
 @pytest.mark.parametrize("output", ["stdout", "stderr", "syslog", "{folder}/a.log"])
 def test_checking_opens_no_log_file(output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "log.conf"
-    path.write_text(f"log {{ module: DEFAULT, outputFile: {output.format(folder=tmp_path)} }}\n")
+    path.write_text(f"connector {{ }}\nlog {{ module: DEFAULT, outputFile: {output.format(folder=tmp_path)} }}\n")
     assert checked(path) == 0
     assert capsys.readouterr().err == ""
     assert not (tmp_path / "a.log").exists()

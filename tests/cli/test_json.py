@@ -56,7 +56,7 @@ def test_contexts(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_records(capsys: pytest.CaptureFixture[str]) -> None:
     Path("records").mkdir()
-    empty = {"segments": 0, "records": 0, "errors": [], "notes": []}
+    empty = {"segments": 0, "records": 0, "unproved": 0, "errors": [], "notes": []}
     assert document(capsys, "records", "check", "records") == empty
     Path("records/00000000000000000001-20260101T000000Z.jsonl").write_text("rubbish\n")
     assert main(["records", "check", "records", "--json"]) in {0, 1}

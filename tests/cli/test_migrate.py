@@ -280,3 +280,23 @@ def test_backslashes_keep_their_meaning_in_the_new_file() -> None:
 def test_a_secured_file_keeps_a_default_vhost_with_a_backslash() -> None:
     old = "policy {\n  defaultVhost: DOMAIN\\\\all\n}\n"
     assert load(text=migrated(old, "old.conf", secure=True).text).vhosts[0].hostname == "DOMAIN\\all"
+
+
+@pytest.mark.parametrize(
+    ("old", "text", "new", "cure"),
+    [
+        ("a.json", '[["router", {"id": "A", "mode": "standalone"}]]', "b.conf", "b.json"),
+        ("a.conf", "router { id: A }\n", "b.json", "b.conf"),
+    ],
+)
+def test_a_name_of_the_other_form_is_refused_in_one_line(
+    old: str, text: str, new: str, cure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / old).write_text(text)
+    with pytest.raises(SystemExit, match="2"):
+        main(["migrate", str(tmp_path / old), "-o", str(tmp_path / new)])
+    (line,) = [each for each in capsys.readouterr().err.splitlines() if "write -o" in each]
+    assert f": write -o {tmp_path / cure} (see " in line
+    assert not (tmp_path / new).exists()
+    assert main(["migrate", str(tmp_path / old), "-o", str(tmp_path / cure)]) == 0
+    assert (tmp_path / cure).exists()

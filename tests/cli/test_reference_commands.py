@@ -106,7 +106,7 @@ def test_one_connection(router: RunningRouter, tmp_path: Path) -> None:
 
 def test_records(router: RunningRouter, tmp_path: Path) -> None:
     typist = Typist(tmp_path, router)
-    typed = block("records.md", "records check").replace("/var/lib/trouter/records", str(tmp_path / "records"))
+    typed = block("records.md", "records cat").replace("/var/lib/trouter/records", str(tmp_path / "records"))
     typist.type_all(f"trouter stat -g\n{typed}")
 
 

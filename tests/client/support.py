@@ -49,7 +49,7 @@ class Router:
         """Shut down the socket of every connection, without a close."""
         listener: Any = self.process.listeners[0]
         for peer in list(listener.peers.values()):
-            peer.stream._sock.shutdown(socket.SHUT_RDWR)
+            peer.stream.sock.shutdown(socket.SHUT_RDWR)
 
 
 class Server(LinkSink):

@@ -54,7 +54,9 @@ def test_an_acceptance_holds_for_its_section_only() -> None:
 
 def test_an_acceptance_at_the_head_holds_for_the_file_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.conf"
-    path.write_text("# trouter: accept writable-by-others: a volume of the test\n\n" + POLICY)
+    path.write_text(
+        "# trouter: accept writable-by-others: a volume of the test\n\n" + POLICY + "\nconnector {\n    host: ::1\n}\n"
+    )
     path.chmod(0o666)
     configuration = load(path)
     found = judged(configuration, list(evaluate(configuration)))
@@ -91,7 +93,9 @@ def test_another_comment_is_a_comment(comment: str) -> None:
 
 
 def test_check_and_the_running_router_show_what_is_accepted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    http = "# trouter: accept authenticate-peer: the same\nlistener {\n    host: 127.0.0.1\n    port: 0\n    http: yes\n}\n"
+    listener = "listener {\n    host: 127.0.0.1\n    port: 0\n    http: yes\n    webSocketOrigins: none\n    allowedHosts: none\n}\n"
+    same = [f"# trouter: accept {point}: the same\n" for point in ("authenticate-peer", "http-on-loopback")]
+    http = "".join([*same, listener])
     vhost = (
         "vhost {\n    hostname: $default\n    allowUnknownUser: yes\n    groups: {\n        $default: {\n"
         "            remoteHosts: 127.0.0.1\n            sources: *\n            targets: *\n"
@@ -102,7 +106,7 @@ def test_check_and_the_running_router_show_what_is_accepted(tmp_path: Path, caps
         port = router.wait_for_line(r"Listening for HTTP on \S+:(\d+)")[1]
         shown = urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S).read().decode()
         assert 'trouter_configuration_findings{severity="unsafe"} 0.0' in shown
-        assert 'trouter_configuration_findings{severity="accepted"} 2.0' in shown
+        assert 'trouter_configuration_findings{severity="accepted"} 3.0' in shown
         assert main(["manage", "-b", f"127.0.0.1:{router.port}", "query", "--type", "finding"]) == 0
         rows = json.loads(capsys.readouterr().out)
         assert {(row["severity"], row["reason"]) for row in rows} == {
@@ -112,8 +116,8 @@ def test_check_and_the_running_router_show_what_is_accepted(tmp_path: Path, caps
     assert main(["check", "--strict", str(router.configuration)]) == 0
     captured = capsys.readouterr()
     assert "accepted: " in captured.err
-    assert "0 warning(s), 2 accepted" in captured.out
+    assert "0 warning(s), 3 accepted" in captured.out
     assert main(["check", "--strict", "--json", str(router.configuration)]) == 0
     (file,) = json.loads(capsys.readouterr().out)["files"]
-    assert file["counts"]["accepted"] == 2
+    assert file["counts"]["accepted"] == 3
     assert file["findings"][0]["reason"] == "only users of this machine"

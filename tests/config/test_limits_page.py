@@ -29,6 +29,14 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "output waiting for a peer that does not read the answers of the router": (
         "engine.limits:EngineLimits.output_limit_bytes",
     ),
+    "attaches of a user, ends of its links, and requests of it that are allowed, each with a record of its own": (
+        "telemetry.allowances:AT_ONCE",
+        "telemetry.allowances:A_SECOND",
+    ),
+    "work for a peer that has gone, such as after a reset, while what it sent before is read": (
+        "connections.stream:LAST_WORK",
+        "connections.stream:EVENT_WORK",
+    ),
     "frame before the open is answered": ("engine.limits:EngineLimits.max_open_frame_bytes",),
     "SASL frame": ("engine.limits:EngineLimits.max_sasl_frame_bytes",),
     "container-id": ("engine.limits:EngineLimits.max_name_bytes",),
@@ -95,7 +103,10 @@ RUNGS: tuple[tuple[str, ...], ...] = (
         "e2e/test_listeners.py:test_no_more_connections_than_allowed",
         "e2e/test_shortages.py:test_a_flood_of_refusals_is_few_lines_in_the_log",
     ),
-    ("e2e/test_shortages.py:test_without_a_descriptor_left_the_next_client_waits_until_there_is_one",),
+    (
+        "e2e/test_shortages.py:test_without_a_descriptor_left_the_next_client_waits_until_there_is_one",
+        "e2e/test_shortages.py:test_clients_leave_descriptors_for_probes_and_operators_and_for_files",
+    ),
     (
         "admission/test_guard.py:test_refused_connections_are_counted_and_reported_once_a_second",
         "e2e/test_shortages.py:test_a_flood_of_refusals_is_few_lines_in_the_log",

@@ -348,9 +348,9 @@ def address(attributes: str) -> AddressEntity:
 
 ADDRESSES = {
     "a prefix": ("prefix: a.b", AddressEntity(prefix="a.b")),
-    "a prefix is reported without separators at its ends": ("prefix: /a.b./", AddressEntity(prefix="a.b")),
+    "a prefix is reported as written": ("prefix: /a.b./", AddressEntity(prefix="/a.b./")),
     "a pattern": ("pattern: a/*/#", AddressEntity(pattern="a/*/#")),
-    "a pattern in its normal form": ("pattern: a.#.*.#", AddressEntity(pattern="a/*/#")),
+    "a pattern is reported as written": ("pattern: a.#.*.#", AddressEntity(pattern="a.#.*.#")),
     "a waypoint's phases": ("prefix: a, waypoint: yes", AddressEntity(prefix="a", waypoint=True, egress_phase=1)),
     "phases": (
         "prefix: a, ingressPhase: 0, egressPhase: 9",
@@ -456,7 +456,9 @@ ERRORS = {
         f"listener {{ openProperties: {{ {', '.join(f'p{number}: 1' for number in range(65))} }} }}",
         "has 65 entries",
     ),
-    "a reserved property": ("listener { openProperties: { product: x } }", "Reserved key 'product' not allowed"),
+    "a reserved property": ("listener { openProperties: { port: x } }", "Reserved key 'port' not allowed"),
+    "a product that is no text": ("connector { openProperties: { product: 1 } }", "'product' must be text"),
+    "a version that is no text": ("listener { openProperties: { version: 4.0 } }", "'version' must be text"),
     "a reserved prefix": ("listener { openProperties: { qd.x: x } }", "Reserved key 'qd.x' not allowed"),
     "another reserved prefix": ("listener { openProperties: { x-opt-qd.x: x } }", "Reserved key 'x-opt-qd.x' not"),
     "a key that is not ASCII": ("listener { openProperties: { é: x } }", "Property keys must be ASCII encoded"),

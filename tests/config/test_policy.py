@@ -207,15 +207,6 @@ def test_an_item_of_a_list_may_hold_a_comma() -> None:
     assert group.written["users"] == ["CN=a,O=b", " c ", ""]
 
 
-def test_no_links_at_all_is_warned_of() -> None:
-    text = "policy { enableVhostPolicy: yes }\nvhost {\n hostname: a\n groups: { g: { maxSenders: 0, maxReceivers: 0 } }\n}"
-    warnings = [warning.message for warning in load(text=text).warnings]
-    assert [text for text in warnings if "0 means none" in text] == [
-        "the group 'g' allows no senders: 0 means none, not unlimited",
-        "the group 'g' allows no receivers: 0 means none, not unlimited",
-    ]
-
-
 @pytest.mark.parametrize("secure", ["no", "yes"])
 @pytest.mark.parametrize(("given", "ends"), [("", "connection"), ("oversizeAction: link", "link")])
 def test_a_message_that_is_too_large_ends_its_connection_unless_its_link_is_given(
@@ -256,7 +247,7 @@ def test_without_patterns_wildcards_are_text() -> None:
 
 
 def test_vhosts_that_hold_no_client_are_warned_of() -> None:
-    text = "vhost { hostname: a }"
+    text = "vhost { hostname: a }\nconnector { host: a, port: 1 }"
     assert [finding.point for finding in evaluate(load(text=text))] == ["idle-vhost"]
     assert evaluate(load(text=f"policy {{ enableVhostPolicy: yes }}\n{text}")) == ()
 

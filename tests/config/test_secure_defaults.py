@@ -37,6 +37,20 @@ def test_a_listener_elsewhere_requires_tls_too() -> None:
         configured("listener { port: 0 }\n")
 
 
+def test_only_its_own_pages_open_websockets_unless_sites_are_given() -> None:
+    for given, strict, compatible in (
+        ("", (), ("*",)),
+        (", webSocketOrigins: none", (), ()),
+        (", webSocketOrigins: https://a.example", ("https://a.example",), ("https://a.example",)),
+        (", webSocketOrigins: *", ("*",), ("*",)),
+    ):
+        text = f"listener {{ host: ::1, port: 0, http: yes{given} }}\n"
+        for configuration, origins in ((configured(text), strict), (load(text=text), compatible)):
+            assert configuration.listeners[0].web_socket_origins == origins
+            reported = "pages-of-every-site" in {finding.point for finding in unsafe(configuration)}
+            assert reported is ("*" in origins)
+
+
 def test_a_client_has_fewer_sessions_where_defaults_are_secure() -> None:
     text = "listener { host: ::1, port: 0 }\nlistener { host: ::1, port: 0, maxSessions: 32768 }\n"
     assert [each.max_sessions for each in configured(text).listeners] == [256, 32768]
@@ -110,3 +124,17 @@ def test_missing_rights_from_a_service_are_optional_only_without_secure_defaults
     text = f"authServicePlugin {{\n name: s\n host: ::1\n{given}\n}}\n"
     assert load(text=text).auth_services[0].authz_optional is compatible
     assert configured(text).auth_services[0].authz_optional is strict
+
+
+def test_hosts_are_limited_before_their_users_are_known() -> None:
+    names = ("max_handshakes", "max_handshakes_per_host", "min_handshake_rate", "accept_rate_per_host", "auth_lockout")
+
+    def limits(text: str) -> tuple[object, ...]:
+        return tuple(getattr(load(text=f"router {{\n{text}\n}}").router, name) for name in names)
+
+    assert limits("secureDefaults: yes") == (1000, 20, 64, 50, "enforce")
+    assert limits("") == (0, 0, 0, 0, "delay")
+    assert limits("maxHandshakesPerHost: 20\nmaxHandshakes: 5") == (5, 20, 0, 0, "delay")
+    assert limits("acceptBurstPerHost: 200\nauthLockoutSeconds: 60") == (0, 0, 0, 50, "enforce")
+    assert limits("authLockout: alarm\nauthLockoutAfter: 3")[-1] == "alarm"
+    assert limits("secureDefaults: yes\nauthLockout: delay\nmaxHandshakes: 0") == (0, 20, 64, 50, "delay")

@@ -12,7 +12,7 @@ from trouter.config.hosts import is_loopback
 from trouter.config.problems import Severity
 
 SAFE = """
-router { mode: standalone }
+router { mode: standalone, maxHandshakesPerHost: 20, authLockout: enforce }
 policy { enableVhostPolicy: yes }
 sslProfile { name: tls }
 listener { host: 127.0.0.1, port: 1, authenticatePeer: yes }
@@ -31,13 +31,40 @@ def test_nothing_is_found_where_nothing_is_unsafe() -> None:
     assert [finding.point for finding in unsafe(load())] == ["authenticate-peer"] * 2  # by this machine only
 
 
+HOSTS = "one-address-many-clients"
+LOGINS = "one-address-many-logins"
+ELSEWHERE = "listener { host: 192.0.2.1, port: 1, saslMechanisms: PLAIN }"
+
+
+@pytest.mark.parametrize(
+    ("router", "listener", "points"),
+    [
+        ("", ELSEWHERE, {HOSTS, LOGINS}),
+        ("", ELSEWHERE.replace("192.0.2.1", "127.0.0.1"), set()),
+        ("", ELSEWHERE.replace("PLAIN", "ANONYMOUS"), {HOSTS}),
+        ("maxHandshakesPerHost: 20", ELSEWHERE, {LOGINS}),
+        ("acceptBurstPerHost: 100", ELSEWHERE, {LOGINS}),
+        ("authLockout: enforce", ELSEWHERE, {HOSTS}),
+        ("authLockoutAfter: 10", ELSEWHERE, {HOSTS}),
+        ("maxHandshakesPerHost: 20\n authLockout: enforce", ELSEWHERE, set()),
+    ],
+)
+def test_what_one_address_may_do_before_its_users_are_known_is_reported(
+    router: str, listener: str, points: set[str]
+) -> None:
+    text = f"router {{\n usersFile: /u\n {router}\n}}\n{listener}"
+    found = [finding for finding in unsafe(load(text=text)) if finding.point in {HOSTS, LOGINS}]
+    assert {finding.point for finding in found} == points
+    assert {finding.section for finding in found} <= {"router"}
+
+
 ANY = "listener { port: 1, authenticatePeer: yes, "
 UNSAFE = {
     "anybody": ("listener { port: 1 }", "listener.authenticatePeer: will let in every client from other machines, without a name"),
     "not everybody": ("listener { port: 1, saslMechanisms: PLAIN }", "listener.authenticatePeer: will let in every client from other machines, without authenticating"),
     "passwords": (f"{ANY} allowInsecurePlain: yes }}", "listener.allowInsecurePlain: will accept unencrypted passwords from other machines"),
     "for ever": (f"{ANY} initialHandshakeTimeoutSeconds: 0 }}", "listener.initialHandshakeTimeoutSeconds: will keep connections that never open"),
-    "pages": (f"{ANY} http: yes, webSocketOrigins: * }}", "listener.webSocketOrigins: will let the pages of every site open WebSockets"),
+    "pages": (f"{ANY} http: yes, healthz: no }}", "listener.webSocketOrigins: will let the pages of every site open WebSockets"),
     "TLS if they like": (f"sslProfile {{ name: a }}\n{ANY} sslProfile: a }}", "listener.requireSsl: will accept clients without TLS too"),
     "a router": (f"router {{ mode: interior }}\n{ANY} role: inter-router }}", "listener.role: will let in every host that reaches every address at port 1 as a router"),
     "old TLS": ("sslProfile {\n name: a\n protocols: TLSv1 TLSv1.2\n}", "sslProfile.protocols: will allow TLSv1, which can be broken"),
@@ -110,7 +137,7 @@ connector {{
 policy {{ policyDir: {tmp_path}/policies }}
 """)
     path.chmod(0o666)
-    problems = [problem for problem in unsafe(load(path)) if "all users of this machine" in problem.message]
+    problems = [problem for problem in evaluate(load(path)) if "all users of this machine" in problem.message]
     assert {f"{problem.section}.{problem.key}" for problem in problems} == {
         ".", "router.usersFile", "sslProfile.privateKeyFile", "sslProfile.passwordFile", "connector.saslPassword",
         "policy.policyDir",
@@ -118,7 +145,7 @@ policy {{ policyDir: {tmp_path}/policies }}
     for name in ("key", "password", "users", "a.conf"):
         (tmp_path / name).chmod(0o600)
     (tmp_path / "policies").chmod(0o755)
-    assert [problem for problem in unsafe(load(path)) if "all users of this machine" in problem.message] == []
+    assert [problem for problem in evaluate(load(path)) if "all users of this machine" in problem.message] == []
 
 
 LOOPBACK = {"127.0.0.1": True, "127.1.2.3": True, "::1": True, "LocalHost": True, "localhost.": True, "": False, "0.0.0.0": False, "::": False, "localhost.example.com": False, "10.0.0.1": False}  # fmt: skip

@@ -74,7 +74,7 @@ def test_the_page_on_migration_is_fresh_and_whole() -> None:
     ],
 )
 def test_a_listener_for_routers_opens_unless_defaults_are_secure(role: str, more: str, proven: bool | None) -> None:
-    lines = "\n".join(["role: " + role, "requireSsl: no", *filter(None, more.split(", "))])
+    lines = "\n".join(["role: " + role, "requireSsl: no", "allowedUsers: r", *more.split(", ")])
     text = f"mode: interior\n}}\nsslProfile {{ name: p }}\nlistener {{\n{lines}\n}}"
     compatible, strict = load(text=f"router {{\n{text}"), load(text=f"router {{\nsecureDefaults: yes\n{text}")
     assert compatible.unserved(compatible.listeners[0]) == ()
@@ -343,3 +343,18 @@ def test_an_error_about_the_role_comes_before_others(kind: str) -> None:
     with pytest.raises(ChangeRefused) as change:
         created(alone, entity, None, {"port": "a b", "role": "inter-router"})
     assert change.value.description.startswith("role='standalone' not allowed")
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [
+        ("router { id: A }", ["no-connections"]),
+        ("router { id: A, mode: interior }", ["no-neighbours"]),
+        ("listener { host: ::1 }", []),
+        ("connector { host: ::1 }", []),
+    ],
+)
+def test_a_router_without_listeners_and_connectors_is_a_warning(text: str, points: list[str]) -> None:
+    found = [each for each in evaluate(load(text=text)) if each.point in {"no-connections", "no-neighbours"}]
+    assert [each.point for each in found] == points
+    assert all(each.severity is Severity.NOTE for each in found)

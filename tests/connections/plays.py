@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import trio
 
 from trouter.hooks import Authenticated, Challenge, Refused, hookimpl
-from trouter.testing.player import Output, PlayedPeer, PlayedRouter
+from trouter.testing.player import Output, PlayedPeer, PlayedRouter, kinds
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, frame
 from trouter.wire.performatives import (
     Attach,
@@ -29,6 +30,8 @@ ROUTER: Final = "router { id: R }\n"
 LISTENER: Final = "listener { name: in, host: 127.0.0.1, port: 0, idleTimeoutSeconds: 0, saslMechanisms: ANONYMOUS }\n"
 OPEN: Final = Open("client", hostname="vhost")
 BEGIN: Final = Begin(next_outgoing_id=0, incoming_window=9, outgoing_window=9)
+#: A route of b.* to the container B.
+ROUTED: Final = "".join(f"linkRoute {{ prefix: b, direction: {way}, containerId: B }}\n" for way in ("in", "out"))
 OPENING: Final[tuple[bytes | Performative, ...]] = (AMQP_HEADER, OPEN, BEGIN)
 
 
@@ -94,3 +97,14 @@ async def opened(router: PlayedRouter, *more: Performative, host: str = "192.0.2
     peer = router.accept(host)
     await peer.play(*OPENING, *more)
     return peer
+
+
+async def join(
+    client: Callable[..., Awaitable[list[Output]]], container: Callable[..., Awaitable[list[Output]]]
+) -> None:
+    """Let a client and the container B, which have opened, attach both ends of a routed link."""
+    assert kinds(await client(BEGIN, receiver(address="b.news"))) == [Begin]
+    assert kinds(await container()) == [Begin]
+    name = only(await container(replace(BEGIN, remote_channel=0)), Attach).name
+    await container(Attach(name, 0, False, source=Source("b.news"), initial_delivery_count=0))
+    assert kinds(await client()) == [Attach]

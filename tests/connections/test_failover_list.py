@@ -84,6 +84,13 @@ def test_entries_that_cannot_be_used_or_are_known_are_left_out(odd: object) -> N
     assert str(endpoints) == "amqp://first:5672, amqp://second:5672"
 
 
+def test_endpoints_are_shown_with_the_scheme_amqp_with_tls_too() -> None:
+    endpoints = FailoverList(Endpoint("first", "5671", "amqps"))
+    endpoints.apply_server_list([{"network-host": "second"}])
+    assert str(endpoints) == "amqp://first:5671, amqp://second:5671"
+    assert endpoints.current.scheme == "amqps"
+
+
 def test_a_list_without_end_is_cut() -> None:
     endpoints = FailoverList(FIRST)
     endpoints.apply_server_list(listed(*(f"h{number}" for number in range(10_000))))

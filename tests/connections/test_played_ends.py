@@ -15,7 +15,7 @@ from trouter.connections.sessions import Sessions
 from trouter.connections.stream import LINGER_S, READ_BYTES, Stream
 from trouter.engine.connection import Connection
 from trouter.records import ConnectionClosedRecord
-from trouter.testing.player import HANG_UP, Closed, PlayedRouter, kinds, octets_of, play
+from trouter.testing.player import HANG_UP, RESET, Closed, Input, Output, PlayedRouter, kinds, octets_of, play
 from trouter.wire.framing import frame
 from trouter.wire.performatives import (
     Attach,
@@ -192,6 +192,61 @@ async def test_a_peer_that_does_not_read_is_not_read_either_until_it_does(mock_c
         peer.sock.room_bytes = 1 << 40
         outputs = await peer.play()
         assert len([each for each in outputs if isinstance(each, Attach)]) == 700
+
+
+NARROW = LISTENER.replace("idleTimeoutSeconds: 0", "idleTimeoutSeconds: 8, maxSessionFrames: 8, linkCapacity: 1000")
+
+
+def many(count: int) -> bytes:
+    """Return so many messages of 12 kB each, sent without a look at the window."""
+    transfers = [
+        Transfer(1, delivery_id=number, delivery_tag=b"%d" % number, message_format=0, settled=True)
+        for number in range(count)
+    ]
+    return b"".join(message(each, bytes(12_000)) for each in transfers)
+
+
+def grant(count: int) -> Flow:
+    return Flow(incoming_window=1 << 20, next_outgoing_id=0, outgoing_window=9, handle=0, link_credit=count)
+
+
+def count_transfers(outputs: list[Output]) -> int:
+    return len([each for each in outputs if isinstance(each, Transfer)])
+
+
+async def test_a_sender_beyond_its_window_is_not_read_until_the_window_is_open(mock_clock: MockClock) -> None:
+    async with play(ROUTER + NARROW) as router:
+        taker, giver = await opened(router, receiver()), await opened(router, sender())
+        assert kinds(await giver.play(many(100))) == []
+        unread = len(giver.sock.arriving)
+        assert unread > 100 * 12_000 - 3 * READ_BYTES
+        for _ in range(100):
+            mock_clock.jump(2.0)
+            assert Close not in kinds(await giver.play())
+            await taker.play(frame(0, b""))
+        assert len(giver.sock.arriving) == unread
+        assert count_transfers(await taker.play(grant(1000))) == 100
+        assert not giver.sock.arriving
+        assert kinds(await giver.play(Detach(1, closed=True)))[-1:] == [Detach]
+
+
+@pytest.mark.parametrize("end", [HANG_UP, RESET])
+async def test_a_sender_that_hangs_up_beyond_its_window_is_gone(mock_clock: MockClock, end: Input) -> None:
+    """What it has sent before it hung up is read, and its receivers get it."""
+    async with play(ROUTER + NARROW) as router:
+        taker, giver = await opened(router, receiver()), await opened(router, sender())
+        await giver.play(many(100))
+        await giver.play(end)
+        assert len(router.process.services.connections) == 1
+        got = count_transfers(await taker.play(grant(1000)))
+        assert got == 100
+
+
+async def test_a_sender_beyond_its_window_that_receives_too_is_read(mock_clock: MockClock) -> None:
+    """Its credit comes behind its messages."""
+    async with play(ROUTER + NARROW) as router:
+        both = await opened(router, receiver(), sender())
+        assert count_transfers(await both.play(many(100), grant(1000))) == 100
 
 
 async def test_messages_wait_while_the_receiver_does_not_read(mock_clock: MockClock) -> None:

@@ -13,12 +13,15 @@ from tests.connections.plays import (
     OPEN,
     OPENING,
     RESPONSE,
+    ROUTED,
     ROUTER,
     Scripted,
     condition_of,
+    join,
     only,
     sasl,
 )
+from trouter.connections.login_checks import LoginChecks
 from trouter.hooks import Authenticated, Challenge, Refused
 from trouter.records import ConnectionClosedRecord, ConnectionOpenedRecord, SaslOutcomeRecord
 from trouter.testing.player import HANG_UP, RESET, Closed, PlayedRouter, kinds, play
@@ -196,21 +199,39 @@ async def test_a_user_that_the_plugin_does_not_confirm_any_more_is_closed(mock_c
         await peer.play(LOGIN)
         await scripted.give.send(Authenticated("alice", still_good=lambda: good[0]))
         await peer.play(*OPENING)
-        (connection,) = router.process.services.connections.values()
-        connection.check_standing()
+        services = router.process.services
+        checks = LoginChecks(services.plugins, services.connections)
+        await checks.check_all()
         assert await peer.play() == []
         good[0] = False
-        connection.check_standing()
+        await checks.check_all()
         assert condition_of(await peer.play()) == "amqp:connection:forced"
         await peer.play(Close(), HANG_UP)
         (record,) = [each for each in router.records if isinstance(each, ConnectionClosedRecord)]
         assert (record.by, record.condition, record.user) == ("local", "amqp:connection:forced", "alice")
 
 
+async def test_peers_whose_logins_end_together_hear_nothing_of_each_other_s_end(mock_clock: MockClock) -> None:
+    """A container and a client of its link route: either would hear that the other's link is lost."""
+    good = [True]
+    scripted = Scripted(*[Authenticated("alice", still_good=lambda: good[0])] * 2)
+    text = CONFIGURATION.replace("name: in", "name: in\n    role: route-container") + ROUTED
+    async with play(text, {"mine": scripted}) as router:
+        container, client = router.accept(), router.accept()
+        for each, name in ((container, "B"), (client, "C")):
+            await each.play(LOGIN)
+            await each.play(AMQP_HEADER, Open(name, hostname="vhost"))
+        await join(client.play, container.play)
+        good[0] = False
+        services = router.process.services
+        await LoginChecks(services.plugins, services.connections).check_all()
+        assert [kinds(await each.play()) for each in (client, container)] == [[Close], [Close]]
+
+
 async def test_a_peer_waits_after_failures_of_its_host_and_keeps_its_time(mock_clock: MockClock) -> None:
     """It waits longer than a handshake may take."""
     scripted = Scripted()
-    text = CONFIGURATION.replace("id: R", "id: R, authDelayAfter: 1, authLongestDelaySeconds: 30")
+    text = CONFIGURATION.replace("id: R", "id: R, authLockout: enforce, authDelayAfter: 1, authLongestDelaySeconds: 30")
     async with play(text, {"mine": scripted}) as router:
         lockout = router.process.services.guard.lockout
         for _ in range(5):

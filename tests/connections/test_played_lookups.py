@@ -20,6 +20,7 @@ from trouter.wire.framing import frame
 from trouter.wire.performatives import (
     Attach,
     Begin,
+    Close,
     Detach,
     End,
     Flow,
@@ -71,6 +72,7 @@ class Interior:
         #: The edge router's attaches, by channel and handle.
         self.links: dict[tuple[int, int], Attach] = {}
         self.queries: list[Query] = []
+        self.detached: list[Detach] = []
         self._transfers = 0
 
     async def play(self, *inputs: Input) -> None:
@@ -88,6 +90,9 @@ class Interior:
             self.peer.put((channel, answer))
         elif isinstance(performative, Attach):
             self._attach(channel, performative)
+        elif isinstance(performative, Detach):
+            self.detached.append(performative)
+            self.peer.put((channel, Detach(performative.handle, performative.closed)))
         elif isinstance(performative, Transfer) and self._is_lookup(self.links[channel, performative.handle]):
             note = read(payload)
             assert isinstance(note.body, list)
@@ -247,6 +252,69 @@ async def test_a_session_that_ends_while_it_waits_gets_no_links(
         assert await client.play() == []
         await interior.play()
         assert interior.attached("queue") == []
+
+
+#: What a client sends after a detach, in the same write.
+LEAVES: Final[dict[str, tuple[Input, ...]]] = {
+    "end": (End(),),
+    "close": (Close(),),
+    "end-close": (End(), Close()),
+    "close-and-hang-up": (Close(), HANG_UP),
+    "hang-up": (HANG_UP,),
+}
+
+
+@pytest.mark.parametrize("leave", LEAVES.values(), ids=LEAVES)
+async def test_a_detach_before_the_end_goes_up_although_another_link_waits(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch, leave: tuple[Input, ...]
+) -> None:
+    async with edge(monkeypatch) as (dialled, interior):
+        client = await opened(dialled.router)
+        await client.play(receiver("mine"))
+        await interior.play()
+        await interior.reply(LINKS)
+        await client.play(receiver("waits", 1, "other"), Detach(0, True), *leave)
+        await interior.play()
+        assert [(each.closed, each.error) for each in interior.detached] == [(True, None)]
+
+
+@pytest.mark.parametrize("leave", LEAVES.values(), ids=LEAVES)
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_an_attach_and_its_detach_before_the_end_go_up(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch, leave: tuple[Input, ...], at_once: bool
+) -> None:
+    async with edge(monkeypatch) as (dialled, interior):
+        client = await opened(dialled.router)
+        links = len(dialled.router.process.router.links)
+        if at_once:
+            await client.play(receiver("mine"), Detach(0, False), *leave)
+        else:
+            await client.play(receiver("mine"))
+            await interior.play()
+            await client.play(Detach(0, False), *leave)
+        await interior.play()
+        assert interior.attached("queue") == []
+        await interior.reply(LINKS)
+        (routed,) = interior.attached("queue")
+        assert routed.name.startswith("mine")
+        assert [(each.closed, each.error) for each in interior.detached] == [(False, None)]
+        assert len(dialled.router.process.router.links) == links
+        if HANG_UP in leave:
+            assert len(dialled.router.process.services.connections) == 1  # the uplink
+
+
+async def test_a_session_that_ends_with_a_link_given_back_waits_not_for_long(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with edge(monkeypatch) as (dialled, interior):
+        client, leaving = await opened(dialled.router), await opened(dialled.router)
+        await client.play(receiver("mine"), Detach(0, True), End())
+        await leaving.play(receiver("mine"), Detach(0, True), Close(), HANG_UP)
+        mock_clock.jump(LOOKUP_S + 0.1)
+        assert kinds(await client.play()) == [End]
+        await interior.play()
+        assert len(interior.attached("queue")) == len(interior.detached)  # as of an address for messages
+        assert len(dialled.router.process.services.connections) == 2  # the uplink, and the client that stays
 
 
 async def test_a_client_that_hangs_up_while_it_waits_leaves_nothing(

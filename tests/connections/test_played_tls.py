@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from tests.connections.plays import OPENING, ROUTER, condition_of, sasl
+from tests.connections.plays import OPENING, ROUTED, ROUTER, condition_of, join, sasl
 from tests.connections.tls_plays import SERVER, PlayedTls, client_context, listener, profile
 from tests.tls.pki import Authority, Pair
 from trouter.records import ConnectionClosedRecord, ConnectionOpenedRecord, TlsOutcome
@@ -198,6 +198,24 @@ async def test_a_connection_ends_when_the_certificate_of_its_peer_does(mock_cloc
         await router.process.services.secure.recheck()
         assert kinds(await client.play()) == [Close]
         assert len(router.process.services.connections) == 0
+
+
+async def test_peers_whose_certificates_end_together_hear_nothing_of_each_other_s_end(
+    mock_clock: MockClock, scene: Scene
+) -> None:
+    """A container and a client of its link route: either would hear that the other's link is lost."""
+    now_s = [time.time()]
+    text = scene.text(f"role: route-container, {EXTERNAL}", entities=ROUTED)
+    async with play(text, calendar=lambda: now_s[0]) as router:
+        container, client = [scene.client(router, scene.authority.issue(f"CN={each}", days=2)) for each in "BC"]
+        for each, name in ((container, "B"), (client, "C")):
+            await each.shake_hands()
+            await each.play_first(SASL_HEADER, sasl(SaslInit("EXTERNAL", b"")))
+            await each.play(AMQP_HEADER, Open(name, hostname="vhost"))
+        await join(client.play, container.play)
+        now_s[0] += 3 * 86_400
+        await router.process.services.secure.recheck()
+        assert [kinds(await each.play()) for each in (client, container)] == [[Close], [Close]]
 
 
 # --- ends

@@ -17,6 +17,7 @@ from wsproto.frame_protocol import CloseReason
 from tests.connections.plays import LISTENER, OPENING, ROUTER, condition_of
 from trouter.http.alive import SILENT_S
 from trouter.http.bridge import Bridge
+from trouter.net.turns import Turn, host_key
 from trouter.records import ConnectionClosedRecord
 from trouter.testing.player import MemorySocket, Output, PlayedRouter, kinds, octets_of, play, taken_from
 from trouter.wire.framing import AMQP_HEADER
@@ -67,7 +68,8 @@ class PlayedWebSocket:
         sock = router.new_socket()
         stream = trio.StapledStream(self._from_router, self._to_router)
         pair = MemoryEnd(router, sock), cast("socket.socket", sock)
-        self._bridge = Bridge(stream, b"", "192.0.2.7:1", lambda: self.going_away, lambda: pair)
+        turn = Turn(router.poller.turns, host_key("192.0.2.7"))
+        self._bridge = Bridge(stream, b"", "192.0.2.7:1", lambda: self.going_away, turn, lambda: pair)
 
     async def run(self) -> None:
         await self._bridge.run(self._serve)
@@ -104,10 +106,10 @@ class PlayedWebSocket:
 
 
 @asynccontextmanager
-async def websocket(listener: str = LISTENER) -> AsyncIterator[PlayedWebSocket]:
+async def websocket(listener: str = LISTENER, router: str = ROUTER) -> AsyncIterator[PlayedWebSocket]:
     """Run a router, and a client with an open WebSocket."""
-    async with play(ROUTER + listener) as router, trio.open_nursery() as nursery:
-        client = PlayedWebSocket(router)
+    async with play(router + listener) as played, trio.open_nursery() as nursery:
+        client = PlayedWebSocket(played)
         nursery.start_soon(client.run)
         yield client
         nursery.cancel_scope.cancel()
@@ -233,7 +235,7 @@ async def test_a_peer_that_drips_through_a_websocket_is_cut_off(
     mock_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    async with websocket() as client:
+    async with websocket(router="router { id: R, minHandshakeRate: 64 }\n") as client:
         await client.play(BytesMessage(data=AMQP_HEADER[:3]))
         events: list[Event] = []
         for _ in range(3):

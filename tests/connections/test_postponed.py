@@ -19,7 +19,13 @@ from trouter_plugins.users_file import put_user
 SECRET = "wonderland"
 HANDSHAKE_S, LONGEST_S = 3, 4
 ROUTER = f"""
-router {{{{ id: R, authDelayAfter: 1, authLongestDelaySeconds: {LONGEST_S}, usersFile: {{users}} }}}}
+router {{{{
+    id: R
+    authLockout: enforce
+    authDelayAfter: 1
+    authLongestDelaySeconds: {LONGEST_S}
+    usersFile: {{users}}
+}}}}
 listener {{{{
     host: 127.0.0.1
     port: 0

@@ -2,52 +2,61 @@
 
 from __future__ import annotations
 
-from trouter.core.message import AnnotationRewriter
+from trouter.core.message import AnnotationRewriter, CachedAnnotations
 from trouter.wire.annotations import compose_annotations, parse_annotations
+from trouter.wire.message import Message
+from trouter.wire.sections import THROUGH_ANNOTATIONS, MessageScan
 
 HERE = "0/B"
+BODY = Message("x").encode()
 
 
 def came(to: str = "there", user: bytes = b"", count: int = 0) -> bytes:
     return compose_annotations(user, count, 0, False, to, "0/A", ("0/A",))
 
 
+def read(rewriter: AnnotationRewriter, section: bytes, before: bytes = b"", after: bytes = b"") -> CachedAnnotations:
+    scan = MessageScan()
+    data = before + section + BODY + after
+    scan.scan_sections(data, len(before), len(data) - len(after), THROUGH_ANNOTATIONS, True)
+    return rewriter.read_section(scan, data)
+
+
 def test_the_same_bytes_are_read_once_wherever_they_stand() -> None:
     rewriter = AnnotationRewriter(HERE, True, True, 0, None)
     section = came()
-    first = rewriter.read_section(section, 0, len(section))
-    assert rewriter.read_section(b"ab" + section + b"cd", 2, 2 + len(section)) is first
+    first = read(rewriter, section)
+    assert read(rewriter, section, before=b"ab", after=b"cd") is first
     other = came("elsewhere")
-    assert rewriter.read_section(other, 0, len(other)).parsed.to == "elsewhere"
-    longer = section + b"\x00"
-    assert rewriter.read_section(longer, 0, len(section)).parsed.to == "there"
+    assert read(rewriter, other).parsed.to == "elsewhere"
+    assert read(rewriter, section, after=b"\x00").parsed.to == "there"
 
 
 def test_a_neighbour_s_annotations_are_known_again_after_others_and_only_so_many() -> None:
     rewriter = AnnotationRewriter(HERE, True, True, 0, None)
     rewriter.keeps = True
-    first = rewriter.read_section(came(), 0, len(came()))
+    first = read(rewriter, came())
     sections = [came(f"address-{number}") for number in range(1023)]
     for section in sections:
-        rewriter.read_section(section, 0, len(section))
-    assert rewriter.read_section(came(), 0, len(came())) is first
+        read(rewriter, section)
+    assert read(rewriter, came()) is first
     one_more = came("one-more")
-    rewriter.read_section(one_more, 0, len(one_more))
-    assert rewriter.read_section(came(), 0, len(came())) is not first
+    read(rewriter, one_more)
+    assert read(rewriter, came()) is not first
 
 
 def test_long_annotations_are_not_kept() -> None:
     rewriter = AnnotationRewriter(HERE, True, True, 0, None)
     rewriter.keeps = True
     section = came("x" * 600)
-    assert rewriter.read_section(section, 0, len(section)) is not rewriter.read_section(section, 0, len(section))
+    assert read(rewriter, section) is not read(rewriter, section)
 
 
 def test_next_routers_get_the_trace_and_receivers_get_the_annotations_of_the_sender() -> None:
     rewriter = AnnotationRewriter(HERE, True, True, 2, None)
     user = b"\xa3\x01k\xa1\x01v"
     section = came(user=user, count=1)
-    passage = rewriter.read_section(section, 0, len(section))
+    passage = read(rewriter, section)
     plain = passage.plain_section()
     assert parse_annotations(plain, 0, len(plain), True).user == user
     assert not parse_annotations(plain, 0, len(plain), True).had_router_keys
@@ -74,13 +83,13 @@ def test_an_edge_router_writes_no_ingress_and_its_interior_router_writes_its_own
     interior = AnnotationRewriter(HERE, True, True, 0, None)
     interior.via_edge = True
     section = came()
-    onward = interior.onward_section(interior.read_section(section, 0, len(section)), None, 0)
+    onward = interior.onward_section(read(interior, section), None, 0)
     assert parse_annotations(onward, 0, len(onward), True).ingress == HERE
 
 
 def test_the_router_ignores_router_annotations_written_by_a_client() -> None:
     rewriter = AnnotationRewriter(HERE, True, False, 0, None)
     section = came()
-    passage = rewriter.read_section(section, 0, len(section))
+    passage = read(rewriter, section)
     assert passage.parsed.to is None
     assert passage.plain_section() == b""

@@ -456,15 +456,28 @@ def test_an_anonymous_senders_missing_target_is_answered_with_an_empty_one() -> 
     assert sender.attach.target == Target()
 
 
-def test_settle_modes_are_mixed_and_first() -> None:
+@pytest.mark.parametrize(
+    ("sends", "asked", "answered"),
+    [
+        (True, (0, 0), (0, 0)),
+        (True, (1, 0), (1, 0)),
+        (True, (2, 0), (2, 0)),
+        (True, (1, 1), (1, 0)),  # the router settles when the receivers do
+        (False, (0, 0), (2, 0)),  # messages that came settled go settled
+        (False, (1, 0), (1, 0)),
+        (False, (2, 1), (2, 1)),
+        (False, (1, 1), (1, 1)),
+        (True, (9, 9), (2, 0)),
+        (False, (9, 9), (2, 0)),
+    ],
+)
+def test_settle_modes_are_those_asked_where_the_router_can(
+    sends: bool, asked: tuple[int, int], answered: tuple[int, int]
+) -> None:
     _, client = one()
-    links = [
-        client.sender("x", snd_settle_mode=1, rcv_settle_mode=1),
-        client.receiver("x", snd_settle_mode=0, rcv_settle_mode=1),
-    ]
-    for link in links:
-        assert link.attach is not None
-        assert (link.attach.snd_settle_mode, link.attach.rcv_settle_mode) == (2, 0)
+    link = (client.sender if sends else client.receiver)("x", snd_settle_mode=asked[0], rcv_settle_mode=asked[1])
+    assert link.attach is not None
+    assert (link.attach.snd_settle_mode, link.attach.rcv_settle_mode) == answered
 
 
 def test_a_receiver_that_wants_settled_gets_settled_and_the_sender_an_acceptance() -> None:

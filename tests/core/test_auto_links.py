@@ -9,6 +9,7 @@ import pytest
 
 from trouter.core.autolinks import Activation, AutoLink, AutoLinkRule
 from trouter.core.observer import RouterObserver
+from trouter.core.routes import LinkRoute
 from trouter.core.table import AddressRule
 from trouter.testing.memory import LIMITS, MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, compose
 from trouter.wire.performatives import Accepted, Error, Released, Source, Target
@@ -116,6 +117,25 @@ def test_a_broker_that_ends_the_session_for_one_queue_takes_no_other_along_twice
     here.observer.retry()
     here.router.pump()
     assert [auto.state for auto in here.autos] == ["active", "active"]
+
+
+@pytest.mark.parametrize("clients", [2, 3, 9])
+def test_clients_leave_a_session_for_an_auto_link_that_has_lost_its_own(clients: int) -> None:
+    """The broker allows three sessions besides that of the test: one for the auto links, one for the first client."""
+    here = room(AutoLinkRule("q1", "out", container_id="B"), AutoLinkRule("q2", "out", container_id="B"))
+    broker = here.broker(client_limits=replace(LIMITS, channel_max=3))
+    containers = here.router.core.containers.matching("B", "")
+    here.router.core.routes.add(LinkRoute("broker", "in", is_prefix=True, container_id="B"), iter(containers))
+    for _ in range(clients - 1):
+        assert here.router.connect().sender("broker.q").error is None
+    assert len(broker.attached) == len(here.autos) + clients - 1
+    end_session(broker.attached[0], Error("amqp:not-found", "no queue 'q2'"))
+    here.router.pump()
+    assert here.router.connect().sender("broker.q").error is None
+    here.observer.retry()
+    here.router.pump()
+    assert [auto.state for auto in here.autos] == ["active", "active"]
+    assert (broker.closed, broker.faults) == (None, [])
 
 
 def test_a_message_takes_its_way_through_the_broker() -> None:

@@ -13,7 +13,7 @@ from trouter.columns.column import Column, EntityId
 from trouter.columns.links import LINK
 from trouter.columns.router import ROUTER
 from trouter.core import pace
-from trouter.core.incoming import IncomingEndpoint
+from trouter.core.ingress import Ingress
 from trouter.core.inprocess import InsideMessage
 from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.table import AddressRule
@@ -46,9 +46,9 @@ class Room:
         self.sender = self.sending.sender("x", name="out")
 
     @property
-    def incoming(self) -> IncomingEndpoint:
+    def incoming(self) -> Ingress:
         found = next(iter(self.core.incoming_endpoints()))
-        assert isinstance(found, IncomingEndpoint)
+        assert isinstance(found, Ingress)
         return found
 
     @property

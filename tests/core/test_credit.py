@@ -379,6 +379,109 @@ def test_the_receivers_window_and_frame_size_are_respected() -> None:
     assert narrow.ended == []
 
 
+WIDE_FRAMES = EngineLimits(
+    max_frame_bytes=0xFFFFFFFF, session_window_frames=100, first_outgoing_id=0xFFFFFFFE, idle_timeout_s=0.0
+)
+
+
+def test_a_message_that_waited_whole_is_one_frame_where_the_peer_allows_it() -> None:
+    """Its sender has frames of 16 KiB; some receivers open their window by one frame for each whole message."""
+    router = MemoryRouter(RULES)
+    receiver = router.connect(client_limits=WIDE_FRAMES).receiver("x")
+    client = router.connect()
+    for body in (bytes(70_000), bytes(700_000), bytes(1_040_000)):
+        client.sender("x").send(compose(body))
+    client.sender("x").send(compose(bytes(3_000_000)))
+    router.pump()
+    receiver.grant(10)
+    router.pump()
+    assert [len(message.body) for message in receiver.received] == [70_000, 700_000, 1_040_000, 3_000_000]
+    assert [len(message.frames) for message in receiver.received] == [1, 1, 1, 3]
+    assert router.held_bytes() == 0
+
+
+@pytest.mark.parametrize("terms", [None, PeerTerms(strip_out=False)])
+def test_joined_pieces_are_those_of_each_copy(terms: PeerTerms | None) -> None:
+    """One receiver has taken a part of the message already, another one gets it with the router's annotations."""
+    router = MemoryRouter(RULES)
+    receivers = [
+        router.connect(terms, client_limits=limits).receiver("multicast", credit=count)
+        for limits, count in (
+            (small_window(300, 0xFFFFFFFF), 1),
+            (WIDE_FRAMES, 0),
+            (small_window(8, 70_000), 0),
+            (small_window(8), 0),
+        )
+    ]
+    body = bytes(range(250)) * 2000
+    sent = router.connect().sender("multicast").begin(compose(body)[:150_000])
+    router.pump()
+    assert [len(each.received) for each in receivers] == [1, 0, 0, 0]
+    sent.finish(compose(body)[150_000:])
+    router.pump()
+    for each in receivers:
+        each.grant(1)
+    router.pump()
+    assert [each.bodies for each in receivers] == [[body]] * 4
+    assert len(receivers[1].received[0].frames) == 1
+    assert max(map(len, receivers[2].received[0].frames)) < 70_000
+    assert router.held_bytes() == 0
+
+
+@pytest.mark.parametrize("pieces", [12, 70])
+def test_a_receiver_that_opens_its_window_by_message_gets_long_messages_for_ever(pieces: int) -> None:
+    """Its session window is 100 frames, and it gives one back for each message that it has settled."""
+    router, client = one()
+    narrow = router.connect(client_limits=WIDE_FRAMES)
+    receiver = narrow.receiver("x", credit=1)
+    windows = narrow.session.windows
+    windows.max_incoming_frames = 0  # it does not open of itself
+    sender = client.sender("x")
+    for number in range(250):
+        body = bytes([number]) * 10_000 * pieces
+        sent = sender.begin()
+        for start in range(0, len(body), 10_000):
+            sent.more(compose(body)[start : start + 10_000])
+            router.pump()
+        sent.finish(compose(body)[len(body) :])
+        router.pump()
+        assert receiver.received[-1].body == body
+        assert windows.incoming_frames > 0
+        receiver.received.pop().settle()
+        windows.incoming_frames += 1
+        receiver.grant(1)
+        router.pump()
+    assert router.held_bytes() == 0
+
+
+def test_a_receiver_that_counts_its_window_by_message_gets_long_messages_for_ever() -> None:
+    """Its session window is 100 frames; its next-incoming-id counts a message as one frame too, as node-amqp10 does."""
+    router, client = one()
+    narrow = router.connect(client_limits=WIDE_FRAMES)
+    receiver = narrow.receiver("x", credit=5)
+    windows = narrow.session.windows
+    windows.max_incoming_frames = 0  # it does not open of itself
+    sender = client.sender("x")
+    for _ in range(20):
+        before = windows.incoming_frames
+        for number in range(5):
+            data = compose(bytes([number]) * 450_000)
+            sent = sender.begin()
+            for start in range(0, 450_000, 10_000):
+                sent.more(data[start : start + 10_000])
+                router.pump()
+            sent.finish(data[450_000:])
+            router.pump()
+        assert len(receiver.received) == 5
+        used = before - windows.incoming_frames
+        windows.incoming_frames += 5 - (used - 5)
+        while receiver.received:
+            receiver.received.pop().settle()
+        receiver.grant(5)
+        router.pump()
+    assert router.held_bytes() == 0
+
+
 def test_a_receiver_that_does_not_read_stops_its_sender_and_no_other() -> None:
     router, client = one(limits=small_window(20))
     slow = router.connect()

@@ -6,12 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trouter.core.keys import MAX_BYTES, MAX_TOKENS, KeyTree, key_tokens
-from trouter.core.patterns import PatternError
+from trouter.core.patterns import (
+    KEYS,
+    MAX_KEY_BYTES,
+    MAX_KEY_TOKENS,
+    DuplicatePatternError,
+    PatternError,
+    PatternTree,
+    TooManyStepsError,
+)
 
 TOKENS = st.sampled_from(["a", "b", "", "*", "+", "ab"])
 SUBJECTS = st.lists(TOKENS, max_size=6)
-KEYS = st.lists(st.sampled_from(["a", "b", "", "*", "#", "+", "ab"]), min_size=1, max_size=5)
+WRITTEN = st.lists(st.sampled_from(["a", "b", "", "*", "#", "+", "ab"]), min_size=1, max_size=5)
 
 
 def fits(key: list[str], subject: list[str], one: str) -> bool:
@@ -29,16 +36,18 @@ def tokens(text: str, separator: str) -> list[str]:
     return text.split(separator) if text else []
 
 
-@given(st.lists(KEYS, max_size=8), st.lists(SUBJECTS, max_size=4), st.sampled_from(["amqp", "mqtt"]))
+@given(st.lists(WRITTEN, max_size=8), st.lists(SUBJECTS, max_size=4), st.sampled_from(["amqp", "mqtt"]))
 def test_a_subject_fits_the_keys_that_a_naive_matcher_finds(
     keys: list[list[str]], subjects: list[list[str]], method: str
 ) -> None:
     separator, one = (".", "*") if method == "amqp" else ("/", "+")
-    tree: KeyTree[int] = KeyTree(method)
+    tree: PatternTree[int] = PatternTree(KEYS[method])
     inserted: dict[int, str] = {}
     for number, key in enumerate(separator.join(key) for key in keys):
         try:
             tree.insert(key, number)
+        except DuplicatePatternError:
+            assert tree.get(key) in inserted
         except PatternError:
             many_inside = method == "mqtt" and "#" in tokens(key, separator)[:-1]
             assert many_inside or not tokens(key, separator)
@@ -51,11 +60,11 @@ def test_a_subject_fits_the_keys_that_a_naive_matcher_finds(
                 for number, key in inserted.items()
                 if fits(tokens(key, separator), tokens(subject, separator), one)
             ]
-            assert sorted(tree.match(subject)) == wanted
+            assert sorted(tree.matches(subject)) == wanted
         if not inserted:
             break
         number, key = inserted.popitem()
-        tree.remove(key, number)
+        assert tree.remove(key) == number
 
 
 @pytest.mark.parametrize(
@@ -79,16 +88,16 @@ def test_a_subject_fits_the_keys_that_a_naive_matcher_finds(
     ],
 )
 def test_a_key_matches_its_subjects_and_no_others(method: str, key: str, fitting: list[str], others: list[str]) -> None:
-    tree: KeyTree[str] = KeyTree(method)
+    tree: PatternTree[str] = PatternTree(KEYS[method])
     tree.insert(key, key)
-    assert [subject for subject in (*fitting, *others) if tree.match(subject)] == fitting
+    assert [subject for subject in (*fitting, *others) if tree.matches(subject)] == fitting
 
 
-def test_every_key_counts_and_each_of_its_values() -> None:
-    tree: KeyTree[int] = KeyTree()
-    for number, key in enumerate(["a.b", "a.b", "a.*", "#", "a.#", "*.b", "b.a"]):
+def test_every_key_counts() -> None:
+    tree: PatternTree[int] = PatternTree(KEYS["amqp"])
+    for number, key in enumerate(["a.b", "a.*", "#", "a.#", "*.b", "b.a"]):
         tree.insert(key, number)
-    assert sorted(tree.match("a.b")) == [0, 1, 2, 3, 4, 5]
+    assert sorted(tree.matches("a.b")) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -106,35 +115,43 @@ def test_every_key_counts_and_each_of_its_values() -> None:
 )
 def test_an_invalid_key_is_refused(key: str, method: str) -> None:
     with pytest.raises(PatternError):
-        key_tokens(key, method)
+        KEYS[method].parse(key)
 
 
 def test_a_subject_that_is_too_long_fits_nothing() -> None:
-    tree: KeyTree[int] = KeyTree()
+    tree: PatternTree[int] = PatternTree(KEYS["amqp"])
     tree.insert("#", 1)
-    assert tree.match("a" * MAX_BYTES) == [1]
-    assert tree.match("a" * (MAX_BYTES + 1)) == []
-    assert tree.match("\u20ac" * (MAX_BYTES // 2)) == []
-    assert tree.match("a." * MAX_TOKENS) == [1]
-    assert tree.match("a." * (MAX_TOKENS + 1)) == []
+    assert tree.matches("a" * MAX_KEY_BYTES) == [1]
+    assert tree.matches("a" * (MAX_KEY_BYTES + 1)) == []
+    assert tree.matches("\u20ac" * (MAX_KEY_BYTES // 2)) == []
+    assert tree.matches("a." * MAX_KEY_TOKENS) == [1]
+    assert tree.matches("a." * (MAX_KEY_TOKENS + 1)) == []
 
 
-def test_a_search_visits_a_node_once_for_each_token() -> None:
+@pytest.mark.parametrize("method", KEYS)
+def test_a_search_visits_a_node_once_for_each_token(method: str) -> None:
     """Many keys full of wildcards and a subject that matches none: a matcher that backtracks would not end."""
-    tree: KeyTree[int] = KeyTree()
-    tree.insert(".".join(["#", "a"] * (MAX_TOKENS // 2)), 1)
-    assert tree.match(".".join("a" * (MAX_TOKENS - 1) + "b")) == []
+    dialect = KEYS[method]
+    tree: PatternTree[int] = PatternTree(dialect)
+    key = ["#", "a"] * (MAX_KEY_TOKENS // 2) if method == "amqp" else ["+"] * (MAX_KEY_TOKENS - 1) + ["x"]
+    tree.insert(dialect.separators.join(key), 1)
+    value = ["a"] * (MAX_KEY_TOKENS - 2) + ["b"]
+    assert tree.matches(dialect.separators.join(value)) == []
+    assert tree.matches(value, max_steps=(len(key) + 1) * (len(value) + 1)) == []
+    with pytest.raises(TooManyStepsError):
+        tree.matches(value, max_steps=len(value) - 1)
 
 
 def test_removed_keys_leave_nothing_in_the_tree() -> None:
-    tree: KeyTree[int] = KeyTree()
+    tree: PatternTree[int] = PatternTree(KEYS["amqp"])
     tree.insert("a.b", 1)
-    before = tree.match("a.b")
+    before = tree.matches("a.b")
     for key in ("a.*.#", "#.c", "a.b.c"):
         tree.insert(key, 2)
-        tree.remove(key, 2)
-    assert tree.match("a.b") == before
-    tree.remove("a.b", 1)
-    assert tree._root.is_empty
-    with pytest.raises(ValueError, match="not in list"):
-        tree.remove("a.b", 1)
+        tree.remove(key)
+    assert tree.matches("a.b") == before
+    tree.remove("a.b")
+    (root,) = tree.start()
+    assert root.is_empty()
+    with pytest.raises(KeyError):
+        tree.remove("a.b")

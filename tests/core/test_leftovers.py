@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from trouter.core.incoming import IncomingEndpoint
+from trouter.core.ingress import Ingress
 from trouter.core.outgoing import OutgoingEndpoint
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkDetached, SessionEnded
@@ -39,11 +39,11 @@ def busy(router: MemoryRouter) -> MemoryClient:
 @pytest.mark.parametrize("how", ["drop", "close", "end"])
 def test_a_connection_that_is_over_goes_without_the_collector(how: str) -> None:
     router = MemoryRouter()
-    before = alive(IncomingEndpoint, OutgoingEndpoint), alive(Delivery)
+    before = alive(Ingress, OutgoingEndpoint), alive(Delivery)
     client = busy(router)
     getattr(client, how)()
     router.core.watch_links(1.0)
-    assert alive(IncomingEndpoint, OutgoingEndpoint) == before[0]
+    assert alive(Ingress, OutgoingEndpoint) == before[0]
     server = client.__dict__.pop("server")
     router.clients.clear()
     router._outbox.clear()
@@ -70,7 +70,7 @@ def test_a_session_that_is_over_goes_without_the_collector() -> None:
 def test_a_link_that_is_over_goes_without_the_collector() -> None:
     router = MemoryRouter()
     client = router.connect()
-    before = alive(IncomingEndpoint, OutgoingEndpoint)
+    before = alive(Ingress, OutgoingEndpoint)
     for _ in range(10):
         receiver = client.receiver("x", credit=5)
         sender = client.sender("x")
@@ -78,9 +78,9 @@ def test_a_link_that_is_over_goes_without_the_collector() -> None:
         router.pump()
         sender.detach()
         receiver.detach()
-    assert alive(IncomingEndpoint, OutgoingEndpoint) <= before + 1
+    assert alive(Ingress, OutgoingEndpoint) <= before + 1
     router.core.watch_links(1.0)
-    assert alive(IncomingEndpoint, OutgoingEndpoint) == before
+    assert alive(Ingress, OutgoingEndpoint) == before
 
 
 @pytest.mark.usefixtures("no_collector")

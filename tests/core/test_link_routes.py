@@ -10,7 +10,6 @@ import pytest
 
 from tests.core.rows import address_row, link_row, router_row
 from trouter.core.check import MessageCheck
-from trouter.core.containers import MAX_SESSIONS
 from trouter.core.farewells import PATIENCE_S
 from trouter.core.routes import MAX_SCOPED, LinkRoute
 from trouter.core.tenants import Tenant
@@ -113,9 +112,102 @@ def test_the_attach_of_a_sender_goes_to_the_container_unchanged() -> None:
     (end,) = broker.attached
     assert end.attach is not None
     assert (end.attach.name, end.attach.source, end.attach.target) == ("mine@C", source, target)
-    assert (end.attach.snd_settle_mode, end.attach.rcv_settle_mode, end.attach.properties) == (2, 0, None)
     assert sender.attach is not None
     assert (sender.attach.source, sender.attach.target) == (source, target)
+
+
+#: Fields of a whole attach that go to the other end as they are: what RabbitMQ's clients send, and more.
+PASSED: dict[str, Any] = {
+    "properties": {Symbol("paired"): True, Symbol("nested"): {"a": [1, b"x"]}},
+    "offered_capabilities": ("LINK_PAIR_V1_0",),
+    "desired_capabilities": ArrayForm(("one",)),
+}
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_properties_and_capabilities_of_a_link_pass_both_ways(direction: str) -> None:
+    _, broker, client = routed()
+    broker.answers = False
+    link = (client.sender if direction == "in" else client.receiver)("broker.q", **PASSED)
+    (end,) = broker.attached
+    end.answer(**PASSED | {"properties": {Symbol("paired"): False}})
+    client.pump()
+    for attach, properties in ((end.attach, PASSED["properties"]), (link.attach, {Symbol("paired"): False})):
+        assert attach is not None
+        assert attach.properties == properties
+        assert attach.offered_capabilities == ("LINK_PAIR_V1_0",)
+        assert attach.desired_capabilities == ("one",)
+        assert isinstance(attach.desired_capabilities, ArrayForm)
+        assert not isinstance(attach.offered_capabilities, ArrayForm)
+
+
+def test_a_link_keeps_no_properties_once_it_is_answered() -> None:
+    _, broker, client = routed()
+    client.sender("broker.q", **PASSED)
+    for connection in (broker.server, client.server):
+        (link,) = [link for session in connection.sessions() for link in session.links.list_links()]
+        assert link.remote_attach is not None
+        assert (link.remote_attach.properties, link.remote_attach.offered_capabilities) == (None, ())
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+@pytest.mark.parametrize(("snd", "rcv"), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)])
+def test_settle_modes_pass_both_ways(direction: str, snd: int, rcv: int) -> None:
+    _, broker, client = routed()
+    make = client.sender if direction == "in" else client.receiver
+    broker.answers = False
+    link = make("broker.q", snd_settle_mode=snd, rcv_settle_mode=rcv)
+    (end,) = broker.attached
+    end.answer(snd_settle_mode=snd, rcv_settle_mode=rcv)
+    client.pump()
+    for attach in (end.attach, link.attach):
+        assert attach is not None
+        assert (attach.snd_settle_mode, attach.rcv_settle_mode) == (snd, rcv)
+
+
+@pytest.mark.parametrize(
+    ("direction", "asked", "answered", "heard"),
+    [
+        ("in", (1, 1), (2, 0), (1, 0)),  # a sender may do as it asked where the container takes either
+        ("in", (0, 0), (2, 1), (0, 1)),
+        ("in", (2, 0), (0, 0), (0, 0)),  # the container's wish
+        ("in", (1, 0), (0, 0), (0, 0)),
+        ("out", (1, 0), (2, 0), (1, 0)),  # the router settles what the container does not
+        ("out", (1, 0), (0, 0), (1, 0)),
+        ("out", (0, 1), (2, 0), (2, 0)),
+        ("out", (2, 1), (1, 1), (1, 1)),
+    ],
+)
+def test_the_containers_settle_modes_are_the_answer(
+    direction: str, asked: tuple[int, int], answered: tuple[int, int], heard: tuple[int, int]
+) -> None:
+    _, broker, client = routed()
+    broker.answers = False
+    make = client.sender if direction == "in" else client.receiver
+    link = make("broker.q", snd_settle_mode=asked[0], rcv_settle_mode=asked[1])
+    broker.attached[0].answer(snd_settle_mode=answered[0], rcv_settle_mode=answered[1])
+    client.pump()
+    assert link.attach is not None
+    assert (link.attach.snd_settle_mode, link.attach.rcv_settle_mode) == heard
+
+
+def test_settle_modes_that_do_not_exist_are_kept_from_the_container() -> None:
+    _, broker, client = routed()
+    client.sender("broker.q", snd_settle_mode=7, rcv_settle_mode=2)
+    (end,) = broker.attached
+    assert end.attach is not None
+    assert (end.attach.snd_settle_mode, end.attach.rcv_settle_mode) == (2, 0)
+
+
+def test_a_receiver_that_wants_settled_gets_settled_from_a_container_that_does_not_settle() -> None:
+    router, broker, client = routed()
+    receiver = client.receiver("broker.q", credit=1, snd_settle_mode=1)
+    (end,) = broker.attached
+    assert isinstance(end, MemorySender)
+    sent = end.send(compose(b"x"))
+    router.pump()
+    assert receiver.received[0].settled
+    assert sent.outcome == Accepted()
 
 
 @pytest.mark.parametrize("form", [tuple, ArrayForm], ids=["symbol", "array"])
@@ -942,6 +1034,25 @@ def test_a_connection_has_so_many_routes_and_no_more() -> None:
     assert router.core.routes.add_scoped(container, LinkRoute("last", "in"), MAX_SCOPED)
 
 
+def test_an_address_that_takes_too_many_steps_to_find_is_refused() -> None:
+    """A client's patterns, and an address of 2,000 tokens: all of the patterns' nodes are reached by each token."""
+    router, broker, client = routed()
+    container = client.as_container()
+    for number in range(16):
+        pattern = ".".join(["#.a" if number >> bit & 1 else "#.a.a" for bit in range(4)])
+        assert router.core.routes.add_scoped(container, LinkRoute(f"{pattern}.b", "in"), number)
+    other = router.connect()
+    assert other.sender("a." * 2000 + "a").error == NO_ROUTE
+    assert other.receiver("a." * 2000 + "a", credit=1).error is None
+    sent = other.sender().send(compose(b"x", to="a." * 2000 + "a"))
+    router.pump()
+    assert sent.outcome == Released()
+    assert other.sender("a." * 20 + "a").error is None
+    other.sender("a.a.a.a.b")
+    other.sender("broker.q")
+    assert (len(client.attached), len(broker.attached)) == (1, 1)
+
+
 # --- other routers
 
 
@@ -1182,18 +1293,151 @@ def test_a_container_without_handles_left_refuses() -> None:
     assert broker.closed is None
 
 
-def test_clients_have_sessions_of_their_own_until_there_are_many() -> None:
+def with_channels(count: int) -> tuple[MemoryRouter, MemoryClient]:
+    """Return a router, and a container that allows sessions on so many channels besides that of the test."""
     router = MemoryRouter()
     routes(router, *both())
-    broker = router.connect(container_id="B", role="route-container")
-    clients = [router.connect() for _ in range(MAX_SESSIONS + 3)]
-    for client in clients:
-        client.sender("broker.q")
-        client.sender("broker.q")
+    limits = replace(LIMITS, channel_max=count)
+    return router, router.connect(container_id="B", role="route-container", client_limits=limits)
+
+
+def sessions_there(broker: MemoryClient) -> list[int]:
+    """Return the session of each link that the router attached, as a number."""
     sessions = [end.link.session for end in broker.attached]
-    assert len(set(map(id, sessions))) == MAX_SESSIONS
-    assert sessions[0] is sessions[1]
-    assert sessions[2] is not sessions[0]
+    return [sessions.index(each) for each in sessions]
+
+
+def test_clients_have_sessions_of_their_own_as_many_as_the_container_allows() -> None:
+    router, broker = with_channels(100)
+    clients = [router.connect() for _ in range(103)]
+    for _ in range(2):
+        for client in clients:
+            client.sender("broker.q")
+    sessions = sessions_there(broker)
+    assert sessions[:100] == [*range(100)]
+    assert set(sessions[100:103]) < {*range(100)}
+    assert sessions[103:] == sessions[:103], "each client keeps to its session, shared or not"
+    assert broker.closed is None
+
+
+def own_sessions(broker: MemoryClient) -> int:
+    """Return the number of open sessions on the container's connection, besides the one of the test."""
+    return len(broker.server.sessions()) - 1
+
+
+@pytest.mark.parametrize("how", ["detach", "close", "session", "connection", "drop"])
+def test_the_session_of_a_client_ends_with_its_last_link(how: str) -> None:
+    """What a client leaves there, a transaction for example, ends with it; the next client begins anew."""
+    router, broker, client = routed()
+    links = [client.sender("broker.q"), client.receiver("broker.q")]
+    assert own_sessions(broker) == 1
+    if how in ("detach", "close"):
+        links[0].detach(how == "close")
+        assert own_sessions(broker) == 1
+        links[1].detach(how == "close")
+    elif how == "session":
+        client.end()
+    elif how == "connection":
+        client.close()
+    else:
+        client.drop()
+    assert all(end.detached is not None for end in broker.attached), "the detach comes before the end"
+    assert own_sessions(broker) == 0
+    assert [event.error for event in broker.ended] == [None]
+    assert router.connect().sender("broker.q").attach is not None
+    assert sessions_there(broker) == [0, 0, 2]
+    assert broker.faults == []
+
+
+def test_a_session_outlives_the_links_of_one_client_while_another_shares_it() -> None:
+    router, broker = with_channels(1)
+    first, second = router.connect(), router.connect()
+    links = [client.sender("broker.q") for client in (first, second)]
+    links[0].detach()
+    assert own_sessions(broker) == 1
+    assert second.sender("broker.q").attach is not None
+    second.close()
+    assert own_sessions(broker) == 0
+    assert router.connect().sender("broker.q").error is None
+
+
+def test_the_session_ends_when_the_container_has_answered_the_detach() -> None:
+    _, broker, client = routed()
+    broker.answers_detaches = False
+    sender = client.sender("broker.q")
+    sender.detach()
+    (end,) = broker.attached
+    assert end.detached is not None
+    assert own_sessions(broker) == 1
+    again = client.sender("broker.q")
+    end.detach()
+    assert sender.detached is not None
+    assert own_sessions(broker) == 1, "the client has another link by now"
+    broker.answers_detaches = True
+    again.detach()
+    assert own_sessions(broker) == 0
+
+
+def test_a_container_that_answers_no_detach_gets_the_end_of_the_session() -> None:
+    router, broker, client = routed()
+    broker.answers_detaches = False
+    sender = client.sender("broker.q")
+    sender.detach()
+    router.core.watch_links(PATIENCE_S)
+    router.pump()
+    assert sender.detached is not None
+    assert own_sessions(broker) == 0
+    broker.attached[0].detach()
+    assert (broker.faults, broker.closed, broker.server.link_count) == ([], None, 0)
+
+
+@pytest.mark.parametrize("how", ["detach", "drop"])
+def test_a_client_that_gives_up_before_the_session_is_begun_leaves_none(how: str) -> None:
+    """What it has detached itself goes to the container all the same."""
+    router, broker, client = routed()
+    broker.stalled = True
+    sender = client.sender("broker.q", pump=False)
+    client.write()
+    if how == "detach":
+        sender.detach()
+    else:
+        client.drop()
+    broker.stalled = False
+    router.pump()
+    assert own_sessions(broker) == 0
+    assert [end.detached is not None for end in broker.attached] == ([True] if how == "detach" else [])
+    assert router.connect().sender("broker.q").attach is not None
+    assert broker.faults == client.faults == []
+
+
+def test_a_link_that_does_not_fit_leaves_no_session() -> None:
+    router = MemoryRouter()
+    routes(router, *both())
+    small = replace(LIMITS, max_frame_bytes=512)
+    broker = router.connect(container_id="B", role="route-container", client_limits=small)
+    for _ in range(2):
+        assert router.connect().receiver(source=Source("broker.q", filter={Symbol("s"): "x" * 1000})).error is not None
+        assert own_sessions(broker) == 0
+
+
+@pytest.mark.parametrize("first", ["client", "container"])
+def test_the_end_of_the_session_by_the_container_meets_the_end_by_the_router(first: str) -> None:
+    """Both in the same moment, in either order."""
+    router, broker, client = routed()
+    sender = client.sender("broker.q")
+    session = broker.attached[0].link.session
+    broker.stalled = True
+    if first == "client":
+        client.close()
+        session.end(Error("a:b", "container"))
+    else:
+        session.end(Error("a:b", "container"))
+        sender.link.detach(True)
+    broker.stalled = False
+    router.pump()
+    assert own_sessions(broker) == 0
+    assert router.connect().sender("broker.q").attach is not None
+    assert (broker.closed, broker.faults) == (None, [])
 
 
 def test_a_container_that_allows_one_more_session_gets_only_one() -> None:

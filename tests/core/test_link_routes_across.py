@@ -65,7 +65,7 @@ def receiving(place: str, credit: int = 10) -> tuple[Joined, MemoryReceiver, Mem
 
 def routed_links(joined: Joined, router: str) -> int:
     """Return the count of ends of routed links on a router."""
-    return sum(link.context is not None for link in _links(joined, router))
+    return sum(link.holder is not None for link in _links(joined, router))
 
 
 def _links(joined: Joined, router: str) -> list[Any]:

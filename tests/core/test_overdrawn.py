@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.core.rows import link_row, router_row
+from trouter.core.autolinks import AutoLinkRule
 from trouter.core.routes import LinkRoute
 from trouter.core.terms import CONTAINER_OVERDRAFT, PeerTerms
-from trouter.testing import MemoryReceiver, MemoryRouter, MemorySender, compose
+from trouter.testing import MemoryReceiver, MemoryRouter, MemorySender, SentMessage, compose
 from trouter.testing.memory import LIMITS
+from trouter.wire.performatives import Accepted, Released
 
 
 class Ends:
@@ -106,3 +110,111 @@ def test_a_broker_gets_more_credit_once_it_has_used_all_of_it(role: str, wanted:
     router.pump()
     found.append(sender.credit)  # a while after the last one
     assert found == wanted
+
+
+def early(sender: MemorySender, count: int) -> list[SentMessage]:
+    """Send ``count`` messages, whatever the credit is."""
+    sender.link.credit += count
+    return [sender.send(compose(b"%d" % number)) for number in range(count)]
+
+
+class Auto:
+    """An auto link whose broker sends ``count`` messages right after its attach, before it has credit."""
+
+    def __init__(self, count: int, *, consumer: bool, one_read: bool) -> None:
+        self.router = MemoryRouter()
+        self.receiver = self.router.connect().receiver("q", credit=100) if consumer else None
+        self.auto = self.router.core.auto_links.add_rule(AutoLinkRule("q", "in", container_id="B"))
+        self.broker = self.router.connect(PeerTerms(10), container_id="B")
+        self.broker.terms = replace(self.broker.terms, role="route-container")
+        self.broker.answers = False
+        self.router.core.container_came(self.broker.as_container())
+        self.router.pump()
+        (sender,) = self.broker.attached
+        assert isinstance(sender, MemorySender)
+        self.sender = sender
+        sender.answer()
+        if not one_read:
+            self.broker.write()
+        self.sent = early(sender, count)
+        self.router.pump()
+
+    def left(self) -> int:
+        """The sender's credit, as the router counts it."""
+        (incoming,) = self.router.core.incoming_endpoints()
+        assert incoming.link.credit == self.sender.credit
+        return self.sender.credit
+
+
+@pytest.mark.parametrize("one_read", [False, True])
+@pytest.mark.parametrize("count", [1, 10])
+def test_a_broker_that_sends_before_it_has_credit_is_told_that_there_is_no_consumer(count: int, one_read: bool) -> None:
+    """RabbitMQ 3.6 does so."""
+    ends = Auto(count, consumer=False, one_read=one_read)
+    assert [each.history for each in ends.sent] == [[(Released(), True)]] * count
+    assert ends.sender.detached is None
+    assert ends.auto.state == "active"
+    receiver = ends.router.connect().receiver("q", credit=100)
+    ends.router.pump()
+    assert ends.sender.credit == 10
+    sent = ends.sender.send(compose(b"again"))
+    ends.router.pump()
+    assert receiver.bodies == [b"again"]
+    receiver.received[0].settle()
+    ends.router.pump()
+    assert sent.history == [(Accepted(), True)]
+
+
+@pytest.mark.parametrize("one_read", [False, True])
+@pytest.mark.parametrize("count", [1, 10])
+def test_a_broker_that_sends_before_it_has_credit_is_heard_and_gets_the_rest(count: int, one_read: bool) -> None:
+    ends = Auto(count, consumer=True, one_read=one_read)
+    assert ends.receiver is not None
+    assert len(ends.receiver.bodies) == count
+    assert ends.left() <= 10
+    for message in ends.receiver.received:
+        message.settle()
+    ends.router.pump()
+    assert 0 < ends.left() <= 10
+    assert ends.auto.state == "active"
+
+
+@pytest.mark.parametrize("capacity", [10, 250])
+def test_a_broker_that_goes_on_without_credit_loses_its_link(capacity: int) -> None:
+    """Before its first credit it may send about as much as the link has capacity."""
+    router = MemoryRouter()
+    router.core.auto_links.add_rule(AutoLinkRule("q", "in", container_id="B"))
+    broker = router.connect(PeerTerms(capacity), container_id="B", role="route-container")
+    (sender,) = broker.attached
+    assert isinstance(sender, MemorySender)
+    allowed = 0
+    while sender.detached is None:
+        early(sender, 1)
+        router.pump()
+        allowed += 1
+    assert capacity < allowed <= capacity + CONTAINER_OVERDRAFT
+    assert sender.error is not None
+    assert sender.error.condition == "amqp:link:transfer-limit-exceeded"
+
+
+@pytest.mark.parametrize("credit", [0, 1, 5])
+def test_what_a_container_sends_before_credit_waits_for_the_client_of_a_routed_link(credit: int) -> None:
+    router = MemoryRouter()
+    router.core.routes.add(LinkRoute("q", "out", is_prefix=True, container_id="B"), iter(()))
+    broker = router.connect(PeerTerms(10), container_id="B", role="route-container")
+    client = router.connect()
+    receiver = client.receiver("q")
+    router.pump()
+    (far,) = broker.attached
+    assert isinstance(far, MemorySender)
+    early(far, 3)
+    router.pump()
+    assert (far.detached, receiver.received) == (None, [])
+    receiver.grant(credit)
+    router.pump()
+    assert receiver.bodies == [b"0", b"1", b"2"][:credit]
+    assert far.credit == max(0, credit - 3)
+    receiver.grant(5)
+    router.pump()
+    assert receiver.bodies == [b"0", b"1", b"2"]
+    assert far.credit == credit + 2

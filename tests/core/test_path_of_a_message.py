@@ -1,12 +1,12 @@
-"""A transfer and its settlement pass few modules, and few calls lie on one another, from the poller to the writer.
+"""A message is one argument on its way, and the calls that it makes lie on few others.
 
 One message goes through a router in memory, whose calls are watched. Only the interpreted twin has calls that can be
-watched, so beside the compiled twin the measuring runs in a process of its own. The modules that carry bytes between
-the sockets and the engine are added: a router in memory has no sockets.
+watched, so beside the compiled twin the measuring runs in a process of its own.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -18,34 +18,27 @@ import pytest
 
 import trouter
 from trouter import _twin
+from trouter.engine.ports import LinkSink
 from trouter.testing import MemoryClient, MemoryRouter, compose
 
 PACKAGE = Path(trouter.__file__).parent
-#: On the way to and from a socket: what finds that it is readable, reads, and writes at the end of the pass.
-CARRIERS = {"net.poller", "connections.stream", "net.hub"}
-#: These only read numbers or copy bytes, or are written into their callers by the compiler.
-LEAVES = {"wire.codec", *(name.removeprefix("trouter.") for name in _twin.INLINED)}
-#: The calls in front of the engine: ``Poller._serve`` and ``Stream.on_readable``.
-CALLS_IN_FRONT = 2
-MAX_MODULES = {"transfer": 18, "settlement": 15}
-#: From ``Poller._serve`` to ``write_first_frame``.
-MAX_CALLS_ON_ONE_ANOTHER = 11
+#: The rooms that a message crosses between the two engines, by the files in which it is read.
+PATH = {"core.ingress", "core.by_address", "core.arrival", "core.forwarders", "core.outgoing"}
+#: The octets of a message, as three arguments.
+OCTETS = {"data", "start", "end"}
 
 
 class Watch:
-    """Notes the modules of the router whose functions are called, and the deepest call of the writer of transfers."""
+    """Notes the modules of the router whose functions are called."""
 
     def __init__(self) -> None:
-        self.modules = set(CARRIERS)
-        self.depth = 0
+        self.modules: set[str] = set()
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         module = module_of(frame)
         if event != "call" or not module:
             return
         self.modules.add(module)
-        if frame.f_code.co_qualname == "write_first_frame":
-            self.depth = max(self.depth, CALLS_IN_FRONT + sum(map(bool, map(module_of, stack_of(frame)))))
 
     def receive(self, client: MemoryClient) -> None:
         """Let the router read what the client wrote, and write what it has to say, under watch."""
@@ -68,16 +61,8 @@ def module_of(frame: FrameType) -> str:
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
-def stack_of(frame: FrameType | None) -> list[FrameType]:
-    found = []
-    while frame is not None:
-        found.append(frame)
-        frame = frame.f_back
-    return found
-
-
-def measure() -> dict[str, list[str] | int]:
-    """Return the modules of a transfer and of its settlement, and the calls on one another of the transfer."""
+def measure() -> dict[str, list[str]]:
+    """Return the modules of a transfer and of its settlement."""
     router = MemoryRouter()
     sending, receiving = router.connect(), router.connect()
     receiver, sender = receiving.receiver("a", credit=10), sending.sender("a")
@@ -89,37 +74,40 @@ def measure() -> dict[str, list[str] | int]:
         receiver.received[-1].settle()
         settlement.receive(receiving)
         router.pump()
-    return {
-        "transfer": sorted(transfer.modules - LEAVES),
-        "settlement": sorted(settlement.modules - LEAVES),
-        "depth": transfer.depth,
-    }
+    return {"transfer": sorted(transfer.modules), "settlement": sorted(settlement.modules)}
 
 
-@pytest.fixture(scope="module")
-def measured() -> dict[str, list[str] | int]:
+def measured() -> dict[str, list[str]]:
     if _twin.running() == "interpreted":
         return measure()
     command = [sys.executable, "-m", __name__]
     root, environment = PACKAGE.parent, {**os.environ, "TROUTER_PURE": "1"}
     said = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True)
-    found: dict[str, list[str] | int] = json.loads(said.stdout)
-    return found
+    result: dict[str, list[str]] = json.loads(said.stdout)
+    return result
 
 
-@pytest.mark.parametrize("what", MAX_MODULES)
-def test_a_message_passes_few_modules(measured: dict[str, list[str]], what: str) -> None:
-    passed = measured[what]
-    assert CARRIERS | {"core.outgoing", "core.incoming", "engine.session"} <= set(passed)
-    assert len(passed) <= MAX_MODULES[what], passed
+def functions_of(path: Path) -> list[tuple[str, set[str]]]:
+    """Return the functions of a module with the names of their arguments."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return [
+        (node.name, {each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)})
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+    ]
 
 
-def test_few_calls_lie_on_one_another(measured: dict[str, int]) -> None:
-    assert CALLS_IN_FRONT < measured["depth"] <= MAX_CALLS_ON_ONE_ANOTHER
+def test_a_message_is_read_in_the_files_that_the_pages_name() -> None:
+    passed = set(measured()["transfer"])
+    decides = {each for each in passed if each.startswith("core.")}
+    assert decides >= PATH
 
 
-def test_the_carriers_are_modules() -> None:
-    assert all((PACKAGE / f"{module.replace('.', '/')}.py").is_file() for module in CARRIERS)
+@pytest.mark.parametrize("path", sorted((PACKAGE / "core").rglob("*.py")), ids=lambda path: path.stem)
+def test_a_message_is_one_argument(path: Path) -> None:
+    """Only the engine passes octets: to the sink of a link, which takes them in hand."""
+    apart = [name for name, arguments in functions_of(path) if arguments >= OCTETS]
+    assert set(apart) <= {"take", *vars(LinkSink)}
 
 
 if __name__ == "__main__":

@@ -7,13 +7,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trouter.core.patterns import (
+    ADDRESSES,
+    MANY,
+    ONE,
     DuplicatePatternError,
+    Pattern,
     PatternError,
     PatternTree,
-    normalise_pattern,
-    pattern_tokens,
+    TooManyStepsError,
     prefix_pattern,
-    split_tokens,
 )
 
 
@@ -60,14 +62,14 @@ def test_reference_table(value: str, distribution: str) -> None:
 
 def test_both_separators_mean_the_same() -> None:
     assert tree_of("a/*/b").match("a.x.b") == "a/*/b"
-    assert split_tokens("a.b/c") == ["a", "b", "c"]
+    assert ADDRESSES.split("a.b/c") == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("value", ["a.b", "/a/b/", "..a/b./", "//a.b"])
 def test_separators_at_the_ends_do_not_count(value: str) -> None:
-    assert split_tokens(value) == ["a", "b"]
+    assert ADDRESSES.split(value) == ["a", "b"]
     assert tree_of("a/b").match(value) == "a/b"
-    assert normalise_pattern(value).replace(".", "/") == "a/b"
+    assert ADDRESSES.normalise(value).replace(".", "/") == "a/b"
 
 
 def test_an_empty_token_inside_is_a_token() -> None:
@@ -78,7 +80,7 @@ def test_an_empty_token_inside_is_a_token() -> None:
 
 @pytest.mark.parametrize("value", ["", "/", "..", "./"])
 def test_an_empty_value_has_no_token(value: str) -> None:
-    assert split_tokens(value) == []
+    assert ADDRESSES.split(value) == []
     assert tree_of("#").match(value) == "#"
     assert tree_of("*").match(value) is None
 
@@ -159,9 +161,9 @@ def test_wildcards_in_a_value_are_ordinary_tokens() -> None:
     ],
 )
 def test_rows_of_wildcards_are_normalised(pattern: str, normalised: str) -> None:
-    assert normalise_pattern(pattern) == normalised
-    assert tree_of(pattern).insert("other", "") == "other"
-    assert list(tree_of(pattern).items()) == [(normalised, pattern)]
+    assert ADDRESSES.normalise(pattern) == normalised
+    assert ADDRESSES.parse(pattern) == ADDRESSES.parse(normalised)
+    assert normalised in tree_of(pattern)
 
 
 @pytest.mark.parametrize(("first", "second"), [("a.b", "/a/b"), ("#.#", "#"), ("a.#.*", "a.*.#"), ("a.b", "a.b")])
@@ -170,7 +172,7 @@ def test_a_duplicate_is_refused_and_leaves_the_first(first: str, second: str) ->
     with pytest.raises(DuplicatePatternError, match="already exists"):
         tree.insert(second, "second")
     assert second in tree
-    assert [value for _, value in tree.items()] == [first]
+    assert (tree.get(second), len(tree)) == (first, 1)
 
 
 # Precedence.
@@ -226,50 +228,48 @@ def test_a_removed_pattern_no_longer_matches() -> None:
         tree.remove("a.b")
 
 
-@given(st.lists(st.lists(st.sampled_from("ab*#"), min_size=1, max_size=4).map(".".join), unique_by=pattern_tokens))
+@given(st.lists(st.lists(st.sampled_from("ab*#"), min_size=1, max_size=4).map(".".join), unique_by=ADDRESSES.parse))
 def test_removing_everything_leaves_nothing_behind(patterns: list[str]) -> None:
     tree = tree_of(*patterns)
-    assert [value for _, value in tree.items()] == patterns
+    assert len(tree) == len(patterns)
     for pattern in patterns:
         assert tree.remove(pattern) == pattern
-    assert not tree._root.children
+    (root,) = tree.start()
+    assert root.is_empty()
     assert len(tree) == 0
 
 
 # An independent implementation: the rules of 5.2 over a flat list, without tree, stack or memory.
 
 
-def preferred(candidates: list[tuple[tuple[str, ...], str]], value: list[str]) -> str | None:
+def preferred(candidates: list[tuple[Pattern, str]], value: list[str]) -> str | None:
     """Return the winner among (rest of a pattern, pattern), where all took the same path up to here."""
     if not value and (ended := [name for rest, name in candidates if not rest]):
         return ended[0]
-    for step in ("exact", "*"):
-        if value:
-            wanted = value[0] if step == "exact" else "*"
-            if step == "exact" and wanted in {"*", "#"}:
-                continue
+    if value:
+        for wanted in (value[0], ONE):
             going = [(rest[1:], name) for rest, name in candidates if rest and rest[0] == wanted]
             if going and (winner := preferred(going, value[1:])):
                 return winner
-    inside = [(rest[1:], name) for rest, name in candidates if rest and rest[0] == "#"]
+    inside = [(rest[1:], name) for rest, name in candidates if rest and rest[0] is MANY]
     for eaten in range(len(value)):
-        going = [(rest[1:], name) for rest, name in inside if rest and rest[0] == value[eaten] not in {"*", "#"}]
+        going = [(rest[1:], name) for rest, name in inside if rest and rest[0] == value[eaten]]
         if going and (winner := preferred(going, value[eaten + 1 :])):
             return winner
     return next((name for rest, name in inside if not rest), None)
 
 
-def is_member(pattern: tuple[str, ...], value: list[str]) -> bool:
+def is_member(pattern: Pattern, value: list[str]) -> bool:
     """Return whether the pattern alone matches the value: a table over both, no precedence."""
     fits = [[False] * (len(value) + 1) for _ in range(len(pattern) + 1)]
     fits[0][0] = True
     for row, token in enumerate(pattern, 1):
         for column in range(len(value) + 1):
             before = column > 0 and fits[row - 1][column - 1]
-            if token == "#":
+            if token is MANY:
                 fits[row][column] = fits[row - 1][column] or (column > 0 and fits[row][column - 1])
             else:
-                fits[row][column] = before and (token in {"*", value[column - 1]})
+                fits[row][column] = before and (token is ONE or token == value[column - 1])
     return fits[-1][-1]
 
 
@@ -282,24 +282,27 @@ VALUES = st.lists(st.sampled_from(["a", "b", "c", "x", "#", "*"]), max_size=7)
 @given(PATTERNS, VALUES)
 @example([["#", "b"], ["#", "a", "#", "b"]], ["a", "b", "b"])
 def test_the_tree_agrees_with_an_independent_matcher(patterns: list[list[str]], value: list[str]) -> None:
-    texts = {pattern_tokens(".".join(pattern)): ".".join(pattern) for pattern in patterns}
+    texts = {ADDRESSES.parse(".".join(pattern)): ".".join(pattern) for pattern in patterns}
     tree = tree_of(*texts.values())
     found = tree.match(".".join(value))
     assert found == preferred(list(texts.items()), value)
-    assert (found is not None) == any(is_member(tokens, value) for tokens in texts)
+    every = tree.matches(".".join(value))
+    assert sorted(every) == sorted(text for tokens, text in texts.items() if is_member(tokens, value))
+    assert every[:1] == ([] if found is None else [found])
 
 
 @given(PATTERNS, VALUES)
 def test_normalisation_keeps_the_values_that_a_pattern_covers(patterns: list[list[str]], value: list[str]) -> None:
     for pattern in patterns:
-        assert is_member(tuple(pattern), value) == is_member(pattern_tokens(".".join(pattern)), value)
+        written: Pattern = tuple({"*": ONE, "#": MANY}.get(token, token) for token in pattern)
+        assert is_member(written, value) == is_member(ADDRESSES.parse(".".join(pattern)), value)
 
 
 # Hostile values: steps are counted, not time.
 
 
 def nodes_of(patterns: list[str]) -> int:
-    return 1 + len({tokens[:depth] for tokens in map(pattern_tokens, patterns) for depth in range(1, len(tokens) + 1)})
+    return 1 + len({tokens[:depth] for tokens in map(ADDRESSES.parse, patterns) for depth in range(1, len(tokens) + 1)})
 
 
 @pytest.mark.parametrize(
@@ -314,9 +317,13 @@ def nodes_of(patterns: list[str]) -> int:
 @pytest.mark.parametrize("length", [10, 100, 1000])
 def test_a_search_takes_at_most_nodes_times_positions(patterns: list[str], length: int) -> None:
     tree = tree_of(*patterns)
-    entry, steps = tree._search(["a"] * length)
-    assert entry is None
-    assert steps <= nodes_of(patterns) * (length + 1)
+    assert tree.matches(["a"] * length, max_steps=nodes_of(patterns) * (length + 1)) == []
+
+
+@given(PATTERNS, VALUES)
+def test_no_search_takes_more_steps_than_that(patterns: list[list[str]], value: list[str]) -> None:
+    texts = list({ADDRESSES.parse(".".join(pattern)): ".".join(pattern) for pattern in patterns}.values())
+    tree_of(*texts).matches(value, max_steps=nodes_of(texts) * (len(value) + 1))
 
 
 def test_a_search_does_not_recurse() -> None:
@@ -329,6 +336,14 @@ def test_a_search_does_not_recurse() -> None:
 
 def test_a_plain_prefix_costs_one_step_a_token() -> None:
     tree = tree_of(*(prefix_pattern(f"p{number}") for number in range(1000)))
-    entry, steps = tree._search(["p7", "x", "y"])
-    assert entry == ("p7/#", "p7/#")
-    assert steps == 5  # the root, p7, and # after none, one and two tokens
+    value = ["p7", "x", "y"]
+    assert tree.matches(value, max_steps=5) == ["p7/#"]  # the root, p7, and # after none, one and two tokens
+    with pytest.raises(TooManyStepsError):
+        tree.matches(value, max_steps=4)
+
+
+def test_the_best_is_found_where_nothing_better_can_follow() -> None:
+    tree = tree_of("p/#", "#.a.#.a.#", "#")
+    assert tree.match(["p", *["x"] * 1000], max_steps=8) == "p/#"
+    assert tree.match(["a"] * 1000, max_steps=16) == "#.a.#.a.#"
+    assert len(tree.matches(["a"] * 1000)) == 2

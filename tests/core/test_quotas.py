@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trouter.config import load
-from trouter.core.incoming import IncomingEndpoint
+from trouter.core.ingress import Ingress
 from trouter.core.terms import PeerTerms
 from trouter.engine.ports import Budget
 from trouter.policy.book import CLEAR_S, MAX_IDLE, Book, QuotaAlarm, Share
@@ -394,7 +394,7 @@ def test_other_numbers_hold_from_the_moment_they_are_configured() -> None:
     old, new = world.shares[client], enter(world, rules("maxMessagesPerSecond: 80"))
     world.book.release_share(old)
     for incoming in world.router.core.links.values():
-        if isinstance(incoming, IncomingEndpoint) and incoming.account.gate is old:
+        if isinstance(incoming, Ingress) and incoming.account.gate is old:
             incoming.account.gate = new
             incoming.account.top_up_credit()
     world.pass_time(2)

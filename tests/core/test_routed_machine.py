@@ -6,7 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from trouter.core.relay import RoutedIncomingEndpoint, RoutedOutgoingEndpoint
+from trouter.core.ingress import Ingress
+from trouter.core.relay import RoutedOutgoingEndpoint
 from trouter.core.routes import LinkRoute
 from trouter.engine.limits import EngineLimits
 from trouter.testing.memory import MemoryReceiver, MemoryRouter, MemorySender, ReceivedMessage, SentMessage, compose
@@ -158,13 +159,13 @@ class Routed(RuleBasedStateMachine):
         assert self.router.core.links == {}
         assert [client.closed for client in self.router.clients] == [None, None]
 
-    def ends(self) -> tuple[RoutedIncomingEndpoint, RoutedOutgoingEndpoint]:
-        (incoming,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedIncomingEndpoint)]
+    def ends(self) -> tuple[Ingress, RoutedOutgoingEndpoint]:
+        (incoming,) = [each for each in self.router.core.links.values() if isinstance(each, Ingress)]
         (outgoing,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedOutgoingEndpoint)]
         return incoming, outgoing
 
     def credit_is_the_receivers(self) -> None:
-        (incoming,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedIncomingEndpoint)]
+        (incoming,) = [each for each in self.router.core.links.values() if isinstance(each, Ingress)]
         (outgoing,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedOutgoingEndpoint)]
         assert (incoming.link.credit, outgoing.backlog, incoming.unsettled, outgoing.unsettled) == (
             outgoing.link.credit,

@@ -8,6 +8,7 @@ import pytest
 from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
 
 from tests.core.joined import Joined
+from trouter.core.arrival import Arrival
 from trouter.core.tracing import MAX_ENDED, EndedSpan, Tracing
 from trouter.testing import MemoryRouter
 from trouter.wire.message import Message
@@ -22,9 +23,14 @@ def tracing_of(ratio: float = 1, one_in: int = 0, propagates: bool = False) -> T
     return Tracing(ratio, one_in, propagates, lambda _: ("client", 1), lambda: None)
 
 
+def in_hand(message: Message) -> Arrival:
+    arrival = Arrival()
+    arrival.replace_data(message.encode())
+    return arrival
+
+
 def is_chosen(tracing: Tracing, context: str) -> bool:
-    data = Message("x", application_properties={"traceparent": context}).encode()
-    return tracing.find_context(data, 0, len(data)) >= 0
+    return tracing.find_context(in_hand(Message("x", application_properties={"traceparent": context}))) >= 0
 
 
 def test_the_flag_says_whether_the_trace_is_sampled() -> None:
@@ -43,9 +49,9 @@ def test_of_traces_the_same_are_chosen_as_by_opentelemetry(ratio: float) -> None
 
 def test_ended_spans_are_bounded_and_counted() -> None:
     tracing = tracing_of(one_in=1)
-    data = Message("x").encode()
+    arrival = in_hand(Message("x"))
     for _ in range(MAX_ENDED + 5):
-        span = tracing.begin_span(data, tracing.find_context(data, 0, len(data)), ("client", 1))
+        span = tracing.begin_span(arrival, tracing.find_context(arrival), ("client", 1))
         assert span is not None
         span.end(0x24)
     assert len(tracing.take_ended()) == MAX_ENDED

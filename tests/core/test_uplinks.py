@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from trouter.core.edge.uplink import Uplink
-from trouter.core.gather import MAX_NOTE_BYTES
 from trouter.core.lookups import LookupResult, Query, question
+from trouter.core.readers import MAX_NOTE_BYTES
 from trouter.core.routes import IN, LinkRoute
 from trouter.core.table import AddressRule
 from trouter.core.terms import PeerTerms

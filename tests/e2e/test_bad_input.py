@@ -6,6 +6,7 @@ The traffic of two neighbours goes on complete, and the router's memory stays wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from tests.e2e.neighbours import Neighbours
 from tests.e2e.peer import FIRST_ID, WIDE, Gone, Link, Peer, message
-from tests.routers import RunningRouter, running
+from tests.routers import DEADLINE_S, RunningRouter, running
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
 from trouter.wire.performatives import (
     Accepted,
@@ -23,6 +24,7 @@ from trouter.wire.performatives import (
     Detach,
     Disposition,
     End,
+    Error,
     Flow,
     Modified,
     Open,
@@ -43,7 +45,7 @@ router { id: R, mode: interior, usersFile: %s }
 listener { host: 127.0.0.1, port: 0, maxFrameSize: 16384 }
 listener { host: 127.0.0.1, port: 0, maxFrameSize: 262144 }
 listener { host: 127.0.0.1, port: 0, initialHandshakeTimeoutSeconds: 1, idleTimeoutSeconds: 1 }
-listener { host: 127.0.0.1, port: 0, maxSessionFrames: 8, maxFrameSize: 16384 }
+listener { host: 127.0.0.1, port: 0, maxSessionFrames: 8, maxFrameSize: 16384, maxBufferedBytes: 524288 }
 listener { host: 127.0.0.1, port: 0, role: edge, allowInsecureRole: yes }
 """
 #: How far memory may rise above its value with the neighbours connected: two session windows and a reserve.
@@ -236,11 +238,6 @@ BEFORE_OPEN: dict[str, tuple[bytes, str, str]] = {
         "transfer before open",
     ),
     "a close before open": (AMQP_HEADER + frame(0, encode_performative(Close())), ILLEGAL, "close"),
-    "an open without a container-id": (
-        AMQP_HEADER + frame(0, encode_performative(Open(""))),
-        "amqp:invalid-field",
-        "container-id",
-    ),
     "an open with a max-frame-size of 100": (
         AMQP_HEADER + frame(0, encode_performative(Open("x", max_frame_size=100))),
         "amqp:invalid-field",
@@ -264,20 +261,29 @@ def test_connection_is_refused_for(scene: Scene, name: str) -> None:
 
 
 BAD_STATES: dict[str, tuple[bytes, str]] = {
-    "a rejected whose error is a number": (b"\0\x53\x25\xc0\x03\1\x52\7", "rejected: error is not a valid error"),
-    "a rejected whose error has no condition": (
-        b"\0\x53\x25\xc0\x05\1\0\x53\x1d\x45",
-        "error: condition is missing",
-    ),
     "a rejected whose error ends inside a text": (b"\0\x53\x25\xc0\x0a\1\0\x53\x1d\xc0\4\1\xa3\x50x", "bytes claimed"),
-    "a rejected by its name": (b"\0\xa3\x12amqp:rejected:list\xc0\x03\1\x52\7", "rejected: error"),
-    "a modified with a number for a flag": (b"\0\x53\x27\xc0\x03\1\x52\1", "modified: delivery-failed"),
-    "an accepted with a field": (b"\0\x53\x24\xc0\x02\1\x41", "accepted has 1 fields"),
+    "a declared without a transaction": (b"\0\x53\x33\x45", "declared: txn-id is missing"),
     "a state nested 40 deep": (b"\0\x53\x99" + nested_lists(40), "nested more than 32 deep"),
     "a state of 2000 values": (
         b"\0\x53\x99\xd0" + (2004).to_bytes(4, "big") + (2000).to_bytes(4, "big") + bytes((0x43,)) * 2000,
         "more than 1024 values",
     ),
+}
+#: States of which a field is wrong, and what the other side gets.
+ODD_STATES: dict[str, tuple[bytes, object]] = {
+    "a rejected whose error is a text": (b"\0\x53\x25\xc0\x0b\1\xa3\x08rejected", Rejected()),
+    "a rejected whose error is a number": (b"\0\x53\x25\xc0\x03\1\x52\7", Rejected()),
+    "a rejected whose error has no condition": (b"\0\x53\x25\xc0\x05\1\0\x53\x1d\x45", Rejected()),
+    "a rejected whose condition is a string": (
+        b"\0\x53\x25\xc0\x0c\1\0\x53\x1d\xc0\x06\1\xa1\3x:y",
+        Rejected(Error("x:y")),
+    ),
+    "a rejected by its name": (b"\0\xa3\x12amqp:rejected:list\xc0\x03\1\x52\7", Rejected()),
+    "a modified with a number for a flag": (
+        b"\0\x53\x27\xc0\x04\2\x52\1\x41",
+        Modified(undeliverable_here=True),
+    ),
+    "an accepted with a field": (b"\0\x53\x24\xc0\x02\1\x41", Accepted()),
 }
 
 
@@ -316,16 +322,43 @@ def test_a_receiver_whose_state_cannot_be_decoded_loses_its_connection_and_the_s
             assert sender.expect_outcome(sent) == Accepted()
 
 
+@pytest.mark.parametrize("name", ODD_STATES)
+def test_an_outcome_goes_on_without_its_wrong_details_and_costs_no_connection(scene: Scene, name: str) -> None:
+    state, wanted = ODD_STATES[name]
+    with Peer(scene.plain) as sender, Peer(scene.plain) as odd:
+        link = odd.attach_receiver("reasons", credit=10)
+        source = sender.attach_sender("reasons")
+        sent = sender.send_message(source, b"a")
+        odd.raw(disposition(taken(odd, link), state))
+        assert sender.expect_outcome(sent) == wanted
+        sent = sender.send_message(source, b"b")
+        odd.accept(taken(odd, link))
+        assert sender.expect_outcome(sent) == Accepted()
+
+
+def test_a_detach_an_end_and_a_close_with_malformed_reasons_are_answered(scene: Scene) -> None:
+    with Peer(scene.plain) as odd:
+        link = odd.attach_receiver("leaving", credit=10)
+        fields = b"\x52" + bytes((link.handle,)) + b"\x41\xa3\6forced"
+        odd.raw(frame(0, b"\0\x53\x16\xc0" + bytes((len(fields) + 1, 3)) + fields))
+        assert odd.expect_detach() is None
+        reason = b"\0\x53\x1d\xc0\7\1\xa1\4text"
+        odd.raw(frame(0, b"\0\x53\x17\xc0" + bytes((len(reason) + 1, 1)) + reason))
+        assert odd.expect(End).error is None
+        odd.raw(frame(0, b"\0\x53\x18\xc0" + bytes((len(reason) + 1, 1)) + reason))
+        assert odd.expect(Close).error is None
+
+
 def test_a_sender_whose_state_cannot_be_decoded_loses_its_connection(scene: Scene) -> None:
     with Peer(scene.plain) as receiver, Peer(scene.plain) as bad:
         link = receiver.attach_receiver("told", credit=10)
         source = bad.attach_sender("told")
-        body = b"\x43\x43\xa0\1t\x43\x42\x42\x40" + BAD_STATES["a rejected whose error is a number"][0]
+        body = b"\x43\x43\xa0\1t\x43\x42\x42\x40" + BAD_STATES["a rejected whose error ends inside a text"][0]
         bad.raw(frame(0, b"\0\x53\x14\xc0" + bytes((len(body) + 1, 8)) + body + message(b"x")))
         error = bad.expect_close()
         assert error is not None
         assert error.condition == DECODE
-        assert (error.description or "").startswith("transfer: delivery state: rejected: error"), error
+        assert (error.description or "").startswith("transfer: delivery state: "), error
         assert source.handle == 0
         with Peer(scene.plain) as good:
             good.send_message(good.attach_sender("told"), b"fine")
@@ -409,30 +442,57 @@ def test_an_attach_with_a_name_in_use_closes_the_connection(scene: Scene) -> Non
         scene.router.wait_for_line(rf"\[C{bad.number}\] .*link name already attached: the name")
 
 
-def test_transfers_beyond_the_session_window_end_the_session(scene: Scene) -> None:
-    """The receiver has no credit, so the router keeps the messages, and the window does not open again."""
-    with Peer(scene.small_window) as receiver, Peer(scene.small_window) as bad:
-        receiver.attach_receiver("window", credit=0)
+def test_a_sender_that_ignores_its_window_is_slowed_and_not_ended(scene: Scene) -> None:
+    """The receiver has no credit yet, so the router keeps the messages, and the window does not open."""
+    with Peer(scene.small_window) as receiver, Peer(scene.small_window) as careless:
+        source = receiver.attach_receiver("window", credit=0)
         receiver.be_heard()
-        link = bad.attach_sender("window")
-        assert bad.window == 8
+        link = careless.attach_sender("window")
+        assert careless.window == 8
+        whole = message(bytes(40_000))
+        for _ in range(10):
+            careless.send_message(link, bytes(40_000))
+
+        def send_rest() -> None:
+            for _ in range(140):
+                careless.send_message(link, bytes(40_000))
+
+        with ThreadPoolExecutor(1) as other_thread:
+            rest = other_thread.submit(send_rest)
+            receiver.grant(source, 1000)
+            for _ in range(150):
+                assert receiver.take_message(source) == whole
+            rest.result(DEADLINE_S)
+        careless.be_heard()
+
+
+def test_a_peer_that_receives_too_loses_its_session_far_beyond_its_window(scene: Scene) -> None:
+    """It is read on, because the credit that it gives may be what its messages wait for."""
+    with Peer(scene.small_window) as receiver, Peer(scene.small_window) as bad:
+        receiver.attach_receiver("overrun", credit=0)
+        receiver.be_heard()
+        bad.attach_receiver("elsewhere", credit=0)
+        link = bad.attach_sender("overrun")
         for _ in range(8):
             bad.transfer(link, message(bytes(16_000)))
+        for _ in range(32):
+            bad.transfer(link, message(b"beyond the window"))
+        bad.be_heard()
         bad.transfer(link, message(b"one too many"))
         expect_session_fault(scene, bad, "amqp:session:window-violation", "window")
 
 
-def test_a_message_that_overruns_the_window_by_more_than_a_window_ends_its_session(scene: Scene) -> None:
-    """Some clients check the window once a message; more than one window beyond the window is too much."""
+def test_a_peer_that_receives_too_loses_its_session_beyond_the_bytes_of_its_connection(scene: Scene) -> None:
     with Peer(scene.small_window) as receiver, Peer(scene.small_window) as bad:
-        receiver.attach_receiver("overrun", credit=0)
+        receiver.attach_receiver("much", credit=0)
         receiver.be_heard()
-        link = bad.attach_sender("overrun")
-        bad.transfer(link, message(bytes(16_000)), more=True)
-        for _ in range(15):
-            bad.transfer(link, bytes(16_000), more=True, first=False)
-        bad.transfer(link, b"one too many", more=True, first=False)
-        expect_session_fault(scene, bad, "amqp:session:window-violation", "window")
+        bad.attach_receiver("elsewhere", credit=0)
+        link = bad.attach_sender("much")
+        for _ in range(32):
+            bad.transfer(link, message(bytes(16_000)))
+        bad.be_heard()
+        bad.transfer(link, message(bytes(16_000)))
+        expect_session_fault(scene, bad, "amqp:resource-limit-exceeded", "524288")
 
 
 def test_a_transfer_on_a_link_that_the_peer_receives_on_ends_the_session(scene: Scene) -> None:

@@ -363,3 +363,20 @@ def test_clients_move_to_the_other_router_and_no_message_is_lost(tmp_path: Path)
         assert set(accepted) - set(received) == set()  # lost
         assert sum(received.values()) == len(received)  # each once: what was under way was settled before the close
         until(lambda: all(each.connections > 1 for each in receiving), "the receivers at the other router")
+
+
+def test_a_drain_that_would_lock_its_operator_out_needs_force(start_router: StartRouter) -> None:
+    router = start_router(f"router {{ id: R }}\nlistener {{ {OPEN} }}\n")
+    ran = tool("drain", "-b", f"127.0.0.1:{router.port}", "--over", "1s")
+    assert ran.status == 1
+    assert "all listeners of the router would close" in ran.err
+    assert tool("drain", "-b", f"127.0.0.1:{router.port}", "--status").status == 0
+    assert not router.matching("Draining: ")
+    ran = tool("drain", "-b", f"127.0.0.1:{router.port}", "--over", "1s", "--force")
+    assert (ran.status, ran.out) == (0, "R: drained: no client connection is left, the router closed 0\n")
+    router.wait_for_line("Draining: 0 client connections")
+
+
+def test_a_listener_for_pages_is_a_way_to_watch_a_drain(start_router: StartRouter) -> None:
+    router = start_router(f"router {{ id: R }}\nlistener {{ {OPEN} }}\nlistener {{ {OPEN}, http: yes }}\n")
+    assert tool("drain", "-b", f"127.0.0.1:{router.port}", "--over", "1s").status == 0

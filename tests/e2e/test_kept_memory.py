@@ -15,6 +15,8 @@ from tests.routers import DEADLINE_S, RunningRouter, running
 from trouter.admission.memory import OPERATORS, SHORT_OF_MEMORY, TAKES_MOST
 from trouter.wire.performatives import Attach, Begin, Close, Detach, End, Source, Target
 
+pytestmark = pytest.mark.attack
+
 CONFIGURATION = """
 router {{ id: R{limit} }}
 policy {{ enableVhostPolicy: yes }}

@@ -105,13 +105,6 @@ def test_a_place_where_no_socket_can_listen_ends_the_start(tmp_path: Path, liste
         router.assert_no_fault_of_ours()
 
 
-def test_one_listener_that_cannot_stand_keeps_the_others_from_starting(tmp_path: Path) -> None:
-    text = "listener { host: 127.0.0.1, port: 0 }\nlistener { host: 192.0.2.1, port: 0 }\n"
-    with process(text, tmp_path) as router:
-        assert router.wait() == 1
-        assert not router.matching("Operational")
-
-
 def test_no_more_connections_than_allowed(start_router: StartRouter) -> None:
     router = start_router("listener { host: 127.0.0.1, port: 0, maxConnections: 2 }")
     with Peer(router.port) as first:

@@ -13,6 +13,8 @@ from tests.management.node import node_of
 from tests.routers import RunningRouter, running
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.attack
+
 FORGED = "x encrypted=TLSv1.3 auth=EXTERNAL user=admin"
 CONFIGURATION = """
 router {{ id: R, usersFile: {folder}/users, authLockoutAfter: 1, authDelayAfter: 1000, handshakeExempt: none }}

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 import trouter
-from tests.e2e.peer import Peer
+from tests.e2e.peer import Peer, body_of
 from tests.management.node import node_of
 from tests.routers import PLAIN_LISTENER, RunningRouter, StartRouter, running
 from trouter.wire.codec import encode
 from trouter.wire.framing import AMQP_HEADER, frame
-from trouter.wire.performatives import Close, Open
+from trouter.wire.performatives import Close, Open, encode_performative
 from trouter.wire.types import Array, Int, Symbol, UInt
 
 
@@ -118,6 +118,32 @@ def test_a_clients_properties_stand_in_the_log(router: RunningRouter, key: str) 
         router.wait_for_line(rf"Connection Opened: .* props=\{{:{key}=\"value\"\}}")
 
 
+def test_a_client_without_a_name_is_served_and_shown_without_one(router: RunningRouter) -> None:
+    """Plain proton-C sends an empty container-id."""
+    with Peer(router.port, container_id="") as peer, node_of(router.port) as node:
+        link = peer.attach_receiver("nameless", credit=1)
+        peer.send_message(peer.attach_sender("nameless"), b"served")
+        assert body_of(peer.take_message(link)) == b"served"
+        (row,) = [row for row in node.query("connection") if row["identity"] == str(peer.number)]
+        assert row["container"] == ""
+        router.wait_for_line(rf"\[C{peer.number}\] Connection Opened: .* container_id= ")
+
+
+@pytest.mark.parametrize("role", ["edge", "inter-router"])
+def test_a_router_without_a_name_is_refused(start_router: StartRouter, role: str) -> None:
+    router = start_router(
+        "router { id: R, mode: interior }\n"
+        f"listener {{ host: 127.0.0.1, port: 0, role: {role}, allowInsecureRole: yes }}"
+    )
+    with Peer(router.port, opened=False) as peer:
+        peer.raw(AMQP_HEADER + frame(0, encode_performative(Open(""))))
+        peer.expect_header(AMQP_HEADER)
+        peer.expect(Open)
+        error = peer.expect_close()
+        assert error is not None
+        assert (error.condition, error.description) == ("amqp:invalid-field", "open carries no container-id")
+
+
 def test_management_shows_a_long_container_id_whole_and_the_log_its_beginning(router: RunningRouter) -> None:
     name = "\u00e9" * 4_096  # 8,192 bytes
     with Peer(router.port, container_id=name) as peer, node_of(router.port) as node:
@@ -141,3 +167,21 @@ def test_a_peer_that_has_not_logged_in_learns_the_version_unless_defaults_are_se
             assert properties["product"] == "trouter"
             versions.append(properties.get("version"))
     assert versions == [None if secure else trouter.__version__, trouter.__version__]
+
+
+@pytest.mark.parametrize("secure", ["no", "yes"])
+def test_the_product_and_the_version_in_the_open_may_be_another_one_with_a_finding(
+    start_router: StartRouter, secure: str
+) -> None:
+    """RabbitMQ's own clients serve no other product."""
+    router = start_router(
+        f"router {{ id: R, secureDefaults: {secure} }}\npolicy {{ enableVhostPolicy: no }}\n"
+        "listener {\n host: 127.0.0.1\n port: 0\n saslMechanisms: ANONYMOUS\n authenticatePeer: no\n"
+        ' openProperties: { product: "RabbitMQ", version: "4.2.0" }\n}\n'
+    )
+    router.wait_for_line("listener.openProperties: will make the router pass for RabbitMQ 4.2.0")
+    with Peer(router.port, sasl=True) as peer:
+        assert peer.remote_open is not None
+        properties = peer.remote_open.properties or {}
+        assert (properties["product"], properties["version"]) == ("RabbitMQ", "4.2.0")
+        assert isinstance(properties["qd.conn-id"], int)

@@ -372,7 +372,7 @@ def test_a_guessing_host_waits_and_other_hosts_do_not(start_router: StartRouter,
         f"listener {{ host: {each}, port: 0, authenticatePeer: yes, allowInsecurePlain: yes, saslMechanisms: PLAIN }}\n"
         for each in (host, "127.0.0.1")
     )
-    router = start_router(f"router {{ id: R, usersFile: {users} }}\n{both}")
+    router = start_router(f"router {{ id: R, usersFile: {users}, authLockout: enforce }}\n{both}")
     for _ in range(5):
         assert attempt(router.ports[0], host, b"\0alice\0wrong") == AUTH
     began = time.monotonic()

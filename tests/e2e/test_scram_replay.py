@@ -16,7 +16,7 @@ from trouter.wire.framing import SASL_HEADER
 from trouter.wire.performatives import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
 from trouter_plugins.users_file import put_user
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.attack, pytest.mark.slow]
 
 OK = 0
 SECRET = "wonderland"

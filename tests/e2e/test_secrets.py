@@ -17,7 +17,7 @@ from tests.routers import DEADLINE_S, StartRouter
 from trouter.config import TYPES
 from trouter_plugins.users_file import put_user
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.attack, pytest.mark.slow]
 
 #: With a space and an umlaut, so that each encoding of it differs.
 MARKS = [

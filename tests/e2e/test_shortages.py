@@ -6,9 +6,16 @@ import resource
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
 
 from tests.e2e.peer import Peer
+from tests.http.test_live import get, http_port
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter
+from trouter.net.descriptors import client_limit
+from trouter.wire.performatives import Detach
 
 #: An address of this machine other than the tests'.
 HOSTILE = "127.0.0.2"
@@ -51,9 +58,11 @@ def test_a_flood_of_refusals_is_few_lines_in_the_log(start_router: StartRouter) 
 
 @contextmanager
 def descriptors(router: RunningRouter, more: int) -> Iterator[None]:
-    """Let the router open only so many descriptors more during the block."""
+    """Let the router's clients open only so many descriptors more during the block."""
     before = resource.prlimit(router.process.pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(router.process.pid, resource.RLIMIT_NOFILE, (router.open_files() + more, before[1]))
+    wanted = router.open_files() + more
+    limit = next(limit for limit in count(wanted) if client_limit(limit, of_few=False) == wanted)
+    resource.prlimit(router.process.pid, resource.RLIMIT_NOFILE, (limit, before[1]))
     try:
         yield
     finally:
@@ -70,3 +79,26 @@ def test_without_a_descriptor_left_the_next_client_waits_until_there_is_one(rout
         third.open()
         router.wait_for_line(r"SERVER \(info\) accepting again on")
     assert len(router.matching("clients wait")) == 1
+
+
+@pytest.mark.attack
+def test_clients_leave_descriptors_for_probes_and_operators_and_for_files(
+    start_router: StartRouter, tmp_path: Path
+) -> None:
+    router = start_router(
+        "listener { host: 127.0.0.1, port: 0 }\nlistener { name: web, host: 127.0.0.1, port: 0, http: yes }\n"
+        f"recordLog {{ dir: {tmp_path}/records, segmentBytes: 65536 }}\n"
+    )
+    with ExitStack() as stack, descriptors(router, 2):
+        peers = [stack.enter_context(Peer(router.ports[0])) for _ in range(2)]
+        stack.enter_context(Peer(router.ports[0], opened=False))
+        router.wait_for_line("clients wait")
+        assert get(http_port(router), "/readyz") == (200, "OK")
+        for _ in range(200):  # more records than fit into the first segment
+            link = peers[0].attach_receiver("a" * 200)
+            peers[0].say(Detach(link.handle, True))
+            peers[0].expect_detach()
+        peers[0].be_heard()
+        while len(list((tmp_path / "records").glob("*.jsonl*"))) < 2:
+            assert get(http_port(router), "/readyz") == (200, "OK")
+    assert not router.matching("cannot write records")

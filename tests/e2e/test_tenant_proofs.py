@@ -17,7 +17,7 @@ from tests.plugins.tokens import AUDIENCE, ISSUER, key_set, token
 from tests.routers import DEADLINE_S, RunningRouter, running
 from tests.tls.pki import Authority
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.attack, pytest.mark.slow]
 
 CONFIGURATION = """
 router {{

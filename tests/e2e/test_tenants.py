@@ -35,6 +35,8 @@ from trouter.wire.performatives import (
 )
 from trouter_plugins.users_file import put_user
 
+pytestmark = pytest.mark.attack
+
 PASSWORD = "secret"
 #: By user: the tenants it belongs to.
 USERS: dict[str, str | list[str]] = {
@@ -389,8 +391,8 @@ def test_no_client_opens_without_a_tenant_of_its_own(
         assert error.condition == condition
         if condition == DENIED:
             assert error.description == "connection disallowed by local policy"
-        router.wait_for_line(rf"\[C{peer.number}\] Connection from {peer.address} refused: ")
-        router.wait_for_line(rf"\[C{peer.number}\] DENY AMQP Open for user '{user}', .*: tenant rule=.tenant:")
+        number = router.wait_for_line(rf"\[C(\d+)\] Connection from {peer.address} refused: ")[1]
+        router.wait_for_line(rf"\[C{number}\] DENY AMQP Open for user '{user}', .*: tenant rule=.tenant:")
 
 
 def test_frames_after_an_open_without_a_tenant_are_ignored(
@@ -496,7 +498,7 @@ def test_without_a_tenant_there_is_no_page_of_figures(router: RunningRouter) -> 
 
 def test_the_tenancy_example_of_the_manual_works_as_described(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "multi-tenancy.md").read_text(encoding="utf-8")
-    configuration, tenants = re.findall(r"```(?:json)?\n(.*?)```\n", page, re.DOTALL)
+    configuration, tenants, *_ = re.findall(r"```(?:json)?\n(.*?)```\n", page, re.DOTALL)
     (tmp_path / "tenants.json").write_text(tenants)
     for user in json.loads(tenants):
         put_user(tmp_path / "users", user, PASSWORD.encode())
@@ -605,7 +607,7 @@ def test_under_a_policy_a_client_without_a_tenant_belongs_to_the_default_vhost(
         peer.open(hostname=hostname)
         peer.begin()
         rows = operator.query("connection")
-        assert [row["tenant"] for row in rows if row["identity"] == str(peer.number)] == ["dflt/"]
+        assert [row["tenant"] for row in rows if row["tenantIdentity"] == str(peer.number)] == ["dflt/"]
     operator.close()
 
 

@@ -176,16 +176,30 @@ def test_the_properties_of_begins_and_flows_are_not_kept() -> None:
     assert talk.connection.kept_bytes == 0
 
 
-def test_a_router_drops_the_fields_that_it_never_reads() -> None:
+def test_a_router_drops_the_field_that_it_never_reads() -> None:
     talk, _ = begun(with_limits(whole_attaches=False))
     peer = attach("a", 0)
-    peer.properties = peer.unsettled = EMPTY_LISTS
+    peer.unsettled = EMPTY_LISTS
+    link = offered(talk, peer)
+    assert link.remote_attach is not None
+    assert link.remote_attach.unsettled is None
+    assert talk.connection.kept_bytes == 0
+
+
+def test_properties_and_capabilities_of_a_link_are_charged_until_its_answer() -> None:
+    talk, _ = begun(with_limits(whole_attaches=False))
+    peer = attach("a", 0)
+    peer.properties = EMPTY_LISTS
     peer.desired_capabilities = peer.offered_capabilities = tuple(f"c{number}" for number in range(1000))
     link = offered(talk, peer)
     kept = link.remote_attach
     assert kept is not None
-    assert (kept.properties, kept.unsettled) == (None, None)
-    assert (kept.desired_capabilities, kept.offered_capabilities) == ((), ())
+    assert (kept.properties, kept.desired_capabilities) == (EMPTY_LISTS, peer.desired_capabilities)
+    assert talk.connection.kept_bytes > 2 * 1000 * 50
+    link.attach(None, None)
+    link.keep_essentials()
+    assert link.remote_attach is not None
+    assert (link.remote_attach.properties, link.remote_attach.offered_capabilities) == (None, ())
     assert talk.connection.kept_bytes == 0
 
 

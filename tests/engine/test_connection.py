@@ -16,7 +16,9 @@ from tests.engine.talks import (
     OPEN,
     Recorder,
     attach,
+    attached,
     begin,
+    begun,
     client,
     flow,
     opened,
@@ -391,3 +393,31 @@ def test_each_call_with_output_requests_one_flush() -> None:
     assert touched(lambda: talk.script.peer_sends(flow(echo=True)), connection)
     assert touched(talk.connection.close, connection)
     assert not touched(lambda: talk.script.peer_sends(EMPTY), connection)
+
+
+def test_a_peer_may_leave_its_container_without_a_name() -> None:
+    talk = opened(peer=Open(""))
+    assert talk.connection.remote_open == Open("")
+
+
+REASONS = [b"\x52\7", b"\xa3\6forced", b"\0\x53\x1d\x45", b"\0\x53\x1d\xa1\1x", b"\0\x53\x25\x45"]
+
+
+@pytest.mark.parametrize("reason", REASONS, ids=bytes.hex)
+def test_a_close_with_a_malformed_reason_is_a_close(reason: bytes) -> None:
+    talk = opened()
+    talk.peer_sends(frame(0, b"\0\x53\x18\xc0" + bytes((len(reason) + 1, 1)) + reason))
+    talk.engine_reports(ConnectionClosed(None))
+    talk.connection.close()
+    talk.engine_sends(Close())
+
+
+@pytest.mark.parametrize("reason", REASONS, ids=bytes.hex)
+def test_an_end_and_a_detach_with_malformed_reasons_end_no_more_than_they_say(reason: bytes) -> None:
+    talk, session = begun()
+    link, _ = attached(talk, attach("one", 0))
+    talk.peer_sends(frame(0, b"\0\x53\x16\xc0" + bytes((len(reason) + 3, 3)) + b"\x43\x41" + reason))
+    talk.engine_reports(LinkDetached(link, True, None))
+    talk.peer_sends(frame(0, b"\0\x53\x17\xc0" + bytes((len(reason) + 1, 1)) + reason))
+    talk.engine_reports(SessionEnded(session, None))
+    assert not talk.connection.finished

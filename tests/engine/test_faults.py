@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.engine.talks import (
+    LIMITS,
     MASK32,
     NEAR_WRAP,
     Recorder,
@@ -26,6 +27,7 @@ from tests.engine.talks import (
 from tests.script import Script, Sent, encode, like
 from trouter.engine.events import ConnectionClosed, ConnectionOpened, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault, Scope
+from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink
 from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
@@ -318,8 +320,8 @@ def test_a_too_large_message_may_end_the_connection_and_only_the_close_has_the_e
 TLS_HELLO = bytes.fromhex("1603010200010001fc03035a")
 
 
-def opening(*what: Performative | bytes) -> Script:
-    return Script(server()).peer_sends(*what)
+def opening(*what: Performative | bytes, limits: EngineLimits = LIMITS) -> Script:
+    return Script(server(limits)).peer_sends(*what)
 
 
 EARLY: list[tuple[Fault, str, Callable[[], Script]]] = [
@@ -342,7 +344,11 @@ EARLY: list[tuple[Fault, str, Callable[[], Script]]] = [
         "peer: receive close while headers exchanged",
         lambda: opening(AMQP_HEADER, Close()),
     ),
-    (Fault.CONTAINER_ID, "open carries no container-id", lambda: opening(AMQP_HEADER, Open(""))),
+    (
+        Fault.CONTAINER_ID,
+        "open carries no container-id",
+        lambda: opening(AMQP_HEADER, Open(""), limits=with_limits(requires_container_id=True)),
+    ),
     (
         Fault.CONTAINER_ID_SIZE,
         "open carries a container-id of more than 8192 bytes",

@@ -15,7 +15,7 @@ from trouter.engine.limits import EngineLimits
 from trouter.engine.link import add_link
 from trouter.engine.sasl import SaslServer
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
-from trouter.wire.performatives import Attach, Detach, End, Open, SaslInit, SaslResponse, Transfer
+from trouter.wire.performatives import Attach, Detach, Disposition, End, Flow, Open, SaslInit, SaslResponse, Transfer
 
 
 def the_fault(talk: Script) -> Fault | None:
@@ -246,6 +246,26 @@ def test_nothing_waits_behind_a_fault() -> None:
     assert not connection.has_more
 
 
+@pytest.mark.parametrize(
+    ("frame", "in_one"),
+    [
+        pytest.param(
+            encode(Flow(next_incoming_id=0, incoming_window=9, next_outgoing_id=0, outgoing_window=9)), 3, id="flows"
+        ),
+        pytest.param(encode(Disposition(role=True, first=0, last=0)), 12, id="dispositions"),
+    ],
+)
+def test_input_beyond_the_most_work_waits_for_the_next_call(frame: bytes, in_one: int) -> None:
+    connection = opened(with_limits(max_work=12)).connection
+    connection.receive_data(encode(begin()) + frame * (2 * in_one + 1))
+    calls = 1
+    while connection.has_more:
+        connection.receive_data(b"")
+        calls += 1
+    assert calls == 3
+    assert not connection.finished
+
+
 def test_every_limit_is_known_here() -> None:
     """Check that each limit has a case here, or in other tests.
 
@@ -253,6 +273,7 @@ def test_every_limit_is_known_here() -> None:
     """
     assert {field.name for field in fields(EngineLimits)} == {
         "max_events",
+        "max_work",
         "max_attach_nodes",
         "whole_attaches",
         "max_frame_bytes",
@@ -273,6 +294,7 @@ def test_every_limit_is_known_here() -> None:
         "max_open_frame_bytes",
         "max_open_nodes",
         "max_name_bytes",
+        "requires_container_id",
         "max_link_name_bytes",
         "undecodable_states",
         "first_outgoing_id",

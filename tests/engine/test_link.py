@@ -24,6 +24,7 @@ from tests.engine.talks import (
     with_limits,
 )
 from tests.script import Like, Sent, like
+from trouter.engine.connection import MAX_OUTGOING_FRAME
 from trouter.engine.events import LinkAttached, LinkDetached
 from trouter.engine.faults import Fault, Misuse, PeerFault
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
@@ -398,6 +399,21 @@ def test_a_delivery_is_cut_to_the_peers_frames(size: int, more: bool) -> None:
     if not more and size <= 475:
         assert len(transfers) == 1
     assert talk.session.windows.sent_frames == len(frames)
+
+
+@pytest.mark.parametrize(("allowed", "most"), [(70_000, 70_000), (0xFFFFFFFF, MAX_OUTGOING_FRAME)])
+def test_a_frame_is_as_large_as_the_peer_allows_up_to_a_mebibyte(allowed: int, most: int) -> None:
+    talk = sending(peer=Open("peer", max_frame_size=allowed))
+    delivery = Delivery(talk.link)
+    assert talk.link.frame_room(delivery) == most - 37
+    body = bytes(most - 36)
+    assert talk.link.send(delivery, body, 0, len(body), False) == len(body) - (0 if most < 512 * 1024 else 1)
+    assert talk.script.sent()[0].size == most
+    talk.connection.resume_output()
+    exact = Delivery(talk.link)
+    talk.link.send(exact, body, 0, most - 37, False)
+    assert exact.complete
+    assert [each.size for each in talk.script.sent()] == [most]
 
 
 def test_every_byte_of_a_full_frame_is_used() -> None:

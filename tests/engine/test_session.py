@@ -23,7 +23,7 @@ from tests.engine.talks import (
     with_limits,
 )
 from tests.script import Like, Script, Sent, like
-from trouter.engine.events import SessionBegun, SessionEnded
+from trouter.engine.events import ConnectionClosed, SessionBegun, SessionEnded
 from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.ports import Delivery
@@ -149,6 +149,93 @@ def test_a_delivery_may_overrun_the_window_and_flows_then_show_a_window_of_zero(
     assert not script.connection.events
     script.peer_sends(Transfer(0, more=True))
     script.engine_reports(like(SessionEnded, fault=like(PeerFault, fault=Fault.WINDOW_VIOLATION)))
+
+
+LENIENT = with_limits(session_window_frames=8, max_frame_bytes=512, max_buffered_bytes=16 * 512, idle_timeout_s=16.0)
+
+
+def overrun(by: int) -> Talk[IncomingLink]:
+    """Return a client that has overrun its window, which cannot open, by so many frames."""
+    talk = receiving(credit=1000, limits=LENIENT)
+    talk.session.windows.hold_bytes(8 * 512)
+    talk.script.peer_sends(*[transfer(number, settled=True) for number in range(8 + by)])
+    return talk
+
+
+def is_left_unread(talk: Talk[IncomingLink]) -> bool:
+    return talk.connection.is_overrun
+
+
+def test_a_client_may_overrun_its_window_by_as_many_frames_as_its_connection_may_hold() -> None:
+    talk = overrun(16)
+    talk.script.engine_reports()
+    assert talk.connection.overrun_frames == 16
+    talk.script.peer_sends(flow(echo=True)).engine_sends(window(0, 24))
+    talk.script.peer_sends(transfer(24, settled=True))
+    talk.script.engine_reports(like(SessionEnded, fault=like(PeerFault, fault=Fault.WINDOW_VIOLATION)))
+    assert (talk.connection.overrun_frames, is_left_unread(talk)) == (0, False)
+
+
+def test_a_window_that_was_overrun_opens_once_half_of_it_is_free() -> None:
+    talk = overrun(5)
+    assert is_left_unread(talk)
+    talk.session.release_bytes(4 * 512 - 1)
+    talk.script.engine_sends()
+    assert is_left_unread(talk)
+    talk.session.release_bytes(1)
+    talk.script.engine_sends(window(4, 13))
+    assert (talk.connection.overrun_frames, is_left_unread(talk)) == (0, False)
+    talk.script.peer_sends(*[transfer(13 + number, settled=True) for number in range(5)])
+    assert talk.connection.overrun_frames == 1
+
+
+def test_two_sessions_that_overrun_their_windows_share_the_limit() -> None:
+    talk = overrun(10)
+    talk.script.peer_sends(begin(), channel=1)
+    other = talk.connection.sessions()[1]
+    other.begin()
+    talk.connection.events.clear()
+    talk.script.sent()
+    link, _ = attached(talk.script, attach("one", 0), channel=1)
+    assert isinstance(link, IncomingLink)
+    link.grant(1000)
+    talk.script.sent()
+    other.windows.hold_bytes(8 * 512)
+    talk.script.peer_sends(*[transfer(number, settled=True) for number in range(14)], channel=1).engine_reports()
+    assert talk.connection.overrun_frames == 16
+    talk.session.release_bytes(8 * 512)
+    talk.script.sent()
+    assert talk.connection.overrun_frames == 6
+    assert is_left_unread(talk)
+    other.end()
+    assert not is_left_unread(talk)
+
+
+def test_only_a_peer_whose_frames_can_open_no_window_is_to_be_left_unread() -> None:
+    talk = overrun(1)
+    assert is_left_unread(talk)
+    second, _ = attached(talk.script, attach("two", 1))
+    assert isinstance(second, IncomingLink)
+    assert is_left_unread(talk)
+    second.grant(1)
+    talk.script.peer_sends(Transfer(1, serial(9), b"t", more=True))
+    assert not is_left_unread(talk)  # others may wait behind this message
+    talk.script.peer_sends(Transfer(1)).sent()
+    assert is_left_unread(talk)
+    attached(talk.script, attach("three", 2, sends=False))
+    assert not is_left_unread(talk)  # its credit may free what waits
+
+
+def test_a_peer_that_is_left_unread_is_not_silent() -> None:
+    talk = overrun(1)
+    for now_s in (0.0, 100.0, 200.0):
+        talk.connection.tick(now_s)
+    talk.session.release_bytes(8 * 512)
+    talk.script.sent()
+    talk.connection.tick(201.0)
+    talk.script.engine_reports()
+    talk.connection.tick(220.0)
+    talk.script.engine_reports(like(ConnectionClosed, fault=like(PeerFault, fault=Fault.IDLE_TIMEOUT)))
 
 
 def test_held_bytes_never_exceed_the_bytes_of_the_window() -> None:

@@ -81,6 +81,14 @@ async def test_a_host_that_this_machine_does_not_trust_gets_no_request(
     assert heads in ([], [b""])
 
 
+async def test_a_host_with_the_certificate_of_another_gets_no_request(authority: Authority) -> None:
+    heads: list[bytes] = []
+    async with listening(answering(OK, heads, authority.server("127.0.0.2"))) as port:
+        with pytest.raises(FetchError, match=r"certificate is not valid for '127\.0\.0\.1'"):
+            await get(f"https://127.0.0.1:{port}/", "text/plain", max_bytes=5)
+    assert heads in ([], [b""])
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
@@ -88,6 +96,11 @@ async def test_a_host_that_this_machine_does_not_trust_gets_no_request(
         (OK.replace(b"200 OK", b"500 No"), "the answer was 500"),
         (OK.replace(b"5", b"6") + b"!", "there are more than 5 bytes"),
         (OK.replace(b"5", b"6"), "closed connection"),
+        (
+            OK.partition(b"Content")[0] + b"Transfer-Encoding: chunked\r\n\r\n" + b"4\r\nabcd\r\n" * 99,
+            "more than 5 bytes",
+        ),
+        (OK.partition(b"Content")[0] + b"\r\n" + b"x" * (1 << 20), "there are more than 5 bytes"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "."),
         (b"HTTP/1.1 200 OK\r\nX: " + bytes(1 << 20), "."),
         (b"", "ended without an answer"),

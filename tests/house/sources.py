@@ -11,6 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from trouter._c_types import MARK
+from trouter._compiling import distributions
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "trouter"
 #: The other distribution: the folder of its pyproject.toml, and its package.
@@ -51,6 +54,19 @@ def source_of(module: str) -> Path:
     return base.joinpath(*module.split(".")).with_suffix(".py")
 
 
+@cache
+def c_types() -> dict[Path, str]:
+    """Return the C types of modules, by the path of their file: by hand, and as the build would write them now."""
+    files = [path for package in PACKAGES for path in package.rglob("*.pxd") if path.stem != "__init__"]
+    by_hand = {path: text for path in files if not (text := path.read_text(encoding="utf-8")).startswith(MARK)}
+    return by_hand | {path: text for each in distributions() for path, text in each.types().items()}
+
+
+def types_of(source: Path) -> str:
+    """Return the C types of a source; "" for one that is not compiled."""
+    return c_types().get(source.with_suffix(".pxd"), "")
+
+
 def named(path: Path) -> str:
     """Return the path by which a failure names a file."""
     return str(path.relative_to(ROOT))
@@ -79,8 +95,9 @@ def tokens_in(path: Path) -> frozenset[str]:
 @cache
 def imported_by(path: Path) -> frozenset[str]:
     """Return the modules that a source or a .pxd imports, by absolute name; of `from a import b` b, if it is one."""
-    text = path.read_text(encoding="utf-8")
-    return frozenset(_cimported(text) if path.suffix == ".pxd" else _imported(ast.parse(text), path))
+    if path.suffix == ".pxd":
+        return frozenset(cimported(c_types()[path]))
+    return frozenset(_imported(ast.parse(path.read_text(encoding="utf-8")), path))
 
 
 def _imported(tree: ast.AST, path: Path) -> set[str]:
@@ -104,5 +121,6 @@ def _is_module(name: str) -> bool:
     return any(place.is_dir() or place.with_suffix(".py").is_file() for place in places)
 
 
-def _cimported(text: str) -> set[str]:
-    return {match[1] for match in re.finditer(r"^\s*(?:from|cimport)\s+([\w.]+)", text, re.MULTILINE)}
+def cimported(text: str) -> set[str]:
+    """Return what a file of types imports, without Cython itself."""
+    return {match[1] for match in re.finditer(r"^\s*(?:from|cimport)\s+([\w.]+)", text, re.MULTILINE)} - {"cython"}

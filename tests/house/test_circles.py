@@ -7,14 +7,14 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from .sources import PACKAGE, PACKAGES, imported_by, module_of, named, names_in
+from .sources import PACKAGE, PACKAGES, c_types, imported_by, module_of, named, names_in
 
 
 def graph() -> dict[str, set[str]]:
     """Return each module's imports of other modules, for types too, and those of its compiled twin."""
     found: dict[str, set[str]] = {}
     for path in (source for package in PACKAGES for source in package.rglob("*.py")):
-        sources = [path, *([path.with_suffix(".pxd")] if path.with_suffix(".pxd").is_file() else [])]
+        sources = [path, *({path.with_suffix(".pxd")} & c_types().keys())]
         found[module_of(path)] = {name for source in sources for name in imported_by(source)}
     return {module: {name for name in names if name in found and name != module} for module, names in found.items()}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.sources import PACKAGE, PACKAGES, PIPELINE_PACKAGE, ROOT, imported_by, named
+from tests.house.sources import PACKAGE, PACKAGES, PIPELINE_PACKAGE, ROOT, c_types, cimported, imported_by, named
 
 # A room may import itself, these, and the rooms open to all. A dotted name opens one module of a room, not the room.
 MAY_IMPORT = {
@@ -18,12 +18,12 @@ MAY_IMPORT = {
     # What management shows of running objects; the types of these objects are those of the core.
     "columns": ("core", "net.view", "wire", "backbone.changes", "config.point", "config.problems"),
     "mesh": ("wire",),
-    # Patterns, binding keys, tenant names and kinds of records are text, with one definition each.
-    "config": ("columns", "hooks", "core.patterns", "core.keys", "core.tenants", "records.schema"),
+    # Patterns, tenant names and kinds of records are text, with one definition each.
+    "config": ("columns", "hooks", "core.patterns", "core.tenants", "records.schema"),
     # A line of the log shows texts and frames of peers.
     "logs": ("config", "wire", "core.counters"),
     "management": ("columns", "config", "core", "wire", "engine", "logs", "net.view", "net.workers"),
-    "http": ("columns", "config", "net.accepting"),
+    "http": ("columns", "config", "net.accepting", "net.turns"),
     # The router's own rooms, each above those that it may import: the process is the top.
     "net": ("config", "core", "engine", "hooks", "wire"),
     "telemetry": (
@@ -109,10 +109,23 @@ MAY_IMPORT = {
         "logs",
     ),
     "records": (),
-    "tools": ("client", "columns", "config", "wire"),
+    "tools": ("client", "columns", "config", "hooks.certificates", "wire"),
     "client": ("engine", "wire"),
     "load": ("client", "engine", "tools.failures", "tools.options", "tools.progress", "wire"),
-    "testing": ("engine", "wire", "hooks", "core", "client", "app", "config", "net.hub", "net.poller", "records"),
+    "testing": (
+        "engine",
+        "wire",
+        "hooks",
+        "core",
+        "client",
+        "app",
+        "config",
+        "net.hub",
+        "net.poller",
+        "net.shares",
+        "net.turns",
+        "records",
+    ),
     "cli": (
         "wire",
         "engine",
@@ -154,7 +167,7 @@ MAY_IMPORT = {
         "config",
     ),
 }
-EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_fetch", "_text", "_twin", "mechanisms")
+EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_bugs", "_fetch", "_text", "_twin", "mechanisms")
 #: What the pipeline shares with the router beside rooms: the choice of the twin.
 SHARED = ("_twin",)
 #: The rooms of the router that wait, read and write.
@@ -164,7 +177,7 @@ ONLY_IN = {
     "trio": {*WAITING, "client", "load", "cli", "testing", "management", "http", "tools", *PIPELINE},
     "ssl": {"tls", "client", "load", "tools"},
     "socket": {"net", "tls", "connections", "app", "workers", "client", "load", "http"},
-    "h11": {"http", "tls", "pipeline.commands"},
+    "h11": {"http", "pipeline.commands"},
     "wsproto": {"http"},
     "prometheus_client": {"http", "pipeline.spool", "pipeline.commands"},
     "argcomplete": {"cli"},
@@ -194,7 +207,7 @@ def room_of(path: Path) -> str:
 
 
 FILES: dict[str, list[Path]] = {}
-for source in sorted(path for package in PACKAGES for kind in ("*.py", "*.pxd") for path in package.rglob(kind)):
+for source in sorted({path for package in PACKAGES for path in package.rglob("*.py")} | c_types().keys()):
     FILES.setdefault(room_of(source), []).append(source)
 ROOMS = sorted(FILES.keys() - {""})
 
@@ -232,9 +245,9 @@ def test_a_plugin_imports_only_the_hooks_of_the_router(path: Path) -> None:
         assert top != "trouter" or allowed, f"a plugin may not import {name}"
 
 
-def test_the_import_finder_sees_python_and_cython_imports(tmp_path: Path) -> None:
+def test_the_import_finder_sees_python_and_cython_imports() -> None:
     assert "trouter.core.patterns" in imported_by(PACKAGE / "config" / "rules.py")
     assert "trouter.hooks" in imported_by(PACKAGE / "cli" / "startup.py")
-    types = tmp_path / "x.pxd"
-    types.write_text("from trouter.wire.codec cimport decode\ncimport trouter.engine.link\n")
-    assert imported_by(types) == {"trouter.wire.codec", "trouter.engine.link"}
+    types = "cimport cython\nfrom trouter.wire.codec cimport decode\ncimport trouter.engine.link\n"
+    assert cimported(types) == {"trouter.wire.codec", "trouter.engine.link"}
+    assert "trouter.wire.codec" in imported_by(PACKAGE / "wire" / "sections.pxd")

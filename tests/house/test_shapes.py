@@ -8,18 +8,15 @@ and inherited ones; properties and special methods, which nobody calls by name, 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from .sources import PACKAGE, PACKAGES, ROOT, module_of
+from .sources import PACKAGES, module_of
 
 MAX_DEPTH = 3
 MAX_METHODS = 35
-#: Modules of the core on the longest chain in which each imports the next.
-MAX_CHAIN = 12
 
 
 class Shape(NamedTuple):
@@ -99,56 +96,5 @@ def test_the_shapes_are_those_of_the_classes() -> None:
     outgoing, routed = "trouter.core.outgoing.OutgoingEndpoint", "trouter.core.relay.RoutedOutgoingEndpoint"
     assert (depth_of(outgoing), depth_of(routed)) == (2, 3)
     assert methods_of(outgoing) < methods_of(routed)
-    assert {"offer_delivery", "on_transfer"} <= methods_of(routed)
+    assert {"offer", "on_transfer"} <= methods_of(routed)
     assert "backlog" not in methods_of(routed)
-
-
-# --- modules of the core
-
-
-@cache
-def stands_on() -> dict[str, frozenset[str]]:
-    """Return the modules of the core that each of them imports when it runs; imports for types only are left out."""
-    paths = {module_of(path): path for path in (PACKAGE / "core").rglob("*.py") if path.name != "__init__.py"}
-    return {name: frozenset((run_by(path) | typed_by(path)) & paths.keys() - {name}) for name, path in paths.items()}
-
-
-def run_by(path: Path) -> set[str]:
-    found: set[str] = set()
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.ImportFrom):
-            source = source_of(node, path)
-            found |= {source, *(f"{source}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif not (isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"):
-            waiting += ast.iter_child_nodes(node)
-    return found
-
-
-def typed_by(path: Path) -> set[str]:
-    """Return what the compiled twin imports besides."""
-    types = path.with_suffix(".pxd")
-    text = types.read_text(encoding="utf-8") if types.is_file() else ""
-    found = re.findall(r"^from (\S+) cimport (.+)$", text, re.MULTILINE)
-    return {source for source, _ in found} | {
-        f"{source}.{name}" for source, names in found for name in names.split(", ")
-    }
-
-
-@cache
-def chain_from(module: str) -> tuple[str, ...]:
-    return module, *max(map(chain_from, stands_on()[module]), key=len, default=())
-
-
-def test_no_module_of_the_core_stands_on_a_long_chain() -> None:
-    longest = max(map(chain_from, stands_on()), key=len)
-    assert len(longest) <= MAX_CHAIN, " <- ".join(longest)
-
-
-def test_the_chain_follows_imports_of_both_twins() -> None:
-    assert "trouter.core.outgoing" in stands_on()["trouter.core.network"]
-    assert "trouter.core.message" in typed_by(ROOT / "trouter" / "core" / "ports.py") | {"trouter.core.message"}
-    assert len(chain_from("trouter.core.router")) > len(chain_from("trouter.core.outgoing")) > 1

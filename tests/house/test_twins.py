@@ -18,13 +18,14 @@ from tests.house.sources import (
     PACKAGE,
     PIPELINE,
     ROOT,
+    c_types,
     compiled_modules,
     module_of,
     source_of,
     tracked_files,
+    types_of,
     words_in,
 )
-from tests.house.sources import PACKAGES as BOTH
 from trouter import _twin
 
 ROUTERS = compiled_modules()
@@ -55,16 +56,28 @@ def test_no_module_is_listed_twice() -> None:
 def test_a_listed_module_has_its_source_and_its_types(module: str) -> None:
     source = source_of(module)
     assert source.is_file()
-    assert source.with_suffix(".pxd").is_file()
+    assert types_of(source)
 
 
 @pytest.mark.parametrize("module", LISTED)
-def test_a_source_does_not_mention_cython(module: str) -> None:
-    assert "cython" not in source_of(module).read_text(encoding="utf-8").lower()
+def test_a_source_runs_without_cython(module: str) -> None:
+    tree = ast.parse(source_of(module).read_text(encoding="utf-8"))
+    for_types = [each for each in tree.body if isinstance(each, ast.If) and ast.unparse(each.test) == "TYPE_CHECKING"]
+    allowed = {id(node) for each in for_types for node in ast.walk(each)}
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [ast.unparse(node) for node in imports if "ython" in ast.unparse(node) and id(node) not in allowed] == []
+
+
+@pytest.mark.parametrize("module", sorted({*LISTED} - _twin.INLINED))
+def test_the_build_has_used_the_types_that_the_annotations_say(module: str) -> None:
+    if _twin.running() != "compiled":
+        pytest.skip("not built here, or not run")
+    path = source_of(module).with_suffix(".pxd")
+    assert path.read_text(encoding="utf-8") == c_types()[path]
 
 
 def test_types_without_a_compiled_module_would_be_a_lie() -> None:
-    typed = {module_of(path) for package in BOTH for path in package.rglob("*.pxd") if path.stem != "__init__"}
+    typed = {module_of(path) for path in c_types()}
     assert typed == set(LISTED) | _twin.INLINED
 
 
@@ -124,7 +137,7 @@ HIDDEN = re.compile(r"^cdef (?!class |extern |inline )[\w.]+ (?P<names>\w[\w, ]*
 
 def hidden_names(module: str) -> set[str]:
     """Return the names of a compiled module that only compiled modules can cimport."""
-    types = source_of(module).with_suffix(".pxd").read_text(encoding="utf-8")
+    types = types_of(source_of(module))
     return {name.strip() for found in HIDDEN.finditer(types) for name in found["names"].split(",")}
 
 
@@ -144,8 +157,7 @@ def test_no_module_imports_names_that_the_compiled_twin_hides() -> None:
     names = {name for _, name in hidden}
     for path in tracked_files():
         if path.suffix == ".py" and names & words_in(path):
-            types = path.with_suffix(".pxd")
-            cimported = set(re.findall(r"\w+", types.read_text(encoding="utf-8"))) if types.is_file() else set()
+            cimported = set(re.findall(r"\w+", types_of(path)))
             assert {
                 (module, name) for module, name in hidden & {*taken_from(path)} if name not in cimported
             } == set(), path

@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from trouter.config import ListenerEntity
 from trouter.http import Figures, HttpListener
 from trouter.http.figures import TenantFigures
 from trouter.http.metrics import TOTALS, exposition, tenant_exposition
 from trouter.http.ports import Secured
+from trouter.net.shares import Shares
+from trouter.net.turns import PASS_S, TaskTurns, Turn, host_key
 
 Serve = Callable[[trio.SocketStream], Awaitable[None]]
 
@@ -41,6 +44,7 @@ class Site:
     totals: Mapping[str, int] = field(default_factory=lambda: NO_TOTALS)
     shown: int = 0
     served: list[tuple[tuple[str, int], str]] = field(default_factory=list)
+    turns: TaskTurns = field(default_factory=lambda: TaskTurns(Shares()))
 
     async def metrics_of_workers(self, tenant: str) -> dict[int, bytes | None]:
         await trio.lowlevel.checkpoint()
@@ -82,8 +86,11 @@ class Site:
     def turns_away(self, remote: tuple[str, int], listener: str, full: Callable[[], str]) -> bool:
         return self.is_flooded or bool(full())
 
+    def turn(self, host: str) -> Turn:
+        return Turn(self.turns, host_key(host))
+
     async def secure(
-        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float, turn: Turn
     ) -> Secured | None:
         raise AssertionError("no listener here has an sslProfile")
 
@@ -96,6 +103,24 @@ class Site:
             await self.amqp(stream)
         finally:
             stream.socket.close()
+
+
+class Crowd:
+    """A site whose processor another host has used up for each pass, until the test lets a task go on."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.site = Site(turns=TaskTurns(Shares(), lambda: self.now_s))
+        self._other = self.site.turns.shares.join("other")
+
+    async def use_pass(self) -> None:
+        """Begin a pass, and let nobody but the other host have a turn in it."""
+        turns = self.site.turns
+        turns.begin_pass()
+        began_s = self.now_s
+        self.now_s += 2 * PASS_S
+        turns.end(self._other, began_s)
+        await wait_all_tasks_blocked(0.01)
 
 
 def open_files() -> int:
@@ -121,7 +146,7 @@ async def listening(site: Site, **attributes: object) -> AsyncIterator[HttpListe
         listener.stop()
         await listener.done.wait()
     assert not listener.peers
-    assert not listener._door._waiting
+    assert not len(listener._door)
     assert listener.websockets == 0
     assert open_files() == files
 

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import socket
 import struct
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.http.sites import Client, Site, ask, client_of, connect, listening
-from trouter.http import connection, listener
-from trouter.http.settings import IDLE_S, MAX_BODY_BYTES, MAX_HEAD_BYTES, REQUEST_S, TURNS_PER_S
+from tests.http.sites import Client, Crowd, Site, ask, client_of, connect, listening
+from trouter.http import connection, door
+from trouter.http.settings import (
+    IDLE_S,
+    MAX_BODY_BYTES,
+    MAX_HEAD_BYTES,
+    PIECE_BYTES,
+    READ_BYTES_PER_S,
+    REQUEST_S,
+    TURNS_PER_S,
+    WRITE_S,
+)
+
+pytestmark = pytest.mark.attack
 
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -38,7 +50,6 @@ def patient_clock() -> MockClock:
         (b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: x\r\nA: b\x00c\r\n\r\n", 400),
-        (b"GET /none HTTP/1.1\r\nHost: x\r\n folded: x\r\n\r\n", 404),
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
@@ -48,8 +59,9 @@ def patient_clock() -> MockClock:
         (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * MAX_HEAD_BYTES + b"\r\n\r\n", 431),
         (b"GET /none HTTP/1.1\r\nHost: x\r\nA: " + b"a" * (MAX_HEAD_BYTES - 44) + b"\r\n\r\n", 404),
         (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * MAX_HEAD_BYTES, 431),
-        (b"CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n", 404),
-        (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        (b"CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+        (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+        (b"TRACE / HTTP/1.1\r\nHost: x\r\n\r\n", 405),
         (b"GET metrics HTTP/1.1\r\nHost: x\r\n\r\n", 404),
     ],
     ids=lambda value: repr(value)[:60],
@@ -170,13 +182,33 @@ async def test_an_idle_connection_is_closed(patient_clock: MockClock) -> None:
 
 
 async def test_a_client_that_does_not_read_is_disconnected(tmp_path: Path, patient_clock: MockClock) -> None:
-    with (tmp_path / "x").open("wb") as file:
-        file.truncate(64 * 1024 * 1024)
+    size = make_file(tmp_path / "x", 64)
     async with listening(Site(), http_root_dir=str(tmp_path)) as listener, client_of(listener) as client:
         await client.send(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
-        await trio.sleep(1000)
+        await trio.sleep(WRITE_S + size / READ_BYTES_PER_S + 1)
         assert not listener.peers
-        assert len(await client.rest()) < 64 * 1024 * 1024
+        assert len(await client.rest()) < size
+
+
+async def test_a_piece_now_and_then_buys_no_time(
+    tmp_path: Path, patient_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "READ_BYTES_PER_S", 1024 * 1024)
+    size, read = make_file(tmp_path / "x", 64), 0
+    async with listening(Site(), http_root_dir=str(tmp_path)) as listener, client_of(listener) as client:
+        await client.send(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+        begun = trio.current_time()
+        while listener.peers or not read:
+            read += len(await client.stream.receive_some(2 * PIECE_BYTES))
+            await trio.sleep(WRITE_S / 2)
+        assert trio.current_time() - begun == pytest.approx(WRITE_S + 64, abs=WRITE_S)
+        assert read < size / 2
+
+
+def make_file(path: Path, mib: int) -> int:
+    """Make a file of so many MiB; return its size in bytes."""
+    with path.open("wb") as file:
+        return file.truncate(mib * 1024 * 1024)
 
 
 async def test_a_client_that_will_send_no_more_is_answered() -> None:
@@ -206,15 +238,28 @@ async def test_scraping_goes_on_while_clients_die() -> None:
             assert (await ask(listener, "/metrics")).status == 200
 
 
+@dataclass
+class Hesitant(Site):
+    """A site that is healthy once the test says so."""
+
+    asked: trio.Event = field(default_factory=trio.Event)
+    answer: trio.Event = field(default_factory=trio.Event)
+
+    async def healthy(self) -> bool:
+        self.asked.set()
+        await self.answer.wait()
+        return True
+
+
 async def test_beyond_the_limit_the_client_that_has_been_idle_longest_is_disconnected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(listener, "MAX_PLAIN", 3)
-    async with listening(Site()) as door:
-        first, second, third = [Client(await connect(door)) for _ in range(3)]
+    monkeypatch.setattr(door, "MAX_PLAIN", 3)
+    async with listening(Site()) as listener:
+        first, second, third = [Client(await connect(listener)) for _ in range(3)]
         for client in (second, third, first):
             assert (await client.ask("/healthz")).status == 200
-        async with client_of(door) as fourth:
+        async with client_of(listener) as fourth:
             assert (await fourth.ask("/healthz")).status == 200
         assert await second.rest() == b""
         assert (await first.ask("/healthz")).status == 200
@@ -223,34 +268,47 @@ async def test_beyond_the_limit_the_client_that_has_been_idle_longest_is_disconn
             await client.stream.aclose()
 
 
-async def test_beyond_the_most_with_all_being_served_the_new_one_is_turned_away(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Slow(Site):
-        async def healthy(self) -> bool:
-            asked.set()
-            await answer.wait()
-            return True
-
-    monkeypatch.setattr(listener, "MAX_PLAIN", 1)
-    asked, answer = trio.Event(), trio.Event()
-    async with listening(Slow()) as door, client_of(door) as client:
+async def test_a_probe_that_is_being_answered_has_a_place_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MAX_PLAIN", 1)
+    site = Hesitant()
+    async with listening(site) as listener, client_of(listener) as client:
         await client.send(HEALTHZ)
-        await asked.wait()
-        async with client_of(door) as other:
-            assert await other.rest() == b""
-        answer.set()
+        await site.asked.wait()
+        for _ in range(3):
+            assert (await ask(listener, "/livez")).status == 200
+        site.answer.set()
         assert (await client.answer()).status == 200
-        assert (door.accepted, door.refused) == (1, 1)
+        assert (listener.accepted, listener.refused) == (4, 0)
+
+
+async def test_a_probe_beyond_the_places_of_probes_is_like_any_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MAX_PLAIN", 1)
+    monkeypatch.setattr(door, "MAX_PROBES", 0)
+    site = Hesitant()
+    async with listening(site) as listener, client_of(listener) as client:
+        await client.send(HEALTHZ)
+        await site.asked.wait()
+        assert (await ask(listener, "/livez")).status == 200
+        assert await client.rest() == b""
 
 
 async def test_max_connections_turns_the_next_one_away() -> None:
-    async with listening(Site(), max_connections=1) as listener, client_of(listener) as client:
-        assert (await client.ask("/healthz")).status == 200
+    site = Hesitant()
+    async with listening(site, max_connections=1) as listener, client_of(listener) as client:
+        await client.send(HEALTHZ)
+        await site.asked.wait()
         async with client_of(listener) as other:
             assert await other.rest() == b""
-        assert (await client.ask("/healthz")).status == 200
+        site.answer.set()
+        assert (await client.answer()).status == 200
         assert (listener.accepted, listener.refused) == (1, 1)
+
+
+async def test_at_max_connections_a_client_that_waits_makes_room() -> None:
+    async with listening(Site(), max_connections=1) as listener, client_of(listener) as client:
+        assert (await client.ask("/healthz")).status == 200
+        assert (await ask(listener, "/healthz")).status == 200
+        assert await client.rest() == b""
 
 
 async def test_connections_that_come_at_once_count_before_they_are_served() -> None:
@@ -259,9 +317,11 @@ async def test_connections_that_come_at_once_count_before_they_are_served() -> N
         with socket.create_connection(address) as first, socket.create_connection(address) as second:
             while listener.accepted + listener.refused < 2:
                 await trio.lowlevel.checkpoint()
-            assert (listener.accepted, listener.refused) == (1, 1)
-            assert second.recv(1) == b""
-            first.shutdown(socket.SHUT_RDWR)
+            first.setblocking(False)
+            await trio.lowlevel.wait_readable(first)
+            assert first.recv(1) == b""  # it made room for the second one before anything of it was read
+            assert (listener.accepted, listener.refused) == (2, 0)
+            second.shutdown(socket.SHUT_RDWR)
 
 
 async def test_accept_rate_spaces_connections(patient_clock: MockClock) -> None:
@@ -274,23 +334,17 @@ async def test_accept_rate_spaces_connections(patient_clock: MockClock) -> None:
 
 
 async def test_a_stopped_listener_disconnects_idle_clients_and_answers_pending_requests() -> None:
-    class Slow(Site):
-        async def healthy(self) -> bool:
-            asked.set()
-            await answer.wait()
-            return True
-
-    asked, answer = trio.Event(), trio.Event()
-    async with listening(Slow()) as listener, client_of(listener) as idle, client_of(listener) as busy:
+    site = Hesitant()
+    async with listening(site) as listener, client_of(listener) as idle, client_of(listener) as busy:
         assert (await idle.ask("/livez")).status == 200
         await busy.send(HEALTHZ)
-        await asked.wait()
+        await site.asked.wait()
         where = listener.sockets[0].getsockname()
         listener.stop()
         assert await idle.rest() == b""
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(where)
-        answer.set()
+        site.answer.set()
         last = await busy.answer()
         assert (last.status, last.headers["connection"]) == (200, "close")
         await busy.stream.aclose()
@@ -335,3 +389,15 @@ def test_any_bytes_are_answered_or_dropped(data: bytes) -> None:
             assert b" 500 " not in rest
 
     trio.run(main)
+
+
+async def test_a_request_waits_for_the_turn_of_its_host() -> None:
+    crowd = Crowd()
+    async with listening(crowd.site) as listener, client_of(listener) as client:
+        assert (await client.ask("/livez")).status == 200
+        await crowd.use_pass()
+        await client.send(HEALTHZ)
+        await wait_all_tasks_blocked(0.01)
+        assert crowd.site.turns.waiting == 1
+        crowd.site.turns.begin_pass()
+        assert (await client.answer()).status == 200

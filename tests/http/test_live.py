@@ -15,8 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from proton import ConnectionException, Message
 from proton.utils import BlockingConnection
 
+from tests.e2e.peer import Peer
 from tests.http.test_metrics import QPID_DISPATCH
-from tests.routers import DEADLINE_S, WORKERS, RunningRouter, StartRouter, process, running, start_router
+from tests.routers import DEADLINE_S, WORKERS, RunningRouter, StartRouter, running, start_router
 
 __all__ = ["start_router"]
 
@@ -170,13 +171,15 @@ def test_switches_and_files(start_router: StartRouter, tmp_path: Path) -> None:
     assert get(port, "/metrics")[0] == get(port, "/healthz")[0] == get(port, "/../index.html")[0] == 404
 
 
-def test_a_port_in_use_is_an_error_at_the_start_and_no_crash(tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error_and_the_pages_come_once_it_is_free(start_router: StartRouter) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with process(configured(port), tmp_path) as router:
-            assert router.wait() == 1
-            router.wait_for_line(rf"MAIN \(critical\) Router start-up failed: cannot listen on 127\.0\.0\.1:{port}")
-            router.assert_no_fault_of_ours()
+        router = start_router(configured(port))
+        router.wait_for_line(rf"SERVER \(error\) Listener error: cannot listen on 127\.0\.0\.1:{port}")
+        with Peer(router.port) as peer:
+            peer.be_heard()
+    assert http_port(router) == port
+    assert get(port, "/livez")[0] == 200
 
 
 def test_a_router_stops_despite_pending_http_clients(start_router: StartRouter) -> None:

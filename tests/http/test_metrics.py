@@ -288,6 +288,9 @@ def test_deliveries_memory_logs_and_certificates_are_shown() -> None:
             held_limit_bytes=100,
             log_events={("SERVER", "error"): 4},
             log_lines_lost=2,
+            bugs=3,
+            handshakes_open=4,
+            logins_waiting=5,
             certificates=[CertificateExpiry("server", 2e9)],
         )
     )
@@ -300,6 +303,9 @@ def test_deliveries_memory_logs_and_certificates_are_shown() -> None:
     assert samples["trouter_held_message_bytes_limit"] == 100
     assert samples["trouter_log_events_total{'level': 'error', 'module': 'SERVER'}"] == 4
     assert samples["trouter_log_lines_lost_total"] == 2
+    assert samples["trouter_bugs_total"] == 3
+    assert samples["trouter_handshakes_open"] == 4
+    assert samples["trouter_logins_waiting"] == 5
     assert samples["trouter_tls_cert_not_after_seconds{'ssl_profile': 'server'}"] == 2e9
     assert samples["trouter_uptime_seconds"] == 12.5
     assert samples["trouter_ready"] == 1

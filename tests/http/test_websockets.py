@@ -10,12 +10,12 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, TextMessage
 from wsproto.frame_protocol import CloseReason
 
-from tests.http.sites import Answer, Client, Site, client_of, listening
+from tests.http.sites import Answer, Client, Crowd, Site, client_of, listening
 from trouter.http import HttpListener, bridge
 from trouter.http.settings import LINGER_S, TURNS_PER_S
 
@@ -98,10 +98,10 @@ async def websocket_to(listener: HttpListener) -> AsyncIterator[Sockets]:
         yield Sockets(client)
 
 
-@pytest.mark.parametrize("path", ["/", "/ws", "/metrics", "/anything?x=1"])
+@pytest.mark.parametrize("path", ["/", "/ws", "/metrics", "/anything?x=1", "/$servicebus/websocket"])
 @pytest.mark.parametrize(
     ("offered", "chosen"),
-    [("amqp", "amqp"), ("binary", "binary"), ("mqtt, binary , amqp", "binary"), ("", None)],
+    [("amqp", "amqp"), ("binary", "binary"), ("AMQPWSB10", "AMQPWSB10"), ("mqtt, binary , amqp", "binary"), ("", None)],
 )
 async def test_the_first_subprotocol_that_carries_amqp_is_chosen(path: str, offered: str, chosen: str | None) -> None:
     site = Site()
@@ -156,7 +156,7 @@ async def test_a_handshake_that_is_refused_leaves_a_connection_for_requests(
     headers: dict[str, str], status: int
 ) -> None:
     site = Site()
-    async with listening(site) as listener, client_of(listener) as client:
+    async with listening(site, web_socket_origins=()) as listener, client_of(listener) as client:
         answer = await upgrade(client, **headers)
         assert answer.status == status
         if status == 426:
@@ -185,7 +185,7 @@ async def test_with_websockets_switched_off_there_are_only_pages() -> None:
 
 
 async def test_the_listeners_own_pages_may_open_websockets() -> None:
-    async with listening(Site()) as listener:
+    async with listening(Site(), web_socket_origins=()) as listener:
         for origin, host in (("http://localhost", "localhost"), ("http://localhost:80", "localhost")):
             async with client_of(listener) as client:
                 assert (await upgrade(client, Host=host, Origin=origin)).status in {101, 400}
@@ -204,11 +204,17 @@ async def test_the_listeners_own_pages_may_open_websockets() -> None:
         (("*",), "http://anywhere.example", 101),
     ],
 )
-async def test_other_pages_may_if_their_origin_is_configured(
+async def test_of_other_pages_only_those_may_whose_origin_is_configured(
     origins: tuple[str, ...], origin: str, status: int
 ) -> None:
     async with listening(Site(), web_socket_origins=origins) as listener, client_of(listener) as client:
         assert (await upgrade(client, Origin=origin)).status == status
+
+
+@pytest.mark.parametrize("origin", ["https://app.example.com", "http://localhost:1", "null"])
+async def test_every_page_may_where_no_origin_is_configured(origin: str) -> None:
+    async with listening(Site()) as listener, client_of(listener) as client:
+        assert (await upgrade(client, Origin=origin)).status == 101
 
 
 async def test_bytes_that_come_with_the_handshake_are_not_lost() -> None:
@@ -493,7 +499,7 @@ async def test_the_last_bytes_of_a_client_that_reads_nothing_come_before_its_clo
 
 
 async def test_a_websocket_is_not_given_up_for_a_new_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trouter.http.listener.MAX_PLAIN", 1)
+    monkeypatch.setattr("trouter.http.door.MAX_PLAIN", 1)
     async with listening(Site()) as listener, websocket_to(listener) as sockets:
         for _ in range(3):
             async with client_of(listener) as client:
@@ -528,3 +534,15 @@ def test_any_bytes_end_in_a_close_or_an_echo(content: bytes) -> None:
                 pass
 
     trio.run(main)
+
+
+async def test_frames_of_a_websocket_wait_for_the_turn_of_its_host() -> None:
+    crowd = Crowd()
+    async with listening(crowd.site) as listener, client_of(listener) as client:
+        assert (await upgrade(client)).status == 101
+        await crowd.use_pass()
+        await client.send(b"\x82\x81" + bytes(4) + b"x")
+        await wait_all_tasks_blocked(0.01)
+        assert crowd.site.turns.waiting == 1
+        crowd.site.turns.begin_pass()
+        assert await client.stream.receive_some() == b"\x82\x01x"

@@ -4,7 +4,9 @@
 wait. Roles: `send` (`count` messages of `size` bytes, `settle`: settled, unsettled or mixed), `receive` (`count`
 messages with `credit`, answered by `answers` in turn, `settle`: first, second or settled; waits when it holds message
 number `hold`), `drain` (waits, drains `credit`, waits, receives `count` in all), `request` and `respond` (`count`
-requests, replies to a dynamic address through an anonymous sender). The client `rhea-websocket` takes a `subprotocol`.
+requests, replies to a dynamic address through an anonymous sender), `leave` (attaches `count` durable subscriptions
+called `name`-0 and so on, and then closes them and the connection at once). The client `rhea-websocket` takes a
+`subprotocol`.
 rhea alone has the role `denied`: it attaches to a `terminus`, to receive if it `receives`, sends a `message` if there
 is one, and reports the error of the refusal.
 """
@@ -92,6 +94,12 @@ class Agent:
         self.process.kill()
         self.process.wait(DEADLINE_S)
 
+    def end(self) -> None:
+        """Kill the client, and read what it printed to the end."""
+        self.kill()
+        for thread in self._threads:
+            thread.join(DEADLINE_S)
+
 
 @contextmanager
 def agent(client: str, role: str, port: int, **options: Any) -> Iterator[Agent]:
@@ -103,9 +111,7 @@ def agent(client: str, role: str, port: int, **options: Any) -> Iterator[Agent]:
         try:
             yield started
         finally:
-            started.kill()
-            for thread in started._threads:
-                thread.join(DEADLINE_S)
+            started.end()
 
 
 def message(number: int, size: int, settled: bool = False) -> list[object]:

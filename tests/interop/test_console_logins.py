@@ -71,7 +71,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     text = ROUTER.format(folder=folder, issuer=ISSUER, audience=AUDIENCE, server=server, authority=authority)
     for name, attributes in LISTENERS.items():
         lines = "\n    ".join(re.split(", ", attributes))
-        text += f"listener {{\n    name: {name}\n    host: localhost\n    port: 0\n    http: yes\n    {lines}\n}}\n"
+        pages = "http: yes\n    webSocketOrigins: none"
+        text += f"listener {{\n    name: {name}\n    host: localhost\n    port: 0\n    {pages}\n    {lines}\n}}\n"
     (folder / "router").mkdir()
     with running(text, folder / "router") as router:
         yield Scene(router, authority, authority.issue("CN=alice"))

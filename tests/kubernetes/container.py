@@ -67,6 +67,7 @@ class Container:
             "PATH": _PATH,
             "HOME": "/tmp",
             "HOSTNAME": hostname,
+            "KUBERNETES_SERVICE_HOST": "10.96.0.1",  # as the kubelet sets it for every container
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
             **({"TROUTER_PURE": "1"} if _twin.PURE else {}),

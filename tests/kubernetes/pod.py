@@ -19,6 +19,8 @@ from tests.lines import Namespace
 
 #: Finds a Secret or a ConfigMap by kind and name.
 Find = Callable[[str, str], Mapping[str, Any]]
+#: The user of a pod that names none, and the group of its volumes, as OpenShift chooses them; its own group is 0.
+CHOSEN_USER = 1_000_680_000
 #: Starts of a container of a new pod after which nothing more is expected of it.
 _CRASHES = 2
 _VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
@@ -58,7 +60,7 @@ class Pod:
         self._find = find
         self._changed = changed
         self._security = self.spec.get("securityContext", {})
-        self._group: int | None = self._security.get("fsGroup")
+        self._group: int | None = self._security.get("fsGroup", None if "runAsUser" in self._security else CHOSEN_USER)
         self._running: dict[str, Container] = {}
         #: The containers' probes that do not hold now; the pod is ready with none.
         self._unready: set[str] = set()
@@ -167,7 +169,7 @@ class Pod:
         security = {**self._security, **spec.get("securityContext", {})}
         group = int(security.get("runAsGroup", 0))
         identity = Identity(
-            user=int(security.get("runAsUser", 0)),
+            user=int(security.get("runAsUser", CHOSEN_USER)),
             group=group,
             groups=[group] if self._group is None else sorted({group, self._group}),
             read_only_root=security.get("readOnlyRootFilesystem", False),

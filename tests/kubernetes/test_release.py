@@ -37,6 +37,7 @@ SETTINGS = (
     "interior.extraVolumeMounts[0].name=broker",
     "interior.extraVolumeMounts[0].mountPath=/etc/broker",
 )
+OPENSHIFT = tuple(f"podSecurityContext.{key}=null" for key in ("runAsUser", "runAsGroup", "fsGroup"))
 MANIFEST = ROOT / "examples" / "migration" / "interconnect" / "mesh-with-edge.yaml"
 #: Sections with a password from the environment, and a file of a volume.
 INTERIOR = """
@@ -139,13 +140,28 @@ async def a_killed_router_is_started_again(release: Release) -> None:
     assert pod.restarts == 1
 
 
+async def test_the_pods_run_with_a_user_and_groups_that_the_cluster_chooses(tmp_path: Path) -> None:
+    """As OpenShift does: its restricted-v2 admits no pod that names a user."""
+    (tmp_path / "values.yaml").write_text(INTERIOR, encoding="utf-8")
+    login = secret("login", username=b"bob", password=PASSWORD.encode())
+    files = [tmp_path / "values.yaml"]
+    with trio.fail_after(DEADLINE_S):
+        async with installed(tmp_path, *SETTINGS, *OPENSHIFT, files=files, more=[login]) as release:
+            await helm_test_carries_a_message(release)
+            await a_new_user_is_let_in_without_a_restart(release)
+
+
 async def test_the_values_from_an_old_manifest_make_a_release_that_carries_messages(tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     run(*TROUTER, "migrate", "--interconnect", MANIFEST, "-o", values)
-    authority = secret("broker-authority", ca_crt=Authority(tmp_path, "broker").file)
+    authority, between = Authority(tmp_path, "broker"), Authority(tmp_path, "between").issue("CN=between")
+    more = [
+        secret("broker-authority", ca_crt=authority.file),
+        secret("mesh-network", ca_crt=authority.file, tls_crt=between.cert, tls_key=between.key),
+    ]
     with trio.fail_after(DEADLINE_S):
         async with (
-            installed(tmp_path, "preStopSeconds=0", "drainOverSeconds=0", files=[values], more=[authority]) as release,
+            installed(tmp_path, "preStopSeconds=0", "drainOverSeconds=0", files=[values], more=more) as release,
             trio.open_nursery() as nursery,
         ):
             assert len(release.cluster.pods) == 4

@@ -58,13 +58,32 @@ def test_a_relative_name_is_relative_to_the_working_directory(tmp_path: Path, mo
     assert (tmp_path / "router.log").read_text() == "ROUTER (info) a\n"
 
 
-def test_a_log_file_is_not_for_every_user(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("router", "mode"),
+    [
+        ("", 0o644),
+        ("secureDefaults: yes", 0o640),
+        ("logFileMode: 0600", 0o600),
+        ("secureDefaults: yes, logFileMode: 0644", 0o644),
+    ],
+)
+def test_a_new_log_file_has_the_mode_of_the_older_router_unless_defaults_are_secure(
+    tmp_path: Path, router: str, mode: int
+) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("")
+    kept.chmod(0o604)
     before = os.umask(0)
     try:
-        configured(f"log {{ module: ROUTER, outputFile: {tmp_path / 'x'} }}")
+        logged = f"log {{ module: ROUTER, outputFile: {tmp_path / 'x'} }}\nlog {{ module: SERVER, outputFile: {kept} }}"
+        configured(f"router {{ id: A, {router} }}\n{logged}" if router else logged)
+        logs.reopen()
+        (tmp_path / "x").unlink()
+        logs.reopen()
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o640
+    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == mode
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o604
 
 
 def test_an_unencodable_text_is_written_escaped(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ BAD_ATTRIBUTES: list[tuple[str, dict[str, Any], str, str]] = [
     ("listener", {**LISTENER, "linkCapacity": "x"}, "linkCapacity", "integer"),
     ("listener", {**LISTENER, "identity": "mine"}, "identity", ""),
     ("listener", {**LISTENER, "failoverUrls": "a", "failoverList": "b"}, "failoverList", ""),
-    ("listener", {**LISTENER, "openProperties": {"product": "x"}}, "openProperties", ""),
+    ("listener", {**LISTENER, "openProperties": {"port": "x"}}, "openProperties", ""),
     ("listener", {**LISTENER, "sslProfile": "unknown"}, "sslProfile", ""),
     ("connector", {**LISTENER, "port": "1", "connectionStatus": "SUCCESS"}, "connectionStatus", ""),
     ("sslProfile", {"certFile": "/nowhere.pem"}, "name", ""),

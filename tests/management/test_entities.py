@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import re
+from pathlib import Path
 
 import pytest
 from proton import int32, uint, ulong
 
-from tests.management.node import PREFIX, Node
-from tests.routers import WORKERS
+from tests.management.node import PREFIX, Node, node_of
+from tests.routers import WORKERS, running
 
 #: Type, name and identity of one entity each, in the spelling that is unique among all types.
 ENTITIES = [
@@ -101,6 +102,27 @@ def test_routes_have_old_and_new_names_and_show_that_they_are_inactive(node: Nod
     assert (auto["lastError"], auto["linkRef"]) == (None, None)
     route = node.get("READ", type="router.config.linkRoute", name="linkRoute/0")
     assert (route["direction"], route["dir"], route["operStatus"]) == ("in", "in", "inactive")
+
+
+AS_WRITTEN = """
+router { id: R }
+listener { host: 127.0.0.1, port: 0 }
+linkRoute { prefix: pulp., direction: in, containerId: B }
+linkRoute { pattern: a.#.*.b, direction: in, containerId: B }
+address { prefix: devices/, distribution: multicast }
+"""
+
+
+def test_prefixes_and_patterns_are_shown_as_the_file_has_them(tmp_path: Path) -> None:
+    """A tool that compares the wanted with the running ones must find them equal."""
+    with running(AS_WRITTEN, tmp_path) as there, node_of(there.port) as node:
+        routes = node.query("router.config.linkRoute", names=["prefix", "pattern"])
+        assert routes == [{"prefix": "pulp.", "pattern": None}, {"prefix": None, "pattern": "a.#.*.b"}]
+        assert [row["prefix"] for row in node.query("router.config.address")] == ["devices/"]
+        assert node.get("READ", identity="linkRoute/0")["prefix"] == "pulp."
+        made = node.create("router.config.linkRoute", {"name": "cbs", "prefix": "$cbs/", "direction": "in"})
+        assert made["prefix"] == "$cbs/"
+        assert {"Cpulp", "Ea/*/#/b"} <= {row["key"] for row in node.query("router.address")}
 
 
 def test_only_routing_entities_show_null_for_absent_attributes(node: Node) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.management.node import NODE, PREFIX, Node, small
+from trouter.config.types import TYPES
 
 FIRST_COLUMNS = {
     "router.address": ["name", "identity", "type", "key", "distribution"],
@@ -87,11 +88,33 @@ def test_a_base_type_lists_the_entities_of_its_derived_types(node: Node, base: s
     assert ("listener" in types) == (base == "entity")
 
 
-@pytest.mark.parametrize("kind", ["", "listener", "router.link", "connection", PREFIX + "router.config.address"])
-def test_unknown_names_are_not_found(node: Node, kind: str) -> None:
-    status, text = node.refused("QUERY", {"attributeNames": ["name", "nope"]}, entityType=kind, **NODE)
-    assert status == 404
-    assert "Unknown attribute 'nope'" in text
+KINDS = pytest.mark.parametrize(
+    "kind", ["", *(each.short for each in TYPES if each.short not in ("entity", "operationalEntity"))]
+)
+
+
+@KINDS
+def test_an_unknown_name_among_known_ones_is_a_column_of_nulls(node: Node, kind: str) -> None:
+    rows = node.query(kind or None, names=["identity", "nope", "", "name"])
+    whole = node.query(kind or None, names=["identity", "name"])
+    seen = [(row["identity"], row["name"]) for row in rows]
+    assert seen == [(row["identity"], row["name"]) for row in whole]
+    assert all(list(row) == ["identity", "nope", "", "name"] for row in rows)
+    assert {(row["nope"], row[""]) for row in rows} <= {(None, None)}
+
+
+def test_a_base_type_shows_the_columns_of_the_types_that_extend_it(node: Node) -> None:
+    rows = node.query("entity", names=["type", "host", "nope"])
+    hosts = {row["host"] for row in rows if row["type"] == PREFIX + "listener"}
+    assert "127.0.0.1" in hosts
+    assert {row["nope"] for row in rows} == {None}
+
+
+@KINDS
+def test_only_unknown_names_are_a_bad_request_that_lists_the_known_ones(node: Node, kind: str) -> None:
+    status, text = node.refused("QUERY", {"attributeNames": ["nope", "neither"]}, entityType=kind, **NODE)
+    assert status == 400
+    assert "Unknown attribute 'nope', 'neither'" in text
 
 
 @pytest.mark.parametrize("kind", [None, "log", PREFIX + "log", "router.address", "router.link"])

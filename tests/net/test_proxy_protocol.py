@@ -21,6 +21,8 @@ from trouter.net.proxy_protocol import (
     read_proxy_header,
 )
 
+pytestmark = pytest.mark.attack
+
 
 def block(source: str, destination: str, kind: int, command: int = 0x21, more: bytes = b"") -> bytes:
     """Return a header of version 2 for a client at ``source`` with port 4000."""

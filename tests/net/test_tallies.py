@@ -71,6 +71,7 @@ def test_the_part_of_a_worker_that_ended_is_cleared_and_the_others_stay(
     assert start(2).raise_count("a") == 2
 
 
+@pytest.mark.attack
 def test_a_full_bucket_has_no_room_until_one_of_its_keys_is_not_counted_any_more(
     start: Callable[[int], Tallies], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

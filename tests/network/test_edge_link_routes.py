@@ -28,7 +28,13 @@ linkRoute {{ prefix: b, direction: out, connection: c }}
 linkRoute {{ pattern: p.*.q, direction: in, connection: c }}
 connector {{ host: 127.0.0.1, port: {port}, role: route-container, name: c, saslMechanisms: ANONYMOUS }}
 """
-KEYS = {"Cb", "Db", "Ep.*.q"}
+KEYS = {"Cb", "Db", "Ep.*.q", "Cabove", "Dabove"}
+#: The configuration of an interior router with a container.
+ABOVE = """
+linkRoute {{ prefix: above, direction: in, connection: d }}
+linkRoute {{ prefix: above, direction: out, connection: d }}
+connector {{ host: 127.0.0.1, port: {port}, role: route-container, name: d, saslMechanisms: ANONYMOUS }}
+"""
 #: The configuration of the other edge router: the same addresses, for a container that never connects.
 ROUTES_TO_NOBODY = """
 linkRoute { prefix: b, direction: in, containerId: nobody }
@@ -46,7 +52,11 @@ def there() -> Iterator[Broker]:
 def routers(there: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RunningRouter]]:
     folder = tmp_path_factory.mktemp("edges")
     with (
-        network(folder, {"A": (), "B": ("A",)}, {"A": EDGE_LISTENER, "B": EDGE_LISTENER}) as started,
+        network(
+            folder,
+            {"A": (), "B": ("A",)},
+            {"A": EDGE_LISTENER + ABOVE.format(port=there.port), "B": EDGE_LISTENER},
+        ) as started,
         ExitStack() as stack,
     ):
         for name, above, more in (("E1", "A", ROUTES.format(port=there.port)), ("E2", "B", ROUTES_TO_NOBODY)):
@@ -88,6 +98,46 @@ def test_links_go_to_the_container_behind_an_edge_router(client: Client, there: 
     receiver.accept()
     client.create_sender("p.x.q").close()
     assert there.attached[-1][2] == "p.x.q"
+
+
+#: Where a client is, and what routers append to the name of its link on the way to the container behind the edge router
+#: E1, and to the one beside the interior router A. As with Qpid Dispatch.
+APPENDED = {
+    "A": ("@client@A", "@client"),
+    "B": ("@client@A", "@client"),
+    "E1": ("@client", "@E1"),
+    "E2": ("@E2@A", "@E2"),
+}
+
+
+@pytest.mark.parametrize("place", APPENDED)
+def test_a_link_has_the_name_that_it_has_with_the_older_router(
+    routers: dict[str, RunningRouter], there: Broker, place: str
+) -> None:
+    """Brokers know durable subscriptions by it."""
+    client = Client(Ear(), client_port(routers[place]))
+    for address, appended in zip(("b.named", "above.named"), APPENDED[place], strict=True):
+        for make in (client.create_sender, client.create_receiver):
+            link: Any = make(address, name="mine")
+            assert there.attached[-1][0] == "mine" + appended.replace("client", client.connection.container)
+            link.close()
+    client.close()
+
+
+def test_two_clients_of_an_edge_router_may_use_one_name_at_a_time(
+    routers: dict[str, RunningRouter], there: Broker
+) -> None:
+    first, second, third = (Client(Ear(), client_port(routers["E2"])) for _ in range(3))
+    kept = first.create_sender("above.named", name="mine")
+    assert there.attached[-1][0] == "mine@E2"
+    second.create_sender("above.named", name="mine")
+    assert there.attached[-1][0] == f"mine@{second.connection.container}@E2"
+    kept.close()
+    there.wait(lambda b: ("mine@E2", True, None) in b.detached)
+    third.create_sender("above.named", name="mine")
+    assert there.attached[-1][0] == "mine@E2"
+    for client in (first, second, third):
+        client.close()
 
 
 def test_an_address_without_a_link_route_is_an_ordinary_address(client: Client) -> None:

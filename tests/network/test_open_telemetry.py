@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from threading import enumerate as enumerate_threads
 from typing import NamedTuple
 
 import pytest
@@ -20,6 +22,7 @@ from trouter.client import Message, connect
 from trouter.hooks import ConfigurationRefused, EndedSpan, RouterFacts
 from trouter_plugins import open_telemetry
 from trouter_plugins.open_telemetry import MAX_WAITING, Exporter, Plugin
+from trouter_plugins.span_exporter import MAX_BYTES
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = "00f067aa0ba902b7"
@@ -171,6 +174,74 @@ def test_an_exporting_process_that_ends_is_started_again(
         until(lambda: len(receiver.spans()) == 1, "the span after the start")
     assert exporter.dropped == 1
     assert "the exporting process has ended" in caplog.text
+
+
+def test_an_exporting_process_that_cannot_be_started_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(open_telemetry, "RESTART_S", 0.01)
+    with receiving() as receiver:
+        with monkeypatch.context() as without:
+            without.setattr("sys.executable", "/nonexistent/python")
+            exporter = Exporter(receiver.endpoint, "ONE")
+            until(lambda: "no exporting process can be started" in caplog.text, "a start that fails")
+        until(lambda: exporter.process is not None, "a process")
+        exporter.put([SPAN], 0)
+        exporter.close()
+        until(lambda: len(receiver.spans()) == 1, "the span after the start")
+    assert exporter.dropped == 0
+
+
+def test_a_process_that_can_never_be_started_ends_with_its_exporter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/nonexistent/python")
+    before = set(enumerate_threads())
+    exporter = Exporter("http://127.0.0.1:1/v1/traces", "ONE")
+    exporter.close()
+    until(lambda: set(enumerate_threads()) <= before, "the end of the thread")
+
+
+@contextmanager
+def answering(piece: bytes, limit_bytes: int) -> Iterator[tuple[str, list[int]]]:
+    """Run a receiver of one request, whose answer repeats ``piece``; yield the endpoint, and what one could send."""
+    sent: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            accepted, _ = server.accept()
+            with accepted, suppress(OSError):
+                sent.append(0)
+                accepted.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                while sent[0] < limit_bytes:
+                    accepted.sendall(piece)
+                    sent[0] += len(piece)
+            sent.append(sent[0])
+
+        Thread(target=answer, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/v1/traces", sent
+
+
+@pytest.mark.attack
+def test_an_answer_without_end_does_not_fill_the_memory_of_the_machine() -> None:
+    beyond = 2 * MAX_BYTES
+    with answering(bytes(1 << 20), beyond) as (endpoint, sent):
+        exporter = Exporter(endpoint, "ONE")
+        exporter.put([SPAN], 0)
+        until(lambda: len(sent) == 2, "the end of the answer")
+        assert sent[0] < beyond
+        exporter.close()
+
+
+@pytest.mark.attack
+def test_a_receiver_that_never_answers_holds_up_no_message_and_no_end() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        exporter = Exporter(f"http://127.0.0.1:{silent.getsockname()[1]}/v1/traces", "ONE")
+        until(lambda: exporter.process is not None, "a process")
+        for _ in range(8):
+            exporter.put([SPAN] * MAX_WAITING, 0)  # returns at once
+        exporter.close()
+        process = exporter.process
+        assert process is not None
+        until(lambda: process.poll() is not None, "the end of the process")
 
 
 def test_what_does_not_fit_into_the_queue_is_counted() -> None:

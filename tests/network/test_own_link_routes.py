@@ -14,7 +14,7 @@ from tests.management.node import Node, node_of
 from tests.networks import EDGE_LISTENER, edge, edge_port, interior
 from tests.routers import RunningRouter, running
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.attack, pytest.mark.slow]
 
 TYPE = "org.apache.qpid.dispatch.router.connection.linkRoute"
 NOT_ALLOWED = "You are not allowed to perform this operation."

@@ -1,6 +1,7 @@
 """Transactions of a broker through link routes, over two routers: commit, rollback, and a connection lost between.
 
 The broker is strict about part 4 of AMQP 1.0, among it that a transaction belongs to the session of its coordinator.
+Where a session matters it has the habits of qpidd too.
 """
 
 from __future__ import annotations
@@ -236,8 +237,53 @@ def test_a_connection_that_is_lost_before_the_commit_rolls_back(tmp_path: Path, 
         assert there.transactions == {}
 
 
+ONE, OUTLIVES = "one transaction a session", "transactions outlive their links"
+
+
+@pytest.fixture(params=[(ONE,), (OUTLIVES,), (ONE, OUTLIVES)], ids=" and ".join)
+def habits(there: TransactionalBroker, request: pytest.FixtureRequest) -> TransactionalBroker:
+    """The broker with one habit of qpidd or with both."""
+    there.one_a_session, there.outlives_its_link = ONE in request.param, OUTLIVES in request.param
+    return there
+
+
+@pytest.mark.parametrize("how", ["detaches", "closes", "cut"])
+@pytest.mark.parametrize("place", "AB")
+def test_a_transaction_left_open_ends_with_its_client(
+    routers: dict[str, RunningRouter], habits: TransactionalBroker, place: str, how: str
+) -> None:
+    """The next clients have transactions again, and nothing of the first one is committed."""
+    habits.do(lambda b: b.put("accounts.in", Message(body="money")))
+    client = Client(Ear(), client_port(routers[place]))
+    control, sender = Controller(client), client.create_sender("accounts.out")
+    receiver = client.create_receiver("accounts.in", credit=1)
+    name = control.declare()
+    assert retire(client, receiver, name) == "money"
+    post(client, sender, name, "never")
+    if how == "detaches":
+        for link in (sender, receiver, control):
+            link.close()
+    elif how == "closes":
+        client.close()
+    else:
+        client.connection.transport._selectable._delegate.close()
+    habits.wait(lambda _: habits.abandoned == 1)
+    for _ in range(2):
+        other = Client(Ear(), client_port(routers[place]))
+        control, sender = Controller(other), other.create_sender("accounts.out")
+        name = control.declare()
+        post(other, sender, name, "other")
+        assert control.discharge(name) is None
+        other.close()
+    assert bodies(habits, "accounts.out") == ["other", "other"]
+    assert bodies(habits, "accounts.in") == ["money"]
+    if how == "detaches":
+        client.close()
+
+
 def test_clients_have_transactions_of_their_own(routers: dict[str, RunningRouter], there: TransactionalBroker) -> None:
-    """More clients than sessions of routed links: those that share a session still commit only their own work."""
+    """Many clients at once, each with one: all of them commit only their own work."""
+    there.one_a_session = True
     clients = [Client(Ear(), client_port(routers["AB"[number % 2]])) for number in range(40)]
     open_ones: list[tuple[Controller, bytes]] = []
     for number, client in enumerate(clients):

@@ -62,17 +62,35 @@ EVERYTHING = (
     "image.digest=sha256:" + 64 * "a",
     "interior.replicas=2",
 )
+#: A further listener for edge routers that log in with passwords.
+OUTSIDE = (
+    "listeners[0].name=outside",
+    "listeners[0].part=interior",
+    "listeners[0].role=edge",
+    "listeners[0].port=45673",
+    "listeners[0].authoritySecret=partners",
+    "listeners[0].attributes.saslMechanisms=PLAIN",
+    "listeners[0].attributes.linkCapacity=25000",
+    "listeners[0].users={shop-edge}",
+    "listeners[0].route.enabled=true",
+)
 #: The password of the users ann, an operator if the values say so, and bob.
 PASSWORD = "a password that is long enough"
 TROUTER = (sys.executable, "-m", "trouter")
 #: Kinds of the Prometheus operator and of cert-manager.
-NOT_OF_KUBERNETES = ("ServiceMonitor", "PrometheusRule", "Certificate")
+NOT_OF_KUBERNETES = ("ServiceMonitor", "PrometheusRule", "Certificate", "Route")
 
 
 def render(*values: str) -> list[dict[str, Any]]:
     settings = [word for value in (*SECRETS, *values) for word in ("--set", value)]
     text = run(tool("helm"), "template", "net", CHART, "--namespace", "ns", *settings)
     return [document for document in yaml.safe_load_all(text) if document]
+
+
+def pods_of(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the templates of the routers' pods."""
+    kinds = ("StatefulSet", "Deployment")
+    return [document["spec"]["template"] for kind in kinds for document in of_kind(documents, kind)]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +108,9 @@ def test_the_chart_has_the_version_of_the_router_and_no_fault() -> None:
     run(tool("helm"), "lint", "--strict", CHART, *(word for value in SECRETS for word in ("--set", value)))
 
 
-@pytest.mark.parametrize("values", [(), EVERYTHING, ("edge.replicas=0", "networkPolicy.enabled=false")], ids=len)
+@pytest.mark.parametrize(
+    "values", [(), EVERYTHING, ("edge.replicas=0", "networkPolicy.enabled=false"), OUTSIDE], ids=len
+)
 def test_kubernetes_validates_the_rendered_chart(values: tuple[str, ...], tmp_path: Path) -> None:
     path = tmp_path / "rendered.yaml"
     rendered = [document for document in render(*values) if document["kind"] not in NOT_OF_KUBERNETES]
@@ -110,6 +130,8 @@ def test_kubernetes_validates_the_rendered_chart(values: tuple[str, ...], tmp_pa
         "network.tlsSecret=Not A Name",
         "policy.vhosts.$default.groups.$default.remoteHosts=a\nb",
         "clients.service.type=Ingress",
+        "listeners[0].name=Outside",
+        "podSecurityContext=restricted",
     ],
 )
 def test_values_that_cannot_be_are_refused_by_the_schema(wrong: str) -> None:
@@ -125,6 +147,13 @@ def test_values_that_cannot_be_are_refused_by_the_schema(wrong: str) -> None:
         (["clients.usersSecret="], "clients.usersSecret is empty: name a Secret with the key users"),
         (["certManager.enabled=true"], "certManager.issuerRef.name is empty: name the Issuer"),
         (["interior.replicas=0"], "interior.replicas is 0 and edge.uplinks is empty"),
+        (["listeners[0].name=a", "listeners[0].port=5672"], "a has port 5672, which is that of pod"),
+        (["listeners[0].name=edge", "listeners[0].port=1234"], "the name edge is taken"),
+        (
+            ["listeners[0].name=a", "listeners[0].port=1234", "listeners[0].role=edge"],
+            "a is for routers, which connect to interior ones: set its part to interior",
+        ),
+        ([value for value in OUTSIDE if "users" not in value], "name their users, or every client could connect there"),
         (["interior.replicas=0", "edge.replicas=0"], "the release has no router"),
         (
             ["edge.uplinks[0].host=hub", "edge.uplinks[0].port=45672"],
@@ -169,6 +198,41 @@ def test_a_pod_runs_without_rights_on_a_read_only_disk(documents: list[dict[str,
         router = pod["containers"][0]
         assert all(port["containerPort"] > 1024 for port in router["ports"])
         assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(router)
+
+
+def test_a_pod_may_leave_its_user_and_groups_to_the_cluster() -> None:
+    """OpenShift's restricted-v2 admits no pod that names them."""
+    keys = ("runAsUser", "runAsGroup", "fsGroup")
+    chosen = render(*(f"podSecurityContext.{key}=null" for key in keys), "tests.loginSecret=login")
+    for pod in (*of_kind(chosen, "Pod"), *pods_of(chosen)):
+        assert set(pod["spec"]["securityContext"]) == {"runAsNonRoot", "seccompProfile"}
+    without = render("podSecurityContext=null", "securityContext=null")
+    for pod in pods_of(without):
+        assert "securityContext" not in pod["spec"]
+        assert all("securityContext" not in container for container in pod["spec"]["containers"])
+
+
+def test_edge_routers_that_log_in_have_a_vhost_of_their_own(mounts: Path, tmp_path: Path) -> None:
+    """Other users of the release must not connect there as edge routers."""
+    files = texts(render(*OUTSIDE, "interior.replicas=1", "edge.replicas=0"))
+    (name, text), *_ = files.items()
+    assert "policyVhost: edges-outside\n" in text
+    (tmp_path / name).write_text(placed(text, mounts), encoding="utf-8")
+    (tmp_path / name).chmod(0o600)
+    run(*TROUTER, "check", "--strict", tmp_path / name)
+    explain = (*TROUTER, "policy", "explain", "-c", tmp_path / name, "--vhost", "edges-outside", "--target", "anything")
+    run(*explain, "--user", "shop-edge")
+    with pytest.raises(AssertionError):
+        run(*explain, "--user", "bob")
+
+
+def test_a_route_of_openshift_leads_tls_to_the_routers() -> None:
+    route = of_kind(render(*OUTSIDE, "clients.route.enabled=true", "clients.route.host=amqp.example.com"), "Route")
+    clients, outside = (each["spec"] for each in sorted(route, key=lambda each: str(each["metadata"]["name"])))
+    assert clients["host"] == "amqp.example.com"
+    assert (clients["to"]["name"], clients["port"]["targetPort"]) == ("net-trouter", "amqps")
+    assert (outside["to"]["name"], outside["port"]["targetPort"]) == ("net-trouter-outside", "outside")
+    assert all(each["tls"]["termination"] == "passthrough" for each in (clients, outside))
 
 
 def test_every_selector_selects_a_pod(documents: list[dict[str, Any]]) -> None:
@@ -231,7 +295,7 @@ def mounts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made, root = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("mounts")
     authority = Authority(made, "authority")
     certificate, key = authority.pair("127.0.0.1")
-    for secret in ("network", "clients"):
+    for secret in ("network", "clients", "authorities/outside"):
         folder = root / secret / "..2026"
         folder.mkdir(parents=True)
         (root / secret / "..data").symlink_to("..2026")

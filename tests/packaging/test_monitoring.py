@@ -205,6 +205,7 @@ CASES = {
         "trouter_tls_cert_not_after_seconds", "1000000x200", "2000000x200", ssl_profile="server"
     ),
     "TrouterLogLinesLost": of("trouter_log_lines_lost_total", GROWS, ZERO),
+    "TrouterBug": of("trouter_bugs_total", GROWS, ZERO),
     "TrouterCriticalLogLines": Case(
         {'trouter_log_events_total|module="MAIN", level="critical"': GROWS},
         {'trouter_log_events_total|module="MAIN", level="error"': GROWS},

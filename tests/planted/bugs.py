@@ -199,7 +199,7 @@ BUGS: Final = (
         "a rotated certificate not used",
         "files that have changed are read, and what was loaded before stays in use",
         "trouter/tls/profiles.py",
-        "                    self._profiles[name] = Profile(loaded, uses, loaded.stamp).continue_from(profile)\n",
+        "                    self._profiles[name] = renewed.continue_from(profile)\n",
         "                    profile.seen = loaded.stamp\n",
         ("tests/tls/test_profiles.py",),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -18,9 +19,12 @@ from trouter.hooks import (
     Permissions,
     Plugins,
     Refused,
+    TlsFacts,
 )
 from trouter_plugins import auth_service
 from trouter_plugins.auth_service import LONGEST_S, MAX_REMEMBERED, Remembering
+
+pytestmark = pytest.mark.attack
 
 LISTENER = ListenerFacts("here", "127.0.0.1", "amqp", auth_service="there")
 PEER = PeerFacts(1, LISTENER, "192.0.2.1", 40000, encrypted=True, loopback=False)
@@ -53,9 +57,9 @@ class Service:
 
 
 async def ask(
-    service: AuthService, mechanism: str = "PLAIN", response: bytes | None = SECRET
+    service: AuthService, mechanism: str = "PLAIN", response: bytes | None = SECRET, peer: PeerFacts = PEER
 ) -> Challenge | Authenticated | Refused:
-    session = await service.begin(PEER)
+    session = await service.begin(peer)
     assert not isinstance(session, Refused)
     answer = await session.start(mechanism, response)
     if isinstance(answer, Challenge):
@@ -96,6 +100,32 @@ async def test_other_credentials_are_sent_to_the_service(other: tuple[str, bytes
     assert service.asked == 2 + (not other[1])
 
 
+TLS = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384", 256, "CN=alice", b"certificate", "alice")
+#: Peers that a service may judge otherwise, though their first response is the same.
+OTHERS = {
+    "another host": replace(PEER, remote_host="192.0.2.2"),
+    "another listener": replace(PEER, listener=replace(LISTENER, name="there")),
+    "no encryption": replace(PEER, encrypted=False),
+    "this machine": replace(PEER, loopback=True),
+    "a certificate": replace(PEER, tls=TLS),
+    "another certificate": replace(PEER, tls=replace(TLS, certificate=b"other")),
+    "another user of a certificate": replace(PEER, tls=replace(TLS, user="bob")),
+    "another name of the server": replace(PEER, tls=replace(TLS, server_name="b.example")),
+    "another version": replace(PEER, tls=replace(TLS, version="TLSv1.2")),
+}
+
+
+async def test_an_answer_for_one_peer_is_none_for_another() -> None:
+    service = Service()
+    memory = Remembering(service, Clock(1000.0))
+    await ask(memory)
+    for number, other in enumerate(OTHERS.values(), 2):
+        await ask(memory, peer=other)
+        assert service.asked == number
+        await ask(memory, peer=replace(other, connection_id=7, remote_port=7, channel_bindings=(("tls-unique", b"7"),)))
+        assert service.asked == number, "a further connection of the same peer is remembered"
+
+
 @pytest.mark.parametrize("answer", [Refused("no"), Refused("later", temporary=True), Challenge(b"?")])
 async def test_only_a_yes_at_once_is_remembered(answer: Challenge | Refused) -> None:
     service = Service(answer)
@@ -108,10 +138,10 @@ async def test_only_a_yes_at_once_is_remembered(answer: Challenge | Refused) -> 
 async def test_the_memory_is_bounded_and_holds_no_password() -> None:
     memory = Remembering(Service(), Clock(1000.0))
     for number in range(MAX_REMEMBERED + 10):
-        memory.remember("PLAIN", SECRET + str(number).encode(), ALICE)
+        memory.remember(PEER, "PLAIN", SECRET + str(number).encode(), ALICE)
     assert len(memory._known) == MAX_REMEMBERED
-    assert memory.known("PLAIN", SECRET + b"0") is None
-    assert memory.known("PLAIN", SECRET + str(MAX_REMEMBERED).encode()) == ALICE
+    assert memory.known(PEER, "PLAIN", SECRET + b"0") is None
+    assert memory.known(PEER, "PLAIN", SECRET + str(MAX_REMEMBERED).encode()) == ALICE
     assert b"sesame" not in b"".join(memory._known)
     assert not set(memory._known) & set(Remembering(Service())._known)
 

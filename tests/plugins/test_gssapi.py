@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,9 +10,17 @@ import pytest
 
 from tests.e2e.peer import Peer
 from tests.kerberos import Realm, missing, running_realm
-from tests.routers import RunningRouter, running
-from trouter.wire.framing import SASL_HEADER
-from trouter.wire.performatives import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
+from tests.routers import DEADLINE_S, RunningRouter, running
+from trouter.wire.framing import FRAME_SASL, SASL_HEADER, frame
+from trouter.wire.performatives import (
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
+    decode_performative,
+    encode_performative,
+)
 
 AUTH = 1
 
@@ -86,3 +95,53 @@ def test_rubbish_does_not_either(router: RunningRouter) -> None:
                 peer.say(SaslResponse(b"rubbish"), frame_type=1)
             assert peer.expect(SaslOutcome).code == AUTH
             peer.expect_end_of_stream()
+
+
+def token_of(realm: Realm, site: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """Return the first token of a client with a ticket, which dials the test in place of the router."""
+    for name, value in realm.environment.items():
+        monkeypatch.setenv(name, value)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        text = (
+            f"router {{ id: E, saslConfigDir: {site}, saslConfigName: gss }}\n"
+            f"connector {{ name: here, host: localhost, port: {listening.getsockname()[1]}, role: route-container\n"
+            "saslMechanisms: GSSAPI\n}\n"
+        )
+        listening.settimeout(DEADLINE_S)
+        with running(text, folder), listening.accept()[0] as sock:
+            sock.settimeout(DEADLINE_S)
+            offer = encode_performative(SaslMechanisms(("GSSAPI",)))
+            sock.sendall(SASL_HEADER + frame(0, offer, FRAME_SASL))
+            received = b""
+            while len(received) < 12 or len(received) < 8 + int.from_bytes(received[8:12], "big"):
+                received += sock.recv(65536)
+            init, _ = decode_performative(received, 16, len(received))
+            assert isinstance(init, SaslInit)
+            assert init.initial_response
+            return bytes(init.initial_response)
+
+
+def test_a_damaged_token_of_a_user_is_refused(
+    router: RunningRouter, realm: Realm, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = token_of(realm, site, tmp_path, monkeypatch)
+    middle = len(token) // 2
+    damaged = {
+        "cut": token[:middle],
+        "all but the last octet": token[:-1],
+        "one bit changed": token[:middle] + bytes((token[middle] ^ 1,)) + token[middle + 1 :],
+        "a length of 4 GiB": token[:1] + b"\x84\xff\xff\xff\xff" + token[2:],
+        "twice": token + token,
+        "as large as a frame permits": token[:64] + bytes(7000),
+        "of another mechanism": token.replace(bytes.fromhex("2a864886f712010202"), bytes.fromhex("2b0601050502020202")),
+    }
+    before = len(router.lines)
+    for what, octets in damaged.items():
+        with Peer(router.port, opened=False) as peer:
+            peer.raw(SASL_HEADER)
+            peer.expect_header(SASL_HEADER)
+            peer.expect(SaslMechanisms)
+            peer.say(SaslInit("GSSAPI", octets), frame_type=1)
+            assert peer.expect(SaslOutcome).code == AUTH, what
+            peer.expect_end_of_stream()
+    router.assert_no_fault_of_ours(since=before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trouter.hooks import Authenticated, ListenerFacts, PeerFacts, Plugins
+from trouter.hooks import Authenticated, ListenerFacts, PeerFacts, Plugins, RouterFacts
 from trouter_plugins import sasl_anonymous
 
 
@@ -27,14 +27,14 @@ def peer_of(*mechanisms: str, authenticate_peer: bool = False) -> PeerFacts:
     ids=str,
 )
 def test_anonymous_is_served_where_the_listener_lists_anonymous_or_nothing(peer: PeerFacts, served: bool) -> None:
-    assert tuple(sasl_anonymous.sasl_mechanisms(peer.listener)) == (("ANONYMOUS",) if served else ())
-    assert (sasl_anonymous.open_sasl("ANONYMOUS", peer) is not None) is served
+    assert tuple(sasl_anonymous.Plugin().sasl_mechanisms(peer.listener)) == (("ANONYMOUS",) if served else ())
+    assert (sasl_anonymous.Plugin().open_sasl("ANONYMOUS", peer) is not None) is served
     plugins = Plugins([sasl_anonymous])
     assert (plugins.open_sasl("ANONYMOUS", peer) is not None) is served
 
 
 def test_anonymous_opens_no_other_mechanism() -> None:
-    assert sasl_anonymous.open_sasl("PLAIN", peer_of()) is None
+    assert sasl_anonymous.Plugin().open_sasl("PLAIN", peer_of()) is None
 
 
 @pytest.mark.parametrize("trace", [b"", b"me@example.com", b"\xff\x00", b"x" * 5000])
@@ -44,3 +44,24 @@ async def test_every_client_is_anonymous_for_any_trace(trace: bytes) -> None:
     assert exchange is not None
     assert await plugins.objects.respond_or_refuse(exchange, trace) == Authenticated("anonymous")
     assert not plugins.faults
+
+
+@pytest.mark.parametrize(
+    ("mech_list", "role", "served"),
+    [
+        (None, "normal", True),
+        (("PLAIN", "ANONYMOUS"), "normal", True),
+        (("PLAIN",), "normal", False),
+        (("PLAIN",), "route-container", False),
+        (("PLAIN",), "inter-router", True),
+        (("PLAIN",), "edge", True),
+    ],
+)
+def test_mech_list_of_cyrus_leaves_anonymous_out_for_clients(
+    mech_list: tuple[str, ...] | None, role: str, served: bool
+) -> None:
+    plugins = Plugins([sasl_anonymous])
+    plugins.configure(RouterFacts("QDR.A", sasl_mech_list=mech_list))
+    for named in ((), ("ANONYMOUS",)):
+        listener = ListenerFacts("here", "", "amqp", role=role, sasl_mechanisms=named)
+        assert plugins.sasl_mechanisms(listener) == (("ANONYMOUS",) if served else ())

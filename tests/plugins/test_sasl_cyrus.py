@@ -273,9 +273,23 @@ async def test_logins_beyond_the_queue_are_refused_as_temporary() -> None:
 # Configuration
 
 
-def test_weak_mechanisms_are_served_only_where_the_listener_names_them(plugins: Plugins) -> None:
+WEAK = {"CRAM-MD5", "DIGEST-MD5", "LOGIN", "NTLM", "SCRAM-SHA-1"}
+
+
+def test_what_the_library_allows_is_served(plugins: Plugins) -> None:
     offered = plugins.sasl_mechanisms(ListenerFacts("here", "", "amqp"))
-    assert not {"ANONYMOUS", "EXTERNAL", "CRAM-MD5", "DIGEST-MD5", "LOGIN", "NTLM", "SCRAM-SHA-1"} & set(offered)
+    assert {"CRAM-MD5", "DIGEST-MD5", "SCRAM-SHA-1", "PLAIN"} <= set(offered)
+    assert not {"ANONYMOUS", "EXTERNAL"} & set(offered)
+    assert offered.index("SCRAM-SHA-256") < offered.index("SCRAM-SHA-1") < offered.index("DIGEST-MD5")
+    assert offered.index("DIGEST-MD5") < offered.index("PLAIN")
+
+
+def test_with_secure_defaults_weak_mechanisms_are_served_only_where_the_listener_names_them(site: Path) -> None:
+    plugins = Plugins([sasl_cyrus])
+    plugins.configure(RouterFacts("QDR.A", sasl_config_dir=str(site), sasl_config_name=NAME, secure_defaults=True))
+    offered = plugins.sasl_mechanisms(ListenerFacts("here", "", "amqp"))
+    assert not {"ANONYMOUS", "EXTERNAL"} & set(offered)
+    assert not WEAK & set(offered)
     assert "PLAIN" in offered
     named = ListenerFacts("here", "", "amqp", sasl_mechanisms=("cram-md5", "anonymous"))
     assert plugins.sasl_mechanisms(named) == ("CRAM-MD5",)

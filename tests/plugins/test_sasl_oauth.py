@@ -33,6 +33,8 @@ from tests.plugins.tokens import (
     token,
 )
 from tests.routers import DEADLINE_S
+from trouter.config import load
+from trouter.config.facts import router_facts
 from trouter.hooks import (
     MAX_PERMISSIONS,
     Authenticated,
@@ -49,6 +51,8 @@ from trouter_plugins import oauth_keys, sasl_oauth, sasl_plain
 from trouter_plugins.oauth_keys import Keys, KeysError, Unreachable, parse_keys
 from trouter_plugins.oauth_rights import BadRights, permissions_of
 from trouter_plugins.sasl_oauth import INVALID_TOKEN, BadToken, Judge, TokenExchange
+
+pytestmark = pytest.mark.attack
 
 TOKEN = token()
 
@@ -481,6 +485,37 @@ def test_half_a_configuration_is_refused(keys_file: Path, missing: str) -> None:
         configured(**{"jwks": str(keys_file), missing: ""}) if missing != "oauth_jwks" else configured("")
     with pytest.raises(ConfigurationRefused, match="oauthPlain needs"):
         Plugins([sasl_oauth]).configure(RouterFacts("QDR.A", oauth_plain=True))
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+async def test_a_file_of_keys_that_strangers_can_change_meanwhile_is_not_read_again(
+    tmp_path: Path, accepted: bool
+) -> None:
+    path = tmp_path / "keys.json"
+    path.write_text(key_set())
+    comment = "# trouter: accept writable-by-others: the only user of this machine\n" if accepted else ""
+    oauth = f"oauthIssuer: {ISSUER}\n oauthAudience: {AUDIENCE}\n oauthJwks: {path}"
+    configuration = load(text=f"{comment}router {{\n secureDefaults: yes\n {oauth}\n}}\n")
+    plugins = Plugins([sasl_oauth])
+    plugins.configure(router_facts(configuration))
+
+    async def answer(key: Any) -> object:
+        exchange = plugins.open_sasl("XOAUTH2", peer_of())
+        assert exchange is not None
+        return await exchange.respond(xoauth2(token(key, kid=None)))
+
+    assert isinstance(await answer(RSA_KEY), Authenticated)
+    strange = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(OTHER_KEY.public_key()))
+    path.write_text(json.dumps({"keys": [strange]}))
+    path.chmod(0o666)
+    if accepted:
+        plugins.configure(router_facts(configuration))
+    else:
+        why = f"oauthJwks: all users of this machine can change {path}; with secureDefaults it is refused"
+        with pytest.raises(ConfigurationRefused, match=why):
+            plugins.configure(router_facts(configuration))
+    assert isinstance(await answer(OTHER_KEY), Authenticated) == accepted
+    assert isinstance(await answer(RSA_KEY), Authenticated) != accepted
 
 
 async def test_a_reload_keeps_the_fetched_keys(server: KeyServer) -> None:

@@ -157,6 +157,66 @@ async def test_a_module_that_outlives_the_deadline_is_left_behind(
     await threads.acquire_on_behalf_of("the next")
 
 
+HOSTILE = {
+    "NUL in the password": b"\0alice\0wonder\0land",
+    "NUL in the name": b"\0al\0ice\0wonderland",
+    "a new line in the name": b"\0alice\n\0wonderland",
+    "a line of the log in the name": b"\0alice\nroot logged in\0wonderland",
+    "blanks around the name": b"\0 alice \0wonderland",
+    "no name": b"\0\0wonderland",
+    "no password": b"\0alice\0",
+    "a name that is no UTF-8": b"\0\xffalice\0wonderland",
+    "a password that is no UTF-8": b"\0alice\0\xff\xfe",
+    "a name of 256 bytes": b"\0" + b"a" * 256 + b"\0wonderland",
+    "a megabyte": b"\0alice\0" + b"x" * 1_000_000,
+    "a direction override": b"\0" + "\u202ealice".encode() + b"\0wonderland",
+}
+
+
+@with_pam
+@pytest.mark.parametrize("response", HOSTILE.values(), ids=HOSTILE)
+async def test_hostile_input_never_reaches_real_pam(service: WriteService, tmp_path: Path, response: bytes) -> None:
+    name = service(f"auth required pam_exec.so quiet /usr/bin/touch {tmp_path}/asked\naccount required pam_permit.so\n")
+    plugins = plugins_for(name)
+    assert await exchange_of(plugins).respond(response) == Refused("malformed PLAIN response")
+    assert not plugins.faults
+    assert not (tmp_path / "asked").exists()
+    assert await exchange_of(plugins).respond(plain("alice", SECRET)) == Authenticated("alice")
+    assert (tmp_path / "asked").exists()
+
+
+@with_pam
+async def test_root_is_a_user_as_others_are(service: WriteService) -> None:
+    plugins = plugins_for(service("auth required pam_unix.so nodelay\naccount required pam_unix.so\n"))
+    for password in ("root", "toor", "*", "!", "x"):
+        answer = await exchange_of(plugins).respond(plain("root", password))
+        assert isinstance(answer, Refused)
+        assert (answer.temporary, answer.user) == (False, "root")
+
+
+@with_pam
+async def test_a_conversation_that_asks_again_gets_the_password_again_and_nothing_else(
+    service: WriteService, tmp_path: Path
+) -> None:
+    loader = shutil.which("db_load") or shutil.which("db5.3_load")
+    if loader is None:
+        pytest.skip("db_load of the package db-util is not installed, so there is no database for pam_userdb")
+    for database, second in (("first", "wonderland"), ("other", "123456")):
+        run([loader, "-T", "-t", "hash", str(tmp_path / f"{database}.db")], f"alice\n{second}\n".encode())
+    (tmp_path / "greeting").write_bytes(b"welcome to \xff\xfe\n")  # shown to the client's side of the conversation
+
+    def stack(second: str) -> str:
+        lines = [f"optional pam_echo.so file={tmp_path}/greeting"]
+        lines += [f"required pam_userdb.so db={tmp_path}/{each} crypt=none" for each in ("first", second)]
+        return "".join(f"auth {line}\n" for line in lines) + "account required pam_permit.so\n"
+
+    twice = await exchange_of(plugins_for(service(stack("first")))).respond(plain("alice", "wonderland"))
+    assert twice == Authenticated("alice")
+    answer = await exchange_of(plugins_for(service(stack("other")))).respond(plain("alice", "wonderland"))
+    assert isinstance(answer, Refused)
+    assert not answer.temporary
+
+
 # PAM's answers
 
 

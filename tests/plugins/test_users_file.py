@@ -9,15 +9,22 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.kubernetes.volumes import write_projected
+from trouter.config import load
+from trouter.config.facts import router_facts
+from trouter.config.keepers import keepers_of_process
 from trouter.hooks import ConfigurationRefused, RouterFacts
 from trouter_plugins.users import Entry, Users, UsersFileError, check_user, parse_users
 from trouter_plugins.users_file import MAX_FILE_BYTES, UsersStore, edit_users, hashed, open_store, put_user, read_users
 from trouter_plugins.verifiers import ALONE, Cost, PasswordHash, ScramVerifier
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 
 
 def private(path: Path) -> Path:
@@ -294,8 +301,9 @@ def test_a_symbolic_link_a_pipe_and_a_giant_file_are_refused(tmp_path: Path) -> 
     with private(giant).open("wb") as file:
         file.truncate(MAX_FILE_BYTES + 1)
     for path, why in ((link, "symbolic link"), (pipe, "not a regular file"), (giant, "larger than 64 MiB")):
-        with pytest.raises(UsersFileError, match=why):
-            UsersStore(path, follow=False)
+        if path != link:
+            with pytest.raises(UsersFileError, match=why):
+                UsersStore(path)
         with pytest.raises(UsersFileError, match=why):
             put_user(path, "bob", b"secret")
 
@@ -308,8 +316,6 @@ def test_a_symbolic_link_is_read_if_its_target_is_safe(tmp_path: Path) -> None:
     store = open_store(RouterFacts("R", sasl_users_file=str(link)))
     assert store is not None
     assert "alice" in store.users
-    with pytest.raises(ConfigurationRefused, match="a symbolic link: name the file that it leads to"):
-        open_store(RouterFacts("R", sasl_users_file=str(link), secure_defaults=True))
     (tmp_path / "new").symlink_to(other)  # as mounted secrets change
     (tmp_path / "new").replace(link)
     assert store.refresh()
@@ -320,7 +326,108 @@ def test_a_symbolic_link_is_read_if_its_target_is_safe(tmp_path: Path) -> None:
         open_store(RouterFacts("R", sasl_users_file=str(tmp_path / "open")))
 
 
+# Secrets of Kubernetes
+
+
+def as_in_a_pod(path: Path, comment: str = "") -> RouterFacts:
+    """Return the facts of a router in a container, with secure defaults and the users at ``path``."""
+    keepers = replace(keepers_of_process(), contained=True)
+    text = f"router {{\n secureDefaults: yes\n usersFile: {path}\n}}\n"
+    return router_facts(load(text=comment + text, keepers=keepers), keepers)
+
+
+@pytest.mark.parametrize(
+    ("mode", "group"),
+    [(0o644, None), (0o440, os.getegid()), pytest.param(0o400, 10001, marks=as_root)],  # with a group: also 0440
+)
+def test_a_secret_as_kubernetes_mounts_it_holds_the_users(tmp_path: Path, mode: int, group: int | None) -> None:
+    folder = tmp_path / "secret"
+    write_projected(folder, {"users": f"alice:{LINE}\n".encode()}, mode, group)
+    store = open_store(as_in_a_pod(folder / "users"))
+    assert store is not None
+    assert list(store.users.entries) == ["alice"]
+    write_projected(folder, {"users": f"bob:{LINE}\n".encode()}, mode, group)
+    assert store.refresh()
+    assert list(store.users.entries) == ["bob"]
+
+
+def test_in_a_container_nobody_else_may_write_to_the_users(tmp_path: Path) -> None:
+    folder = tmp_path / "secret"
+    for mode in (0o664, 0o646, 0o755):
+        write_projected(folder, {"users": f"alice:{LINE}\n".encode()}, mode, None)
+        with pytest.raises(ConfigurationRefused, match=f"mode {mode:04o} lets others at the password hashes"):
+            open_store(RouterFacts("R", sasl_users_file=str(folder / "users"), secret_mode=0o644))
+
+
+def where_the_file_lies(folder: Path) -> Path:
+    return (folder / "users").resolve().parent
+
+
+def where_the_link_leads(folder: Path) -> Path:
+    return folder / "..data" / "users"
+
+
+def where_the_link_is(folder: Path) -> Path:
+    return folder
+
+
+@pytest.mark.parametrize("step", [where_the_file_lies, where_the_link_leads, where_the_link_is])
+def test_users_whose_way_strangers_can_change_are_not_read_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, step: Callable[[Path], Path]
+) -> None:
+    folder = tmp_path / "secret"
+    write_projected(folder, {"users": f"alice:{LINE}\n".encode()}, 0o644, None)
+    store = open_store(as_in_a_pod(folder / "users"))
+    assert store is not None
+    write_projected(folder, {"users": f"mallory:{LINE}\n".encode()}, 0o644, None)
+    opened = step(folder).resolve()
+    mode = opened.stat().st_mode
+    opened.chmod(mode | 0o022)
+    for _ in range(2):
+        assert not store.refresh()
+    assert list(store.users.entries) == ["alice"]
+    said = f"all users of this machine can change {opened}; with secureDefaults it is refused; the router keeps"
+    assert [said in record.getMessage() for record in caplog.records] == [True]
+    with pytest.raises(ConfigurationRefused, match=f"usersFile: .*all users of this machine can change {opened}"):
+        open_store(replace(as_in_a_pod(tmp_path / "absent"), sasl_users_file=str(folder / "users")))
+    opened.chmod(mode)
+    assert store.refresh()
+    assert list(store.users.entries) == ["mallory"]
+
+
+def test_a_way_that_the_configuration_accepts_is_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "secret"
+    write_projected(folder, {"users": f"alice:{LINE}\n".encode()}, 0o644, None)
+    folder.chmod(0o777)
+    accepted = "# trouter: accept writable-by-others: the only user of this machine\n"
+    store = open_store(as_in_a_pod(folder / "users", accepted))
+    assert store is not None
+    assert list(store.users.entries) == ["alice"]
+
+
 # A file that changes
+
+
+@as_root
+def test_the_file_of_another_owner_replaces_none_with_secure_defaults(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, operator, stranger = tmp_path / "users", 1000, 65534
+    private(path).write_text(f"alice:{LINE}\n")
+    os.chown(path, operator, 0)
+    strict = open_store(RouterFacts("R", sasl_users_file=str(path), secure_defaults=True))
+    compatible = open_store(RouterFacts("R", sasl_users_file=str(path)))
+    assert strict is not None
+    assert compatible is not None
+    for owner, user, taken in ((operator, "bob", True), (stranger, "mallory", False), (0, "carol", True)):
+        private(tmp_path / "new").write_text(f"{user}:{LINE}\n")
+        os.chown(tmp_path / "new", owner, 0)
+        (tmp_path / "new").replace(path)
+        assert strict.refresh() is taken
+        assert (user in strict.users) is taken
+        assert compatible.refresh()
+        assert user in compatible.users
+    assert "it belongs to another user now" in caplog.text
 
 
 def test_a_store_follows_its_file_and_keeps_the_last_good_users(

@@ -18,6 +18,8 @@ from trouter.policy.kinds import Reason
 from trouter.policy.names import NameRules
 from trouter.policy.patterns import UNDECIDED, PatternRules
 
+pytestmark = pytest.mark.attack
+
 # ---------------------------------------------------------------------------------------- sources, targets, section 4.7
 ENTRIES = {
     "everything": ("*", ["a", "*", "a/b.c", " "], [""]),
@@ -123,6 +125,11 @@ def test_the_rule_names_the_entry_that_allows() -> None:
         assert admission.may_receive(address).rule == f"v:g:sources:{number}"
     for number, address in enumerate(("a/b", "alice/b"), 1):
         assert admission.may_send(address).rule == f"v:g:targetPattern:{number}"
+
+
+def test_of_equal_entries_the_first_is_named() -> None:
+    assert NameRules(["b", "{user}", "${user}"]).find_entry("u", "u") == 2
+    assert PatternRules(["b", "a/#/*", "a.*.#"]).find_entry("a/b", "") == 2
 
 
 NAMES = ["*", "a*", "a,b", "${user}", "{user}", "$", "a/b", "a.b", "#", "a\nb", "\0", "ü", " ", "$${user}"]
@@ -244,6 +251,7 @@ def one_token_at_most(entry: str) -> bool:
 
 @given(st.lists(TEXTS.filter(one_token_at_most), max_size=8), TEXTS, TEXTS)
 @example(["priv-${user}"], "*", "priv-bob")
+@example(["${user}b", "a${user}"], "a", "aa")
 def test_an_address_is_allowed_if_and_only_if_an_entry_matches_the_address(
     entries: list[str], user: str, address: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import string
 
 import pytest
 
@@ -139,6 +140,14 @@ def test_many_entries_and_a_long_pattern_take_no_more_steps_than_their_length() 
     texts = (*(f"tenant.{number}.*" for number in range(5_000)), "tenant/4999/*")
     long = "tenant.4999." + "x" * 3_000
     assert uncovered(f"{long}.#", texts, patterns=False, user="") == f"tenant.4999/{'x' * 3_000}"
+
+
+def test_entries_that_do_not_matter_take_no_steps() -> None:
+    assert uncovered("#", ("#", *(f"tenant.{number}.#" for number in range(5_000))), patterns=True, user="") is None
+
+
+def test_a_token_that_no_entry_has_is_found_among_entries_with_many_letters() -> None:
+    assert uncovered("*", ("x*", *(f"{letter}*" for letter in string.ascii_letters)), patterns=False, user="") == "¡"
 
 
 def test_a_pattern_without_a_token_is_refused() -> None:

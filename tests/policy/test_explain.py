@@ -39,10 +39,6 @@ vhost {
  groups: { $default: { remoteHosts: * } }
 }
 vhost {
- hostname: none.com
- groups: { all: { users: *, remoteHosts: *, sources: *, maxReceivers: 0 } }
-}
-vhost {
  hostname: $default
  allowUnknownUser: yes
  groups: { $default: { remoteHosts: * } }
@@ -135,12 +131,6 @@ EXPLAINED = {
         "no-policy",
         ["nothing is held to a vhost: no policyVhost for it", "every address"],
     ),
-    "a link of a group that may have none": (
-        Question(vhost="none.com", user="bob", host="::1", source="a"),
-        False,
-        "none.com:all:maxReceivers",
-        ["maxReceivers is 0"],
-    ),
     "a receiver without an address": (
         Question(vhost="traders.com", user="feeder", host="10.0.0.1", source=""),
         False,
@@ -183,6 +173,19 @@ def test_a_decision_is_reported_with_its_reasons(
     mapped = json.loads(json.dumps(explanation.as_map()))
     assert (mapped["allowed"], mapped["rule"]) == (allowed, rule)
     assert [step["what"] for step in mapped["steps"]] == [step.what for step in explanation.steps]
+
+
+@pytest.mark.parametrize("secure", ["yes", "no"])
+def test_a_group_with_a_limit_of_0_may_have_no_link_only_where_defaults_are_secure(secure: str) -> None:
+    rules = policy(
+        f"router {{ secureDefaults: {secure} }}\n"
+        "vhost {\n hostname: none.com\n groups: { all: { users: *, remoteHosts: *, sources: *, maxReceivers: 0 } }\n}"
+    )
+    explanation = explain(rules, Question(vhost="none.com", user="bob", host="::1", source="a"))
+    assert explanation.allowed == (secure == "no")
+    if secure == "yes":
+        assert explanation.rule == "none.com:all:maxReceivers"
+        assert "maxReceivers is 0" in explanation.as_text()
 
 
 def test_an_explanation_for_programs_has_every_part() -> None:

@@ -26,10 +26,10 @@ from .test_router_policy import Takes, admit, request, router_policy
 
 pytestmark = pytest.mark.usefixtures("unlogged")
 PACKAGE = Path(trouter.__file__).parent
-#: A module counts if it decides, counts or writes. These only spell or split a text, or return the time or a level, and
-#: so do the modules at the top of the package, which every room may import.
+#: A module counts if it decides, counts or writes. These only spell, split or match a text, or return the time or a
+#: level, and so do the modules at the top of the package, which every room may import.
 LEAVES = {
-    "config.access", "core.addresses", "logs.levels", "logs.loggers", "logs.peer_text", "records.text",
+    "core.addresses", "core.patterns", "logs.levels", "logs.loggers", "logs.peer_text", "records.text",
     "telemetry.clocks",
 }  # fmt: skip
 MOST = 5

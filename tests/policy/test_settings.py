@@ -31,7 +31,7 @@ SETTINGS = {
     "maxSessionWindow: 2147483647": {"max_session_window": None},
     "maxMessageSize: 5": {"max_message_size": 5},
     "maxMessageSize: 0": {"max_message_size": None},
-    "maxSenders: 0": {"max_senders": 0},
+    "maxSenders: 0": {"max_senders": 2147483647},
     "maxSenders: 2147483647": {"max_senders": 2147483647},
     'maxReceivers: "7"': {"max_receivers": 7},
     "allowDynamicSource: True": {"allow_dynamic_source": True},

@@ -13,6 +13,8 @@ from trouter.policy.expectation_file import read_expectations
 from trouter.policy.expectations import hold
 from trouter.policy.judge import Verdict
 
+pytestmark = pytest.mark.attack
+
 FOLDER = Path(__file__).parents[2] / "policies"
 TEMPLATES = sorted(path.stem for path in FOLDER.glob("*.json"))
 

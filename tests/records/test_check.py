@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections import Counter
@@ -17,6 +18,8 @@ from trouter.records.reader import SegmentReader
 from trouter.records.segments import segments_in
 from trouter.records.stream import Taken
 from trouter.records.writer import Bounds
+
+pytestmark = pytest.mark.attack
 
 
 def made(folder: Path, count: int = 60) -> Path:
@@ -174,3 +177,59 @@ def test_a_segment_that_is_being_written_is_not_at_fault(tmp_path: Path) -> None
     assert (report.errors, report.records) == ([], 10)
     assert "still being written" in report.notes[0]
     writer.close(at(2))
+
+
+def stopped(folder: Path) -> Path:
+    """Write two segments of a router that has stopped; return the last."""
+    writer = opened(folder, Bounds(segment_us=1))
+    writer.write(taken(30), at(1))
+    writer.tick(at(2))
+    writer.write(taken(31, 30), at(3))
+    writer.close(at(4))
+    return segments_in(folder)[-1].path
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["older", "newest"])
+@pytest.mark.parametrize("cut", [False, True], ids=["edited", "cut"])
+def test_a_complete_segment_that_is_opened_again_and_edited_is_an_error(place: int, cut: bool, tmp_path: Path) -> None:
+    stopped(tmp_path)
+    path = segments_in(tmp_path)[place].path
+    lines = path.read_bytes().splitlines(keepends=True)[:-1]
+    lines[-1] = lines[-1].replace(b'"state":"start"', b'"state":"end"')
+    path.with_name(path.name + ".open").write_bytes(b"".join(lines[:2] if cut else lines))
+    path.unlink()
+    assert any(f"{path.name}.open" in error and "complete" in error for error in check_folder(tmp_path).errors)
+
+
+@pytest.mark.parametrize("state", ["closed", "recovered"])
+def test_an_entry_without_its_trailer_is_an_error(state: str, tmp_path: Path) -> None:
+    path = stopped(tmp_path)
+    (manifest,) = tmp_path.glob("*.manifest")
+    manifest.write_bytes(manifest.read_bytes().replace(b'"closed"', f'"{state}"'.encode()))
+    assert check_folder(tmp_path).errors == []
+    path.rename(path.with_name(path.name + ".empty"))
+    assert any(path.name in error and manifest.name in error for error in check_folder(tmp_path).errors)
+
+
+def test_an_open_segment_of_a_stopped_router_is_named_and_not_counted_as_proved(tmp_path: Path) -> None:
+    writer = opened(tmp_path)
+    writer.write(taken(10), at(1))
+    assert "still being written" in check_folder(tmp_path).notes[0]
+    os.close(writer._lock)  # as when the process is killed
+    report = check_folder(tmp_path)
+    assert report.errors == []
+    (note,) = report.notes
+    assert ".jsonl.open" in note
+    assert "has stopped" in note
+    assert report.unproved == 10
+
+
+def test_a_segment_that_is_completed_while_a_folder_is_checked_is_no_fault(tmp_path: Path) -> None:
+    writer = opened(tmp_path)
+    writer.write(taken(10), at(1))
+    places = segments_in(tmp_path)
+    writer.close(at(2))
+    assert [place.path.exists() for place in places] == [False]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trouter.records.check.segments_in", lambda _: places)
+        assert check_folder(tmp_path).errors == []

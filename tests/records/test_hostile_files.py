@@ -18,6 +18,8 @@ from tests.routers import DEADLINE_S
 from trouter.records.holes import deleted_in
 from trouter.records.segments import segments_in
 
+pytestmark = pytest.mark.attack
+
 TEN_GB = 10 << 30
 #: The address space that the command may use.
 SPACE_BYTES = 2 << 30

@@ -27,6 +27,8 @@ from trouter.mesh.messages import (
     router_address,
 )
 
+pytestmark = pytest.mark.attack
+
 FORGER = "F"
 SEEDS = chosen_seeds("TROUTER_SIM_SEEDS", 40)
 

@@ -15,7 +15,7 @@ import pytest
 from tests.sim.oracle import check, oracle
 from tests.sim.routers import IDLE_S, TREATMENTS, Network, Site
 from tests.sim.seeds import chosen_seeds
-from trouter.core.incoming import IncomingEndpoint
+from trouter.core.ingress import Ingress
 from trouter.core.outgoing import OutgoingEndpoint
 from trouter.engine.connection import Connection
 from trouter.engine.link import IncomingLink, OutgoingLink
@@ -195,7 +195,7 @@ def check_credit(network: Network) -> None:
     for one, other in joined:
         for link, there in pairs(one, other):
             assert link.credit == there.credit, f"{link.name}: {link.credit} here, {there.credit} there"
-            if isinstance(link.sink, IncomingEndpoint):
+            if isinstance(link.sink, Ingress):
                 assert isinstance(link, IncomingLink)
                 assert link.sink.unsettled == 0
                 held = link.credit + link.sink.account.kept_credit

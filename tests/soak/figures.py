@@ -19,14 +19,14 @@ _CONFIDENCE: Final = 0.95
 #: Classes of which the router keeps objects after those that they were made for. Their number is limited by that of the
 #: objects of another class, or by a fixed length ("", and the class is not judged).
 NOTES: Final = {
-    "trouter.core.counters.AddressCounters": "trouter.core.incoming.IncomingEndpoint",
-    "trouter.core.entry.AddressEntry": "trouter.core.incoming.IncomingEndpoint",
-    "trouter.core.forwarders.Balanced": "trouter.core.incoming.IncomingEndpoint",
-    "trouter.core.forwarders.Closest": "trouter.core.incoming.IncomingEndpoint",
-    "trouter.core.forwarders.Multicast": "trouter.core.incoming.IncomingEndpoint",
-    "trouter.core.message.CachedAnnotations": "trouter.core.incoming.IncomingEndpoint",
-    "trouter.core.watch._StalledLink": "trouter.core.incoming.IncomingEndpoint",
-    "trouter.wire.annotations.RouterAnnotations": "trouter.core.incoming.IncomingEndpoint",
+    "trouter.core.counters.AddressCounters": "trouter.core.ingress.Ingress",
+    "trouter.core.entry.AddressEntry": "trouter.core.ingress.Ingress",
+    "trouter.core.forwarders.Balanced": "trouter.core.ingress.Ingress",
+    "trouter.core.forwarders.Closest": "trouter.core.ingress.Ingress",
+    "trouter.core.forwarders.Multicast": "trouter.core.ingress.Ingress",
+    "trouter.core.message.CachedAnnotations": "trouter.core.ingress.Ingress",
+    "trouter.core.watch._StalledLink": "trouter.core.ingress.Ingress",
+    "trouter.wire.annotations.RouterAnnotations": "trouter.core.ingress.Ingress",
     "trouter.logs.book.LogLine": "",
 }
 #: Classes of other packages whose objects belong to the router.

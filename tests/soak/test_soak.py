@@ -58,7 +58,7 @@ def test_a_slope_above_zero_is_a_leak(grows: Callable[[float], float], rises: bo
 @pytest.mark.parametrize(("stalled", "found"), [(2, 0), (3, 1)])
 def test_a_note_about_each_open_link_is_no_leak(stalled: int, found: int) -> None:
     """A machine that is busy leaves the links between routers without credit now and then, and the router notes it."""
-    note, link = "trouter.core.watch._StalledLink", "trouter.core.incoming.IncomingEndpoint"
+    note, link = "trouter.core.watch._StalledLink", "trouter.core.ingress.Ingress"
     assert len(left_over({"A": {link: 2}}, {"A": {link: 2, note: stalled}})) == found
 
 

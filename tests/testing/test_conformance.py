@@ -129,9 +129,11 @@ class Exchange:
         match response.split(b"\0"):
             case [b"", user, password] if user == b"alice" and password == GOOD.encode():
                 return Authenticated("alice")
-            case [b"", _, _]:
-                return Refused("wrong password", user="?")
-        return Refused("malformed")
+        return self.refuse()
+
+    def refuse(self) -> Refused:
+        """Name no user: the router reads the name in a message of PLAIN."""
+        return Refused("wrong password, or malformed")
 
 
 class Mutant:
@@ -200,6 +202,16 @@ class Shows(Exchange):
         return f"Shows({self.received!r})"
 
 
+class NamesAnother(Exchange):
+    def refuse(self) -> Refused:
+        return Refused("wrong password", user="?")
+
+
+class IsNeverSure(Exchange):
+    def refuse(self) -> Refused:
+        return Refused("wrong password", temporary=True)
+
+
 class Remembers(Exchange):
     """Admit a client that comes after a right one."""
 
@@ -235,6 +247,41 @@ def test_the_plugin_that_the_mutants_are_made_of_conforms() -> None:
     assert run(subject(Mutant())) == {}
 
 
+class Key:
+    """A client of a mechanism whose only message is a key; it names no user."""
+
+    name = "HOUSE-KEY"
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    async def start(self) -> bytes:
+        return self.key.encode()
+
+    async def respond(self, challenge: bytes) -> bytes:
+        return self.key.encode()
+
+
+class Door:
+    """A plugin that serves that mechanism."""
+
+    @hookimpl
+    def sasl_mechanisms(self) -> list[str]:
+        return [Key.name]
+
+    @hookimpl
+    def open_sasl(self) -> SaslExchange:
+        return self
+
+    async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
+        return Authenticated("alice") if response == GOOD.encode() else Refused("no such key")
+
+
+def test_a_plugin_whose_mechanism_names_nobody_conforms_and_locks_nobody_out() -> None:
+    login = Login(lambda: Key(GOOD), lambda: Key(BAD), user="alice", secrets=[GOOD, BAD], tried="")
+    assert run(Subject(Door(), LISTENER.format(Key.name), [login])) == {}
+
+
 @pytest.mark.parametrize(
     ("exchange", "case", "message"),
     [
@@ -247,6 +294,8 @@ def test_the_plugin_that_the_mutants_are_made_of_conforms() -> None:
         (Shows, "no secret", "in plain"),
         (Remembers, "two peers", "wrong"),
         (HoldsALock, "a cancelled exchange", "busy"),
+        (NamesAnother, "guesses", "a refusal must name 'alice': return Refused(..., user=NAME)"),
+        (IsNeverSure, "guesses", "the failures of 'alice' were not counted as those of one user"),
     ],
 )
 def test_a_fault_is_caught_by_its_case(exchange: type[Exchange], case: str, message: str) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hmac
+import shutil
 import socket
 import ssl
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,17 +20,23 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.routers import DEADLINE_S, RunningRouter, running
-from tests.tls.pki import Authority, Pair
-from trouter.config import Configuration, load
+from tests.tls.pki import DAY, Authority, Pair
+from trouter.cli import main
+from trouter.config import Configuration, SslProfileEntity, load
 from trouter.config.facts import listener_facts
 from trouter.connections.registry import Connections
 from trouter.hooks import PeerFacts, Plugins
 from trouter.telemetry.recorder import Recorder
-from trouter.tls.problems import TlsFailed
+from trouter.tls.contexts import ServerUse
+from trouter.tls.loaded import load as load_profile
+from trouter.tls.problems import TlsFailed, TlsProblem
 from trouter.tls.secure import Resumable, Secure, SecurityLayer, resumable
 from trouter.wire.framing import SASL_HEADER
+
+pytestmark = pytest.mark.attack
 
 
 @contextmanager
@@ -90,6 +99,38 @@ async def test_a_session_is_resumed_only_with_its_own_host(tmp_path: Path) -> No
             await call("localhost", known)
 
 
+@pytest.mark.parametrize("forgets", [False, True])
+async def test_a_server_that_resumes_its_session_is_verified_with_its_issuers(tmp_path: Path, forgets: bool) -> None:
+    """Only the session that was there before knows the intermediate authority, which the server had shown."""
+    root = Authority(tmp_path)
+    between = Authority(tmp_path, "Between", root)
+    now = [time.time()]
+    with server(between.issue("CN=localhost", "localhost", days=900), ssl.TLSVersion.TLSv1_2) as port:
+        configuration = calling(root, port)
+        (entity,), (listener,) = configuration.connectors, configuration.listeners
+        facts = PeerFacts(1, listener_facts(listener), "127.0.0.1", port, encrypted=False, loopback=True)
+        secure = Secure(Plugins(), Connections(), Recorder(), lambda: now[0])
+        (await secure.prepare(configuration)).apply()
+        known: Resumable | None = None
+        for resumed in (False, True, True):
+            with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as sock:
+                sock.setblocking(False)
+                security = (await secure.dial(sock, facts, entity, "localhost", known))[1]
+            assert security.channel is not None
+            assert security.channel.resumed is resumed
+            assert len(security.certificates.chain) == 3
+            known = resumable("localhost", security)
+        assert known is not None
+        if forgets:
+            known = replace(known, chain=known.chain[:1])
+        else:
+            now[0] += 500 * DAY.total_seconds()
+        with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as sock:
+            sock.setblocking(False)
+            with pytest.raises(TlsFailed, match="no authority that is trusted now" if forgets else "has expired"):
+                await secure.dial(sock, facts, entity, "localhost", known)
+
+
 # --- certificates that OpenSSL accepts but that cannot be read
 
 
@@ -104,11 +145,15 @@ def patched(authority: Authority, pair: Pair, old: bytes, new: bytes) -> Pair:
     tbs = pair.certificate.tbs_certificate_bytes
     assert tbs.count(old) == 1
     assert len(old) == len(new)
-    tbs = tbs.replace(old, new)
-    algorithm = bytes.fromhex("300a06082a8648ce3d040302")  # ecdsa-with-SHA256
-    signature = authority.key.sign(tbs, ec.ECDSA(hashes.SHA256()))
-    pair.cert.write_text(ssl.DER_cert_to_PEM_cert(der(0x30, tbs, algorithm, der(0x03, b"\0", signature))))
+    pair.cert.write_text(ssl.DER_cert_to_PEM_cert(signed(authority, tbs.replace(old, new))))
     return pair
+
+
+def signed(authority: Authority, content: bytes) -> bytes:
+    """Return what an authority has signed, in DER."""
+    algorithm = bytes.fromhex("300a06082a8648ce3d040302")  # ecdsa-with-SHA256
+    signature = authority.key.sign(content, ec.ECDSA(hashes.SHA256()))
+    return der(0x30, content, algorithm, der(0x03, b"\0", signature))
 
 
 def unreadable(authority: Authority, *sans: str) -> Pair:
@@ -133,6 +178,35 @@ def malformed(authority: Authority, *sans: str) -> Pair:
     certificate = builder.add_extension(unknown, critical=True).sign(authority.key, hashes.SHA256())
     critical = bytes.fromhex("06032a03040101ff")
     return patched(authority, pair._replace(certificate=certificate), critical, critical[:-1] + b"\0")
+
+
+def extended(authority: Authority, pair: Pair, *extensions: tuple[str, bytes]) -> x509.Certificate:
+    """Return the certificate of a pair with more extensions."""
+    certificate = pair.certificate
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    names = authority.subject, certificate.subject
+    builder = x509.CertificateBuilder(
+        *names, certificate.public_key(), 4712, begins, ends, list(certificate.extensions)
+    )
+    for oid, octets in extensions:
+        builder = builder.add_extension(x509.UnrecognizedExtension(x509.ObjectIdentifier(oid), octets), critical=False)
+    return builder.sign(authority.key, hashes.SHA256())
+
+
+def twice(authority: Authority, *sans: str) -> Pair:
+    """Return a certificate in which one extension occurs twice."""
+    pair = authority.issue("CN=mallory", *sans)
+    pair = pair._replace(certificate=extended(authority, pair, ("1.2.3.4", b"\5\0"), ("1.2.3.5", b"\5\0")))
+    return patched(authority, pair, bytes.fromhex("06032a0305"), bytes.fromhex("06032a0304"))
+
+
+def odd_name(authority: Authority, *_: str) -> Pair:
+    """Return a certificate for a name of a kind that the package cryptography does not read."""
+    pair = authority.issue("CN=localhost")
+    x400 = der(0x30, der(0xA3, der(0x30)))
+    certificate = extended(authority, pair, ("2.5.29.17", x400))
+    pair.cert.write_bytes(certificate.public_bytes(Encoding.PEM))
+    return pair._replace(certificate=certificate)
 
 
 @dataclass
@@ -182,13 +256,58 @@ def test_a_client_whose_certificate_cannot_be_read(scene: Scene, make: Callable[
     scene.router.assert_no_fault_of_ours()
 
 
-@pytest.mark.parametrize("make", [unreadable, malformed])
+@pytest.mark.parametrize("make", [unreadable, malformed, twice, odd_name])
 def test_a_server_whose_certificate_cannot_be_read(scene: Scene, make: Callable[..., Pair]) -> None:
     """A connector tries again, and the router goes on."""
     with server(make(scene.authority, "localhost")) as port:
         connector = f"connector {{\n name: c\n host: localhost\n port: {port}\n sslProfile: p\n}}\n"
         with running(f"router {{ id: C }}\n{scene.profile}{connector}", scene.folder / "router") as caller:
             caller.wait_for_line("Connection to localhost:.* failed: TLS: ", 2)
+            caller.assert_no_fault_of_ours()
+
+
+@pytest.mark.parametrize("make", [twice, odd_name])
+def test_a_client_is_judged_by_what_is_read_of_its_certificate(scene: Scene, make: Callable[..., Pair]) -> None:
+    """No user is made of extensions."""
+    assert is_let_in(scene, make(scene.authority), scene.router.port)
+    scene.router.assert_no_fault_of_ours()
+
+
+@pytest.mark.parametrize("make", [twice, odd_name])
+def test_the_own_certificate_of_a_router_may_have_an_extension_that_is_not_read(
+    scene: Scene, make: Callable[..., Pair]
+) -> None:
+    pair = make(scene.authority, "localhost")
+    entity = SslProfileEntity(name="p", cert_file=str(pair.cert), private_key_file=str(pair.key))
+    use = ServerUse("none")
+    assert load_profile(entity, [use], time.time()).material.server_names == ()
+
+
+def test_a_list_with_an_extension_twice_is_refused_with_its_file(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    now = datetime.now(UTC)
+    builder = x509.CertificateRevocationListBuilder(authority.subject, now - DAY, now + DAY)
+    for oid in ("1.2.3.4", "1.2.3.5"):
+        builder = builder.add_extension(x509.UnrecognizedExtension(x509.ObjectIdentifier(oid), b"\5\0"), critical=False)
+    tbs = builder.sign(authority.key, hashes.SHA256()).tbs_certlist_bytes
+    tbs = tbs.replace(bytes.fromhex("06032a0305"), bytes.fromhex("06032a0304"))
+    path = tmp_path / "odd.crl"
+    path.write_bytes(signed(authority, tbs))
+    entity = SslProfileEntity(name="p", ca_cert_file=str(authority.file), crl_file=str(path))
+    with pytest.raises(TlsProblem, match="crlFile: a revocation list cannot be read: "):
+        load_profile(entity, [], time.time())
+
+
+@pytest.mark.parametrize("make", [twice, odd_name])
+def test_the_command_that_lists_certificates_says_which_one_it_cannot_read(
+    tmp_path: Path, make: Callable[..., Pair], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = make(Authority(tmp_path), "localhost")
+    folder = tmp_path / "certs"
+    folder.mkdir()
+    shutil.copy(pair.cert, folder / "odd.crt")
+    assert main(["certs", "list", "--dir", str(folder)]) == 1
+    assert f"{folder}/odd.crt holds a certificate that cannot be read: " in capsys.readouterr().err
 
 
 # --- floods

@@ -412,13 +412,17 @@ def test_proton_comes_in_with_its_certificate(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
-@pytest.mark.parametrize("name", ["either", "external"])
-def test_a_session_can_be_resumed(scene: Scene, name: str, version: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["strict", "either", "external"])
+def test_a_session_can_be_resumed_where_no_certificates_are_shown(
+    scene: Scene, name: str, version: str, tmp_path: Path
+) -> None:
+    then = "Reused" if name == "strict" else "New"
     session = tmp_path / "session"
     client: list[str | Path] = ["-cert", scene.alice.cert, "-key", scene.alice.key, "-ign_eof", version]
     sent = SASL_HEADER + frame(0, encode_performative(SaslInit("X")), FRAME_SASL)  # ends it, tickets read
     assert "New, TLS" in s_client(scene, name, *client, "-sess_out", session, sent=sent)
-    assert "Reused, TLS" in s_client(scene, name, *client, "-sess_in", session, sent=sent)
+    if session.exists() or then == "Reused":  # in TLS 1.3 a server without tickets gives no session
+        assert f"{then}, TLS" in s_client(scene, name, *client, "-sess_in", session, sent=sent)
 
 
 def some(client: subprocess.Popen[bytes]) -> bytes:

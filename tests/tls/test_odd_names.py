@@ -20,7 +20,7 @@ from tests.tls.pki import OIDS, Authority, Pair
 from trouter.client import Connection, ConnectionClosed, External, connect
 
 #: The library that issues these certificates warns of names that the standard does not permit.
-pytestmark = pytest.mark.filterwarnings("ignore:Attribute's length must be:UserWarning")
+pytestmark = [pytest.mark.attack, pytest.mark.filterwarnings("ignore:Attribute's length must be:UserWarning")]
 #: Letter of uidFormat -> the attribute of the subject; "" is the whole subject.
 LETTERS = {"c": "C", "s": "ST", "l": "L", "o": "O", "u": "OU", "n": "CN", "": "CN"}
 DIGESTS = {"1": "sha1", "2": "sha256", "5": "sha512"}

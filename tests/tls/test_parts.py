@@ -70,7 +70,7 @@ async def test_records_that_came_with_the_end_of_the_handshake_are_all_read(tmp_
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, talk)
-            await channel.handshake(near, trio.lowlevel)
+            await channel.handshake(near, trio.lowlevel, trio.to_thread.run_sync)
     assert channel.decrypt(b"") == b"onetwothree"
 
 
@@ -93,7 +93,11 @@ def test_a_subject_is_written_like_openssl_writes_it(tmp_path: Path, subject: st
 def test_a_peer_cannot_send_a_connector_from_tls_to_clear_text() -> None:
     failover = FailoverList(Endpoint("a", "5671", "amqps"))
     failover.apply_server_list([{"network-host": "b", "scheme": "amqp"}, {"network-host": "c", "scheme": "amqps"}])
-    assert str(failover) == "amqps://a:5671, amqps://c:5671"
+    assert str(failover) == "amqp://a:5671, amqp://c:5671"  # as Qpid Dispatch shows them
+    assert failover.current == Endpoint("a", "5671", "amqps")
+    for _ in range(2):
+        failover.note_failed()
+    assert failover.current == Endpoint("c", "5671", "amqps")
 
 
 @pytest.mark.parametrize(

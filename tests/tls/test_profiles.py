@@ -92,6 +92,36 @@ async def test_a_broken_renewal_keeps_the_old_pair_and_a_whole_one_replaces_it(a
         await profiles.prepare(load(text=text + "\nlistener {\n port: 0\n sslProfile: q\n}\nsslProfile { name: q }"))
 
 
+async def test_new_files_that_strangers_can_change_are_not_used_with_secure_defaults(authority: Authority) -> None:
+    first, second = authority.issue("CN=first"), authority.issue("CN=second")
+    text = f"sslProfile {{\n name: p\n certFile: {first.cert}\n privateKeyFile: {first.key}\n}}"
+    secure = f"router {{ secureDefaults: yes }}\n{text}"
+    strict, compatible, accepting = TlsProfiles(), TlsProfiles(), TlsProfiles()
+    (await strict.prepare(load(text=secure))).apply()
+    (await compatible.prepare(load(text=text))).apply()
+    first.cert.chmod(0o666)
+    accepted = load(text=secure.replace("sslProfile", "# trouter: accept writable-by-others: a test\nsslProfile"))
+    (await accepting.prepare(accepted)).apply()
+    shutil.copyfile(second.cert, first.cert)
+    shutil.copyfile(second.key, first.key)
+    for each in (strict, compatible, accepting):
+        await each.renew()
+    (renewal,) = await strict.renew()
+    assert f"all users of this machine can change {first.cert}" in renewal.problem
+    assert await strict.renew() == [], "reported once"
+    for each in (compatible, accepting):
+        assert [renewal.problem for renewal in await each.renew()] == [""]
+    loaded = strict.loaded("p")
+    assert loaded is not None
+    assert loaded.certificate == first.certificate
+    first.cert.chmod(0o644)
+    await strict.renew()
+    assert [renewal.problem for renewal in await strict.renew()] == [""]
+    loaded = strict.loaded("p")
+    assert loaded is not None
+    assert loaded.certificate == second.certificate
+
+
 async def test_a_renewal_waits_for_the_password_of_its_key(authority: Authority) -> None:
     """Files change one after the other, and the password may be the last of them."""
     first, second = authority.issue("CN=first", password="one"), authority.issue("CN=second", password="two")
@@ -130,29 +160,61 @@ async def test_open_connections_are_judged_by_the_lists_of_now(authority: Author
     text = f"sslProfile {{\n name: p\n caCertFile: {authority.file}\n crlFile: {crl}\n crlRequired: yes\n}}"
     profiles = TlsProfiles(lambda: now[0])
     (await profiles.prepare(load(text=text))).apply()
-    chain = (alice.certificate.public_bytes(Encoding.DER),)
-    assert await profiles.objection(chain, "p") == ""
+    chain = [each.certificate.public_bytes(Encoding.DER) for each in (alice, authority)]
+    assert profiles.objection(chain, "p") == ""
     authority.revoke(alice.certificate, into=crl)
     await profiles.renew()
     await profiles.renew()
-    assert "revoked" in await profiles.objection(chain, "p")
+    assert "revoked" in profiles.objection(chain, "p")
     authority.revoke(into=crl)
     await profiles.renew()
     await profiles.renew()
     now[0] += 2 * DAY.total_seconds()
-    assert "no current revocation list" in await profiles.objection(chain, "p")
+    assert "no current revocation list" in profiles.objection(chain, "p")
     now[0] += 2 * DAY.total_seconds()
-    assert "expired" in await profiles.objection(chain, "p")
+    assert "expired" in profiles.objection(chain, "p")
 
 
 async def test_a_certificate_of_an_expired_authority_is_not_trusted(authority: Authority) -> None:
     alice, now = authority.issue("CN=alice", days=500), [time.time()]
     profiles = TlsProfiles(lambda: now[0])
     (await profiles.prepare(load(text=f"sslProfile {{\n name: p\n caCertFile: {authority.file}\n}}"))).apply()
-    chain = (alice.certificate.public_bytes(Encoding.DER),)
-    assert await profiles.objection(chain, "p") == ""
+    chain = [each.certificate.public_bytes(Encoding.DER) for each in (alice, authority)]
+    assert profiles.objection(chain, "p") == ""
     now[0] += 450 * DAY.total_seconds()  # longer than the authority's own, and shorter than alice's
-    assert "expired" in await profiles.objection(chain, "p")
+    assert "expired" in profiles.objection(chain, "p")
+
+
+async def test_of_two_authorities_of_one_name_each_is_believed_until_it_is_withdrawn(tmp_path: Path) -> None:
+    authority, other = (Authority(tmp_path, key_ids=True) for _ in range(2))
+    assert other.subject == authority.subject
+    both = tmp_path / "both.pem"
+    both.write_bytes(other.file.read_bytes() + authority.file.read_bytes())
+    server = authority.issue("CN=x", "router.test.example")
+    files = f"certFile: {server.cert}\n privateKeyFile: {server.key}\n caCertFile: {both}"
+    listener = "listener {\n port: 0\n sslProfile: p\n authenticatePeer: yes\n saslMechanisms: EXTERNAL\n}"
+    profiles = TlsProfiles()
+    (await profiles.prepare(load(text=f"sslProfile {{\n name: p\n {files}\n}}\n{listener}"))).apply()
+    pairs = {each: each.issue("CN=alice") for each in (authority, other)}
+
+    def believed() -> list[Authority]:
+        """Return the authorities whose alice may connect."""
+        loaded = profiles.loaded("p")
+        assert loaded is not None
+        (context,) = loaded.contexts.values()
+        found = []
+        for each, pair in pairs.items():
+            here = ssl.create_default_context(cafile=str(authority.file))
+            here.load_cert_chain(pair.cert, pair.key)
+            found += [each] if agrees(context, here, "router.test.example") else []
+        return found
+
+    assert believed() == [authority, other]
+    for left in (other, authority):
+        both.write_bytes(left.file.read_bytes())
+        await profiles.renew()
+        assert [renewal.problem for renewal in await profiles.renew()] == [""]
+        assert believed() == [left]
 
 
 NAMES = {

@@ -78,6 +78,11 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "2.5 R-2.5d paths": ("test_no_path_leads_out_of_the_files", "test_a_target_that_could_lead_elsewhere_is_no_path"),
     "2.5 R-2.5e names": ("test_two_of_one_host_have_different_names",),
+    "2.5 R-2.5g names of a listener": (
+        "test_a_page_whose_name_leads_here_reads_nothing",
+        "test_a_page_whose_name_leads_here_opens_no_websocket",
+        "test_probes_are_answered_under_every_name",
+    ),
     "2.5 R-2.5f 16 KiB": (
         "test_a_head_that_is_too_large_is_refused",
         "test_an_invalid_request_is_answered_with_its_status",
@@ -85,15 +90,16 @@ ROWS: dict[str, tuple[str, ...]] = {
     "2.5 R-2.5f 10 s": ("test_a_request_that_comes_too_slowly_is_given_up", "test_a_byte_now_and_then_buys_no_time"),
     "8.4 crlFile": (WHOSE, "test_a_certificate_that_is_revoked_by_list_ends_its_connection"),
     "8.4 crlRequired": ("test_open_connections_are_judged_by_the_lists_of_now",),
-    "8.4 ocsp": (
-        "test_each_ocsp_answer_counts_as_listed",
-        "test_a_silent_responder_*",
-        "test_not_every_url_is_a_responders",
-        "test_a_responder_that_is_not_there_or_not_named_is_no_answer",
+    "8.4 resumption": (
+        "test_a_client_is_verified_whatever_session_it_offers",
+        "test_no_session_is_resumed_where_clients_show_certificates",
+        "test_a_session_that_is_resumed_all_the_same_is_refused",
+        "test_a_server_that_resumes_its_session_is_verified_with_its_issuers",
     ),
     "8.4 the look each ten minutes": (
         "test_a_certificate_that_expires_ends_its_connection",
-        "test_a_certificate_that_is_revoked_by_its_responder_ends_its_connection",
+        "test_a_certificate_that_is_revoked_by_list_ends_its_connection",
+        "test_the_removal_of_its_authority_ends_a_connection",
     ),
     "8.4 warnings": (
         "test_ends_are_reported_at_thirty_days_seven_and_one",

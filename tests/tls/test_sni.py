@@ -22,6 +22,8 @@ from tests.routers import RunningRouter, running
 from tests.tls.pki import Authority, Pair
 from trouter.client import ConnectionClosed, connect
 
+pytestmark = pytest.mark.attack
+
 DEADLINE_S = 60.0
 PORTS = ("plain", "lenient", "strict", "tenants")
 

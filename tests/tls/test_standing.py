@@ -15,18 +15,16 @@ from typing import Any
 
 import pytest
 import trio
-from cryptography.x509.ocsp import OCSPCertStatus
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.admission.test_alarms import Alarms
+from tests.routers import DEADLINE_S
 from tests.tls.pki import DAY, Authority, Pair
-from tests.tls.responder import Responder
 from trouter.app.process import RouterProcess
 from trouter.client import Connection, ConnectionClosed, connect
 from trouter.client.sasl import External
 from trouter.config import load
 from trouter.hooks import Plugins
-from trouter.tls.profiles import OCSP_S
 from trouter.tls.secure import HANDSHAKE_S, RECHECK_S
 from trouter.wire.performatives import Error
 
@@ -43,7 +41,7 @@ class Scene:
     now: list[float] = field(default_factory=lambda: [time.time()])
     process: RouterProcess = field(init=False)
 
-    async def start(self, **attributes: object) -> None:
+    async def start(self, *, listener: str = "", **attributes: object) -> None:
         server = self.authority.issue("CN=router", "localhost", days=300)
         given = {
             "caCertFile": self.authority.file,
@@ -55,7 +53,8 @@ class Scene:
         profile = "".join(f" {key}: {value}\n" for key, value in given.items())
         text = (
             f"router {{ id: R }}\nsslProfile {{\n name: p\n{profile}}}\nlistener {{\n host: 127.0.0.1\n port: 0\n"
-            " sslProfile: p\n saslMechanisms: EXTERNAL\n authenticatePeer: yes\n idleTimeoutSeconds: 0\n}\n"
+            " sslProfile: p\n saslMechanisms: EXTERNAL\n authenticatePeer: yes\n idleTimeoutSeconds: 0\n"
+            f" {listener}\n}}\n"
         )
         self.process = RouterProcess(load(text=text), Plugins.load(), calendar=lambda: self.now[0])
         await self.nursery.start(self.process.run)
@@ -133,42 +132,45 @@ async def test_a_certificate_that_is_revoked_by_list_ends_its_connection(scene: 
         assert await is_alive(stays)
 
 
-async def test_a_certificate_that_is_revoked_by_its_responder_ends_its_connection(
-    scene: Scene, mock_clock: MockClock
+@pytest.mark.parametrize("attribute", ["caCertFile", "trustedCertsFile"])
+async def test_the_removal_of_its_authority_ends_a_connection(
+    scene: Scene, mock_clock: MockClock, tmp_path: Path, attribute: str
 ) -> None:
-    async with Responder.running(scene.authority) as responder:
-        await scene.start(ocsp="hard")
-        alice = scene.authority.issue("CN=alice", ocsp=responder.url)
-        async with scene.connect(alice) as connection:
-            assert len(responder.asked) == 1
-            responder.status = OCSPCertStatus.REVOKED
-            scene.now[0] += RECHECK_S
-            mock_clock.jump(RECHECK_S + 1)
-            assert await end_of(connection) == FORCED
-        with pytest.raises((ConnectionClosed, OSError)):
-            async with scene.connect(alice):
-                pass
-        assert len(responder.asked) == 3
+    removed, kept = Authority(tmp_path, "Removed"), Authority(tmp_path, "Kept")
+    between = Authority(tmp_path, "Between", removed)
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(removed.file.read_bytes() + kept.file.read_bytes() + between.file.read_bytes())
+    if attribute == "caCertFile":
+        await scene.start(caCertFile=trusted)
+    else:
+        await scene.start(listener=f"trustedCertsFile: {trusted}")
+    async with (
+        scene.connect(removed.issue("CN=one")) as ends,
+        scene.connect(between.issue("CN=two")) as ends_too,
+        scene.connect(kept.issue("CN=three")) as stays,
+    ):
+        # The root that stays has another certificate now, of the same key; an authority without its root is no root.
+        trusted.write_bytes(kept.renewed().file.read_bytes() + between.file.read_bytes())
+        await scene.look()
+        assert await is_alive(ends)
+        mock_clock.jump(RECHECK_S + 1)
+        mock_clock.rate = 10  # else nothing would end it if they stayed
+        with trio.fail_after(DEADLINE_S):
+            assert await end_of(ends) == FORCED
+            assert await end_of(ends_too) == FORCED
+        assert await is_alive(stays)
 
 
-async def test_a_silent_responder_does_not_end_a_handshake_under_soft_ocsp(scene: Scene, mock_clock: MockClock) -> None:
-    """The time-out of the responder is shorter than that of the handshake."""
-    assert OCSP_S + 0.1 < HANDSHAKE_S
-    async with Responder.running(scene.authority) as responder:
-        responder.data = None
-        await scene.start(ocsp="soft")
-        alice = scene.authority.issue("CN=alice", ocsp=responder.url)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(once_asked, responder, mock_clock)
-            async with scene.connect(alice) as connection:
-                assert await is_alive(connection)
-
-
-async def once_asked(responder: Responder, mock_clock: MockClock) -> None:
-    """Let the time for an answer pass, once the router waits for one."""
-    while not responder.asked:
-        await wait_all_tasks_blocked(0.01)
-    mock_clock.jump(OCSP_S + 0.1)
+async def test_an_authority_of_the_system_is_not_looked_for(
+    scene: Scene, mock_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenSSL alone knows the system's authorities."""
+    system = Authority(tmp_path, "The System's")
+    monkeypatch.setenv("SSL_CERT_FILE", str(system.file))
+    await scene.start(useSystemCA="yes")
+    async with scene.connect(system.issue("CN=alice")) as stays:
+        mock_clock.jump(RECHECK_S + 1)
+        assert await is_alive(stays)
 
 
 async def test_a_handshake_of_tls_has_five_seconds(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,22 @@ async def test_tools_connect_with_the_settings_of_the_context_in_use(folder: Pat
     assert options("--context", "test").user == ""
     await run("contexts", "use")
     assert options().server == "0.0.0.0:5672"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+async def test_a_person_is_told_that_a_context_is_in_use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await saved(folder)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    options("--context", "test")
+    options("-b", "other:1")
+    assert terminal.getvalue() == ""
+    options()
+    assert terminal.getvalue() == "trouter: uses the saved context prod; `trouter contexts use` ends that\n"
 
 
 async def test_a_server_named_otherwise_gets_nothing_of_the_context_in_use(

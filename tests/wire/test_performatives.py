@@ -235,8 +235,14 @@ WRONG: list[Any] = [
 ]  # fmt: skip
 
 
-# A peer's offered and desired capabilities may be anything; see test_an_odd_capability_is_passed_over.
-STRICT = [(cls, field) for cls, field in ROWS if not field.name.endswith("ed_capabilities")]
+# A peer's offered and desired capabilities may be anything; see test_an_odd_capability_is_passed_over. So may its
+# reasons; see test_a_malformed_reason_does_not_undo_an_ending.
+ENDINGS: tuple[type[composite.Composite], ...] = (p.Detach, p.End, p.Close)
+STRICT = [
+    (cls, field)
+    for cls, field in ROWS
+    if not field.name.endswith("ed_capabilities") and not (cls in ENDINGS and field.name == "error")
+]
 
 
 @pytest.mark.parametrize(("cls", "field"), STRICT, ids=[f"{cls.__name__}.{field.name}" for cls, field in STRICT])
@@ -262,6 +268,30 @@ def test_a_field_of_the_wrong_type_is_named(cls: type[composite.Composite], fiel
             name = field.name.replace("_", "-")
             with pytest.raises(DecodeError, match=rf"^{short(cls)}: {name} is not a valid {field.amqp} but "):
                 read(cls, fields)
+
+
+REASONS: dict[str, tuple[object, p.Error | None]] = {
+    "a text": ("forced", None),
+    "a number": (types.UInt(7), None),
+    "an outcome": (Described(ULong(0x25), []), None),
+    "an error without a condition": (Described(ULong(0x1D), [None, "why"]), None),
+    "an error that is no list": (Described(ULong(0x1D), {}), None),
+    "a condition of text": (Described(ULong(0x1D), ["x:y", Symbol("why")]), p.Error("x:y", "why")),
+    "a description that is a number": (Described(ULong(0x1D), [Symbol("x:y"), 4, {}]), p.Error("x:y", None, {})),
+    "an info that is a list": (Described(ULong(0x1D), [Symbol("x:y"), "why", [1]]), p.Error("x:y", "why")),
+    "a field too many": (Described(ULong(0x1D), [Symbol("x:y"), "why", {}, 5]), p.Error("x:y", "why", {})),
+}
+
+
+@pytest.mark.parametrize("cls", ENDINGS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("name", REASONS)
+def test_a_malformed_reason_does_not_undo_an_ending(cls: type[composite.Composite], name: str) -> None:
+    reason, wanted = REASONS[name]
+    fields: list[object] = [types.UInt(3), True, reason] if cls is p.Detach else [reason]
+    ending = read(cls, fields)
+    assert getattr(ending, "error") == wanted  # noqa: B009 - one of three classes
+    assert isinstance(ending, p.Performative)
+    assert decode_performative(encode_performative(ending), 0, len(encode_performative(ending)))[0] == ending
 
 
 @pytest.mark.parametrize("cls", p.COMPOSITES, ids=lambda cls: cls.__name__)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trouter.wire.codec import encode
 from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import (
     Accepted,
@@ -20,6 +21,7 @@ from trouter.wire.performatives import (
     Received,
     Rejected,
     Released,
+    State,
     TransactionalState,
     Transfer,
     decode_performative,
@@ -34,7 +36,7 @@ from trouter.wire.transfers import (
     Undecodable,
     read_descriptor,
 )
-from trouter.wire.types import Described, Symbol, ULong
+from trouter.wire.types import Described, Symbol, UInt, ULong
 
 UINTS = st.one_of(st.sampled_from([0, 1, 255, 256, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]), st.integers(0, 0xFFFFFFFF))
 MAYBE_UINTS = st.none() | UINTS
@@ -391,29 +393,106 @@ def test_the_short_states_are_those_of_the_table() -> None:
         assert (reader.state_code, reader.state) == (code, octets)
 
 
-BAD = b"\0\x53\x25\xc0\x03\x01\x52\x07"
-
-
 def disposition_of(octets: bytes) -> bytes:
     body = b"\x41\x43\x40\x40" + octets
-    return descriptors(Disposition)[0] + b"\xc0" + bytes((len(body) + 1, 5)) + body
+    return descriptors(Disposition)[0] + b"\xd0" + (len(body) + 4).to_bytes(4, "big") + b"\0\0\0\5" + body
 
 
-@pytest.mark.parametrize("before", [b"", BAD, encode_state(Rejected(Error("x:y")))])
-def test_a_state_that_cannot_be_decoded_is_refused_cut_or_kept(before: bytes) -> None:
+def state_of(octets: bytes, what: Undecodable = Undecodable.REFUSED) -> tuple[int, bytes | None]:
+    reader = DispositionReader()
+    reader.undecodable = what
+    reader.parse(disposition_of(octets), 0, len(disposition_of(octets)))
+    return reader.state_code, reader.state
+
+
+def described(code: int, *fields: object) -> bytes:
+    return encode(Described(ULong(code), list(fields)))
+
+
+ERROR = Described(ULong(0x1D), [Symbol("x:y"), "why"])
+#: States that are AMQP, and of which a field is wrong: what is left of them.
+MENDED: dict[str, tuple[bytes, int, State | None]] = {
+    "a text for the error": (described(0x25, "rejected"), 0x25, Rejected()),
+    "a number for the error": (described(0x25, UInt(7)), 0x25, Rejected()),
+    "a state for the error": (described(0x25, Described(ULong(0x24), [])), 0x25, Rejected()),
+    "an error without a condition": (described(0x25, Described(ULong(0x1D), [])), 0x25, Rejected()),
+    "an error that is no list": (described(0x25, Described(ULong(0x1D), "x:y")), 0x25, Rejected()),
+    "a condition of text": (
+        described(0x25, Described(ULong(0x1D), ["x:y", "why"])),
+        0x25,
+        Rejected(Error("x:y", "why")),
+    ),
+    "a condition of a long text": (described(0x25, Described(ULong(0x1D), ["x" * 1025])), 0x25, Rejected()),
+    "a condition of other letters": (described(0x25, Described(ULong(0x1D), ["\xe9"])), 0x25, Rejected()),
+    "a description that is a number": (
+        described(0x25, Described(ULong(0x1D), [Symbol("x:y"), UInt(4), {Symbol("k"): 1}])),
+        0x25,
+        Rejected(Error("x:y", info={Symbol("k"): 1})),
+    ),
+    "an info that is a list": (
+        described(0x25, Described(ULong(0x1D), [Symbol("x:y"), "why", [1, 2]])),
+        0x25,
+        Rejected(Error("x:y", "why")),
+    ),
+    "a state without txn-id in the info": (
+        described(0x25, Described(ULong(0x1D), [Symbol("x:y"), "why", {Symbol("k"): Described(ULong(0x33), [])}])),
+        0x25,
+        Rejected(Error("x:y", "why")),
+    ),
+    "a field behind the error": (described(0x25, ERROR, 3), 0x25, Rejected(Error("x:y", "why"))),
+    "a rejected that is no list": (encode(Described(ULong(0x25), "x:y")), 0x25, Rejected()),
+    "a rejected by its name": (encode(Described(Symbol("amqp:rejected:list"), ["x"])), 0x25, Rejected()),
+    "an accepted with a field": (described(0x24, True), 0x24, Accepted()),
+    "a released with a field": (described(0x26, ERROR), 0x26, Released()),
+    "a number for a flag": (described(0x27, UInt(1), True), 0x27, Modified(undeliverable_here=True)),
+    "a list for the annotations": (described(0x27, True, False, [1]), 0x27, Modified(True, False)),
+    "an outcome in a transaction": (
+        described(0x34, b"txn", Described(ULong(0x25), ["rejected"])),
+        0x34,
+        TransactionalState(b"txn", Rejected()),
+    ),
+    "a number for the outcome in a transaction": (described(0x34, b"txn", 5), 0x34, TransactionalState(b"txn")),
+    "a received without its fields": (described(0x23), 0, None),
+    "a received with texts": (described(0x23, "a", "b"), 0, None),
+}
+
+
+@pytest.mark.parametrize("what", [Undecodable.REFUSED, Undecodable.CUT])
+@pytest.mark.parametrize("name", MENDED)
+def test_a_state_loses_its_wrong_fields_and_what_is_left_is_well_formed(name: str, what: Undecodable) -> None:
+    octets, code, wanted = MENDED[name]
+    assert state_of(octets, what) == (code, None if wanted is None else encode_state(wanted))
+    assert state_of(octets, Undecodable.KEPT)[1] in (octets, None)
+
+
+NO_AMQP = b"\0\x53\x25\xc0\x0a\1\0\x53\x1d\xc0\4\1\xa3\x50x"
+
+
+@pytest.mark.parametrize(
+    "before", [b"", NO_AMQP, MENDED["a text for the error"][0], encode_state(Rejected(Error("x:y")))]
+)
+def test_a_state_that_is_no_amqp_is_refused_cut_or_kept(before: bytes) -> None:
     """The state is read alike after every other state."""
-    data = disposition_of(BAD)
-    for what, wanted in {Undecodable.CUT: SHORT_STATES[0x25], Undecodable.KEPT: BAD, Undecodable.REFUSED: None}.items():
+    data = disposition_of(NO_AMQP)
+    kinds = {Undecodable.CUT: SHORT_STATES[0x25], Undecodable.KEPT: NO_AMQP, Undecodable.REFUSED: None}
+    for what, wanted in kinds.items():
         reader = DispositionReader()
         reader.undecodable = what
         if before:
             parses(reader, disposition_of(before), len(disposition_of(before)))
         if wanted is None:
-            with pytest.raises(DecodeError, match="disposition: delivery state: rejected: error is not a valid error"):
+            with pytest.raises(DecodeError, match="disposition: delivery state: 80 bytes claimed"):
                 reader.parse(data, 0, len(data))
         else:
             reader.parse(data, 0, len(data))
             assert (reader.state_code, reader.state) == (0x25, wanted)
+
+
+def test_a_received_state_that_is_no_amqp_says_nothing() -> None:
+    octets = b"\0\x53\x23" + NO_AMQP[3:]
+    assert state_of(octets, Undecodable.CUT) == (0, None)
+    with pytest.raises(DecodeError, match="bytes claimed"):
+        state_of(octets)
 
 
 @pytest.mark.parametrize("what", [Undecodable.REFUSED, Undecodable.CUT])

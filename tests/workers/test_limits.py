@@ -40,7 +40,7 @@ GROUP = """    groups: {
 """
 SERVES = rf"MAIN \(notice\) {WORKERS} workers serve"
 
-pytestmark = pytest.mark.trio
+pytestmark = [pytest.mark.attack, pytest.mark.trio]
 
 
 def vhost(name: str, limit: str) -> str:

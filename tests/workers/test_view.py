@@ -433,6 +433,7 @@ def test_a_worker_that_takes_the_place_of_another_one_drains_if_the_others_do(tm
             assert len(router.matching(listens)) == 1
             assert other.get("CANCEL-DRAIN")["state"] == "serving"
             port = int(router.wait_for_line(listens, 2)[1])
+            router.wait_for_line(rf"\[W{3 - place}\] Listening on 127\.0\.0\.1:\d+ \(amqp\)", 2)
             with both_of(port):
                 pass
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -356,3 +357,15 @@ async def test_what_waits_at_another_worker_is_bounded_and_the_rest_waits_at_the
                 between, beside = await trio.to_thread.run_sync(held_bytes, node)
             assert between <= window_bytes + frame_bytes
             nursery.cancel_scope.cancel()
+
+
+async def test_a_listener_whose_address_is_taken_opens_at_every_worker_once_it_is_free(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with two_workers(tmp_path, LISTENER.replace("port: 0", f"port: {port}")) as router:
+            await wait_for(router, rf"Listener error: cannot listen on 127.0.0.1:{port}: Address already in use", 2)
+            async with both(router.port):
+                taken.close()
+                await wait_for(router, rf"Listening on 127\.0\.0\.1:{port}", 2)
+                async with both(port):
+                    pass

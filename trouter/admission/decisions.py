@@ -60,7 +60,7 @@ class Decisions:
         self._records = records
         self._flush = flush
         self._queue = queue
-        self._timer = queue.add(self._end_expired)
+        self._timer = queue.add("decisions that end", self._end_expired)
 
     def carry_out(self, decision: Decision, by: str, limit: int) -> Rejected | None:
         """Carry a decision out; return why not, or None. At most ``limit`` sanctions are in force at a time."""

@@ -29,6 +29,8 @@ MAX_PLACES: Final = 100_000
 FEW: Final = 32
 #: Why a connection is aborted that sends less than the least rate.
 TOO_SLOW: Final = "too slow: less than minHandshakeRate before its open"
+#: The end of the reason why a host is refused that may stand for many clients.
+CURE: Final = "; if many clients share this address, put it into handshakeExempt, or let their proxy send PROXY headers"
 #: The arrivals that a login counts as if it is refused because too many before it failed.
 IN_VAIN: Final = 10
 
@@ -110,7 +112,7 @@ class Handshakes:
             return ""
         place = place_of(host)
         if not self._bucket_of(place).take_tokens(1, self._now()):
-            return f"more than acceptRatePerHost {rules.arrivals_per_second} a second from {place}"
+            return f"more than acceptRatePerHost {rules.arrivals_per_second} a second from {place}{CURE}"
         self._note_arrival(place)
         return ""
 
@@ -160,7 +162,7 @@ class Handshakes:
         if rules.max_handshakes and self._count_all(kind, "") >= rules.max_handshakes:
             return f"maxHandshakes {rules.max_handshakes}"
         if rules.max_by_place and self._count_all(kind, place_of(host)) >= rules.max_by_place:
-            return f"maxHandshakesPerHost {rules.max_by_place} from {place_of(host)}"
+            return f"maxHandshakesPerHost {rules.max_by_place} from {place_of(host)}{CURE}"
         return ""
 
     def _count_all(self, kind: bool, place: str) -> int:
@@ -169,9 +171,10 @@ class Handshakes:
         return self._counts[kind, place] + others
 
     def is_busy(self, host: str, role: str) -> bool:
-        """Return whether ``host`` has a handshake under way, or all hosts together have ``FEW``."""
+        """Return whether all hosts have ``FEW`` handshakes under way, or ``host`` has one and hosts are limited."""
         kind = role in ROUTER_ROLES
-        return self._counts[kind, ""] >= FEW or self._counts[kind, place_of(host)] > 0
+        alone = self.rules.max_by_place > 0 and self._counts[kind, place_of(host)] > 0
+        return alone or self._counts[kind, ""] >= FEW
 
     def begin_handshake(self, host: str, role: str) -> Newcomer:
         """Count a connection that ``too_many`` allows, and return it as a newcomer."""

@@ -40,6 +40,8 @@ LATITUDE: Final = 5
 _MARKS: Final = ((STARVE_AT, "warning"), (REFUSE_LINKS_AT, "warning"), (REFUSE_AT, "critical"))
 #: Links of a client that are never refused: as many as a request and its answer need.
 FEW_LINKS: Final = 2
+#: Octets of an unsettled delivery, at each end; its message is not held any more when all of it was sent.
+DELIVERY_BYTES: Final = 220
 #: The messages held may take 1/MESSAGES_PART of the limit.
 MESSAGES_PART: Final = 4
 #: Octets of a link without messages; `make bench` (chapter sessions) measures it.
@@ -208,7 +210,7 @@ class MemoryWatch:
                 cost,
             )
             self._closing.add(each.number)
-            each.force_close(TAKES_MOST)
+            each.close_at_once(TAKES_MOST)
             excess_bytes -= cost
             if excess_bytes <= 0:
                 return
@@ -248,14 +250,19 @@ def _largest(connections: Collection[ConnectionView]) -> dict[int, ConnectionVie
 
 
 def cost_bytes(engine: Connection) -> int:
-    """Return the bytes of a connection beyond an idle one: its messages, output, sessions and links."""
+    """Return the bytes of a connection beyond an idle one: its messages, output, sessions, links and deliveries."""
     return engine.buffered_bytes - engine.kept_bytes + len(engine.out) + standing_bytes(engine)
 
 
 def standing_bytes(engine: Connection) -> int:
-    """Return the bytes that a connection keeps as long as it lives: of its open, its sessions and its links."""
-    refused_bytes = REFUSED_LINK_BYTES * engine.refused_count
-    return engine.kept_bytes + SESSION_BYTES * engine.session_count + LINK_BYTES * engine.link_count + refused_bytes
+    """Return the bytes that a peer keeps in the router as long as it wants.
+
+    They are of its open, its sessions and links, and of the deliveries that are not settled.
+    """
+    links_bytes = LINK_BYTES * engine.link_count + REFUSED_LINK_BYTES * engine.refused_count
+    rings = [each.deliveries for each in engine.sessions()]
+    unsettled = sum(each.incoming.count + each.outgoing.count for each in rings)
+    return engine.kept_bytes + SESSION_BYTES * engine.session_count + links_bytes + DELIVERY_BYTES * unsettled
 
 
 def _largest_user(

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from trouter.config import AddressEntity
+from trouter.core.patterns import normal_form
 from trouter.core.table import AddressRule, AddressTable
 from trouter.net.parts import Step
 
@@ -46,8 +47,9 @@ class ConfiguredAddresses:
 
 def _make(entity: AddressEntity) -> AddressRule:
     is_prefix = entity.prefix is not None
+    pattern = normal_form(entity.prefix or entity.pattern or "", is_prefix=is_prefix)
     return AddressRule(
-        entity.prefix or entity.pattern or "",
+        pattern,
         is_prefix,
         name=entity.name,
         distribution=entity.distribution,
@@ -55,5 +57,5 @@ def _make(entity: AddressEntity) -> AddressRule:
         egress_phase=entity.egress_phase,
         priority=-1 if entity.priority is None else entity.priority,
         enable_fallback=entity.enable_fallback,
-        counted_as=(entity.given_name or entity.prefix or entity.pattern or "") if entity.metrics else "",
+        counted_as=(entity.given_name or pattern) if entity.metrics else "",
     )

@@ -16,6 +16,7 @@ import trio
 
 from trouter._bell import Bell
 from trouter._buckets import Bucket
+from trouter._bugs import BUGS
 from trouter.admission.decisions import Decisions
 from trouter.core.inprocess import InsideMessage, Subscription
 from trouter.core.outcomes import ACCEPTED, ACCEPTED_STATE, REJECTED, RELEASED, RELEASED_STATE, rejected_state
@@ -146,7 +147,10 @@ class Consumers:
         while True:
             while not self._line:
                 await self._bell.wait()
-            self._consume(self._line.popleft())
+            waiting = self._line.popleft()
+            with BUGS.contained("internal error in a plugin's consumer"):
+                self._consume(waiting)
+            waiting.received.settle(RELEASED, RELEASED_STATE)  # it has no outcome only after a bug
             await trio.lowlevel.checkpoint()
 
     def _consume(self, waiting: Waiting) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 import trio
 
 from trouter import logs
+from trouter._bugs import BUGS
 from trouter.config import ListenerEntity, RouterEntity
 from trouter.config.problems import Problem, Severity
 from trouter.connections.registry import Connections
@@ -38,13 +39,13 @@ class Drain:
         connections: Connections,
         flush: Callable[[], None],
         patience_s: Callable[[], float],
-        avoid_transit: Callable[[bool], None],
+        set_leaving: Callable[[bool], None],
     ) -> None:
         """``patience_s`` returns the seconds that a connection may take to settle its deliveries.
 
-        ``avoid_transit`` is called with whether messages between other routers shall go around this one.
+        ``set_leaving`` is called with whether the router drains.
         """
-        self._avoid_transit = avoid_transit
+        self._set_leaving = set_leaving
         self._connections = connections
         self._flush = flush
         self._patience_s = patience_s
@@ -76,7 +77,7 @@ class Drain:
         if not self.active:
             self._started_s, self._closed, self._done = now_s, 0, False
             self._leaving.clear()
-            self._avoid_transit(True)
+            self._set_leaving(True)
         self.active = True
         waiting = len(self._waiting())
         self._total = self._closed + len(self._leaving) + waiting
@@ -89,7 +90,7 @@ class Drain:
         """Close no more connections; those that settle what is under way are closed in their time."""
         if self.active:
             log.log(logs.NOTICE, "The drain was cancelled after %d closed connections", self._closed)
-            self._avoid_transit(False)
+            self._set_leaving(False)
         self.active = self._done = False
         self._spared.clear()
 
@@ -137,7 +138,8 @@ class Drain:
             if not (self.active or self._leaving):
                 self._began = trio.Event()
                 await self._began.wait()
-            self._look()
+            with BUGS.contained("internal error in the drain"):
+                self._look()
             self._flush()
             await trio.sleep(CALM_LOOK_S if self._done else LOOK_S)
 
@@ -156,7 +158,7 @@ class Drain:
                 unsettled = connection.count_unsettled()
                 more = f" (unsettled deliveries: {unsettled})" if unsettled else ""
                 log.info("[C%d] closed: the router is draining%s", connection.number, more)
-                connection.force_close(FAREWELL)
+                connection.close_at_once(FAREWELL)
         if self.active and not self._done and self._count_left() == 0:
             self._done = True
             log.log(logs.NOTICE, "Drained: no client connection is left, %d were closed", self._closed)

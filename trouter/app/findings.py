@@ -10,9 +10,10 @@ from trouter.config.problems import Severity
 from trouter.net.reach import Reach
 from trouter.telemetry.clocks import now_us
 
+from .bug_findings import bug_findings
 from .certificate_findings import certificate_findings
 from .draining import Drain
-from .link_findings import auto_link_findings, connector_findings, refusal_findings
+from .link_findings import auto_link_findings, closed_findings, connector_findings, refusal_findings, waiting_findings
 from .parts import ConfiguredParts
 from .service import Service
 from .uplink_findings import uplink_fault, uplink_findings
@@ -44,10 +45,13 @@ class RouterFindings:
         down = [*self._drain.findings(router), *connector_findings(connectors)]
         down += certificate_findings(configuration.ssl_profiles, parts.secure.left())
         down += auto_link_findings(parts.routes.auto_links.values())
+        down += closed_findings(parts.listeners.closed.values())
         down += refusal_findings((each.entity for each in parts.listeners.running), parts.guard.refusals)
         if self._uplinks is not None:
             down += uplink_findings(router, self._uplinks, connectors)
         down += behind_findings(router, self._reach.behind)
+        down += bug_findings(router)
+        down += waiting_findings(router, parts.guard)
         return ordered([*self._of_configuration, *down]) if down else self._of_configuration
 
     def _judge(self, configuration: Configuration, service: Service) -> tuple[Problem, ...]:

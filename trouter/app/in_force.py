@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -18,6 +18,7 @@ from trouter.columns.router import UplinkFacts
 from trouter.config import ChangeRefused, Configuration, ListenerEntity, Problem, compare
 from trouter.config.changes import lasting_warnings
 from trouter.config.facts import router_facts
+from trouter.config.workers import joins_workers
 from trouter.connections.listeners import Standing
 from trouter.net.parts import Change
 from trouter.net.reach import Reach
@@ -95,11 +96,14 @@ class ConfigurationInForce:
             raise ListenError(*unfit.lines) from unfit
 
     def run_in(self, nursery: trio.Nursery) -> None:
-        """Run the parts, the drain and the consumers of plugins in ``nursery``."""
+        """Run the parts in ``nursery``, and subscribe the consumers of plugins."""
         self.parts.run_in(nursery)
-        nursery.start_soon(self._consumers.run)
-        nursery.start_soon(self.drain.run)
         self._start_consumers()
+
+    def services(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
+        """Yield the names of what runs as long as the router, and what is to be run."""
+        yield "the consumers of plugins", self._consumers.run
+        yield "the drain", self.drain.run
 
     def _start_consumers(self) -> None:
         """Subscribe the consumers, and trace by the tracer, that the plugins want with the present configuration."""
@@ -186,6 +190,17 @@ class ConfigurationInForce:
         for problem in service.withheld:
             if problem not in known:
                 log.critical("%s", problem)
+
+    def is_spare(self, entity: ListenerEntity) -> bool:
+        """Return whether the router may start although a listener cannot be opened: any of the file but the first."""
+        return not joins_workers(entity) and entity.identity != self.whole.listeners[0].identity
+
+    async def open_closed(self) -> None:
+        """Try to open the listeners whose addresses could not be bound."""
+        if self.parts.listeners.closed and not self.stopping:
+            async with self._one_at_a_time:
+                if not self.stopping:
+                    await self.parts.listeners.open_closed(self.make_listener)
 
     def make_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
         """Return a listener on ``sockets``; one for HTTP shows this object."""

@@ -1,22 +1,31 @@
-"""The findings about what goes on: connectors and auto links that are down, listeners that refuse many handshakes."""
+"""The findings about what goes on.
+
+They are about connectors and auto links that are down, listeners that are closed or refuse many handshakes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trouter.config import AutoLinkEntity, ConnectorEntity, ListenerEntity
+from trouter.admission.guard import Guard
+from trouter.config import AutoLinkEntity, ConnectorEntity, ListenerEntity, RouterEntity
 from trouter.config.problems import Problem, Severity
+from trouter.config.reporting import finding_of
 from trouter.core.autolinks import FAILED, AutoLink
 from trouter.telemetry.refusals import Refusals
 
 if TYPE_CHECKING:
     from trouter.connections.connector import Connector
+    from trouter.connections.listeners import ClosedListener
 
 #: Attempts after which a connector counts as down; the first may be before its peer has started.
 PATIENT_ATTEMPTS = 2
 #: Refused handshakes of a listener, in five to ten minutes, that are more than chance.
 MANY_REFUSALS = 10
+#: Logins that wait for their turn, more than a burst of a second leaves.
+MANY_LOGINS = 100
 
 
 def connector_findings(connectors: Iterable[Connector]) -> Iterator[Problem]:
@@ -33,6 +42,13 @@ def auto_link_findings(auto_links: Iterable[tuple[AutoLinkEntity, AutoLink]]) ->
             yield _finding(entity, "has no link", auto.last_error)
 
 
+def closed_findings(listeners: Iterable[ClosedListener]) -> Iterator[Problem]:
+    """Yield a finding for each listener whose address cannot be bound; a problem if the router is not ready without."""
+    for each in listeners:
+        finding = finding_of("closed-listener", each.entity, why=each.why)
+        yield finding if each.entity.ready_without else replace(finding, severity=Severity.PROBLEM)
+
+
 def refusal_findings(listeners: Iterable[ListenerEntity], refusals: Refusals) -> Iterator[Problem]:
     """Yield a finding for each listener that has refused many handshakes in the last minutes."""
     for entity in listeners:
@@ -40,6 +56,20 @@ def refusal_findings(listeners: Iterable[ListenerEntity], refusals: Refusals) ->
         if sum(recent.values()) >= MANY_REFUSALS:
             reasons = ", ".join(f"{count} {reason}" for reason, count in recent.items())
             yield _finding(entity, f"refused {sum(recent.values())} handshakes in the last minutes", reasons)
+
+
+def waiting_findings(router: RouterEntity, guard: Guard) -> Iterator[Problem]:
+    """Yield a finding while many logins wait for their turn."""
+    waiting = guard.turns.waiting
+    if waiting >= MANY_LOGINS:
+        yield Problem(
+            router.place,
+            f"{waiting} logins wait for their turn, and {len(guard.handshakes)} connections are not open yet",
+            router.type.section,
+            suggestion="more workers, or a lower cost of the passwords in usersFile, check them sooner",
+            severity=Severity.NOTE,
+            entity=router.identity,
+        )
 
 
 def _finding(entity: ConnectorEntity | AutoLinkEntity | ListenerEntity, state: str, why: str) -> Problem:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from trouter._bugs import BUGS
 from trouter.admission.decisions import Decisions
 from trouter.admission.lockout import Lockout
 from trouter.config import ChangeRefused, Configuration
@@ -31,7 +32,6 @@ DRAIN_WITHIN_S: Final = 1.0
 DECISIONS_EVERY_S: Final = 5.0
 
 log = logging.getLogger("trouter.SERVER")
-main_log = logging.getLogger("trouter.MAIN")
 
 
 class OtherWorkers:
@@ -117,8 +117,8 @@ class OtherWorkers:
             await self._control.adopt(whole, reloaded=reloaded)
         except ChangeRefused as refused:
             return refused.description
-        except Exception:  # noqa: BLE001 - a bug of ours must not end the router
-            main_log.exception("internal error, this worker does not have the configuration of the first one")
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not end the router
+            BUGS.report("internal error, this worker does not have the configuration of the first one", error)
             return "internal error; its log has the details"
         return ""
 

@@ -89,16 +89,19 @@ class ConfiguredParts:
             listener.drain()
 
     def end_connections(self, error: Error) -> None:
-        """End listeners, connectors and connections; send ``error`` to every connected peer."""
+        """End listeners, connectors and connections; send ``error`` to every connected peer.
+
+        All closes are written before any link is lost, so that no peer hears what the others' ends change.
+        """
         listeners = self.listeners.all
         self.listeners.stop()
-        self.connectors.stop()
+        for connection in list(self.connections.values()):
+            if not connection.closing:
+                connection.close_at_once(error)
         for listener in listeners:
             if isinstance(listener, Listener):
                 listener.end_peers(error)
-        for connection in list(self.connections.values()):
-            if not connection.closing:
-                connection.force_close(error)
+        self.connectors.stop()
 
     async def wait_ended(self) -> None:
         """Wait until every listener and connector has ended its last connection."""

@@ -18,6 +18,7 @@ import trio
 from trouter.admission import memory, pacing
 from trouter.admission.host_names import look_names_up_again
 from trouter.connections import heartbeats, login_checks
+from trouter.connections.listeners import REOPEN_S
 from trouter.core.edge.uplink import BEAT_S
 from trouter.net.timers import TimerQueue, every
 from trouter.telemetry.periodic import PERIOD_S
@@ -55,6 +56,8 @@ def periodic_work(assembly: Assembly, supervisor: Supervisor) -> Iterator[Period
     yield Periodic(
         "records", PERIOD_S, "record counts and latencies for the takers of records", waiting=assembly.telemetry.work
     )
+    reopen = assembly.in_force.open_closed
+    yield Periodic("listeners", REOPEN_S, "open listeners whose addresses could not be bound", waiting=reopen)
     looks = assembly.in_force.parts.routes.note_states
     yield Periodic("routes", LOOK_S, "note since when auto links and link routes are down", looks)
     if services.backbone is not None:
@@ -91,7 +94,7 @@ def _checks(services: Services) -> Iterator[Periodic]:
 
 
 def _looks_at_files(assembly: Assembly) -> Iterator[Periodic]:
-    """Yield what looks at files, name servers and responders, and so has to wait."""
+    """Yield what looks at files and name servers, or at each connection, and so has to wait."""
     services, secure = assembly.services, assembly.services.secure
     logins = login_checks.LoginChecks(services.plugins, services.connections)
 
@@ -119,6 +122,6 @@ def start(row: Periodic, queue: TimerQueue, nursery: trio.Nursery) -> None:
     """Do the work of a row from now on, first after one period, until ``nursery`` is cancelled."""
     period_s = row.period_s if callable(row.period_s) else partial(float, row.period_s)
     if row.waiting is not None:
-        nursery.start_soon(queue.repeat, period_s, row.waiting)
+        nursery.start_soon(queue.repeat, row.name, period_s, row.waiting)
     elif row.work is not None:
-        queue.add(every(period_s, row.work), trio.current_time() + period_s())
+        queue.add(row.name, every(row.name, period_s, row.work), trio.current_time() + period_s())

@@ -57,6 +57,9 @@ class Server(Protocol):
     def make_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
         """Return a listener that shows this server's state if it serves HTTP."""
 
+    def is_spare(self, entity: ListenerEntity) -> bool:
+        """Return whether the router may start although this listener cannot be opened."""
+
 
 class Preparation:
     """One change of the configuration while it is prepared. ``server`` receives the entities in service."""
@@ -78,7 +81,9 @@ class Preparation:
             service = await self._prepare_tls(wanted, withheld)
             with self._collecting():
                 open_ones = [each for each in service.listeners if not self._server.drain.closes(each)]
-                change.add(await parts.listeners.prepare(open_ones, self._server.make_listener))
+                tolerant = self._occasion is Occasion.START and not wanted.router.secure_defaults
+                is_spare = self._server.is_spare if tolerant else None
+                change.add(await parts.listeners.prepare(open_ones, self._server.make_listener, is_spare))
             with self._collecting():
                 change.add(await self._prepare_policy(wanted))
             change.add(parts.connectors.prepare(service.connectors))

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -16,12 +17,13 @@ import trio
 import trouter
 from trouter import logs
 from trouter._bell import Bell
+from trouter._bugs import BUGS
 from trouter.config import ChangeRefused, Configuration
 from trouter.connections.listeners import Standing
-from trouter.connections.stream import LINGER_S
 from trouter.core.edge.protocol import HEARTBEAT
 from trouter.hooks import Plugins
 from trouter.management.agent import Agent
+from trouter.net.host_loop import HostLoop
 from trouter.net.hub import Hub
 from trouter.net.parts import Change
 from trouter.net.poller import Poller
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two checks of a draining router whether unsettled deliveries are left.
 DRAIN_LOOK_S: Final = 0.05
+#: Seconds for all peers to read the last output when the router stops; with the work before and after them less than 2.
+FAREWELL_S: Final = 1.5
 #: The signals that the process handles while it routes.
 HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1})
 
@@ -60,6 +64,8 @@ def run(
 ) -> int:
     """Route until a signal stops the router; return the exit status. INT ends the process by INT after a clean stop.
 
+    A bug in a service without which the router cannot go on stops it in the same way, with the status ``EX_SOFTWARE``.
+
     ``read`` returns the configuration for a reload. ``bound`` is called once every socket is bound and before any
     client is served; it may raise PrivilegeError. ``ready`` is called once every listener is open, ``ended`` at the
     end, also if INT ends the process.
@@ -74,11 +80,14 @@ def run(
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     try:
         with python_logged():
-            trio.run(process.run_with_signals)
+            HostLoop().run(process.run_with_signals)
     except (ListenError, PrivilegeError) as error:
         for line in error.lines:
-            main_log.critical("Router start-up failed: %s", line)
+            logs.always("MAIN", logging.CRITICAL, f"Router start-up failed: {line}")
         return 1
+    except Exception as error:  # noqa: BLE001 - it is reported
+        BUGS.report("internal error: the router has ended", error)
+        return os.EX_SOFTWARE
     finally:
         if ended is not None:
             ended()
@@ -86,7 +95,7 @@ def run(
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         signal.raise_signal(signal.SIGINT)
-    return 0
+    return os.EX_SOFTWARE if process.failed else 0
 
 
 class RouterProcess:
@@ -111,6 +120,9 @@ class RouterProcess:
         self.in_force = assembly.in_force
         self.control = assembly.control
         self.stopped_by: signal.Signals | None = None
+        #: A bug has ended a service without which the router cannot go on.
+        self.failed = False
+        self._stopping = False
         self._ready = ready
         self._bound = bound
         self._supervisor = Supervisor()
@@ -148,7 +160,7 @@ class RouterProcess:
                     usr1s.ring()
                 elif self.stopped_by is None:
                     self.stopped_by = number
-                    nursery.start_soon(self._stop, nursery)
+                    self._begin_stop(nursery)
                 else:
                     break
             nursery.cancel_scope.cancel()
@@ -173,7 +185,7 @@ class RouterProcess:
             self.in_force.parts.record_logs.run_in(nursery)
             observers = Observers(self.services.plugins, self.services.recorder)
             observers.update_kinds()
-            nursery.start_soon(observers.run)
+            nursery.start_soon(_run_beside, "the observers of records", observers.run)
             try:
                 yield
             finally:
@@ -187,15 +199,18 @@ class RouterProcess:
         self._look_after(nursery)
         others = self._others
         if others is not None:
-            nursery.start_soon(others.run)
+            self._run_service(nursery, "the line to the other workers", others.run)
         self.in_force.run_in(nursery)
+        for name, run in self.in_force.services():
+            self._run_service(nursery, name, run)
         if self.router.table.mode != "edge":
             self._keep_heartbeat()
         flush, workers = self.services.hub.flush, self._reach.workers
         agent = Agent(self.router, self.control, logs.book, trio.current_time, flush, workers)
-        await nursery.start(agent.run)
+        await nursery.start(partial(self._run_until_bug, nursery, "management", agent.run))
         if others is not None:
-            nursery.start_soon(others.answer_calls, agent, lambda: self.site)
+            answer_calls = partial(others.answer_calls, agent, lambda: self.site)
+            self._run_service(nursery, "the answers to other workers", answer_calls)
         change.apply()
         self._assembly.telemetry.begin_timing()  # the configuration says whether records are wanted
         self.in_force.record_start()
@@ -203,7 +218,7 @@ class RouterProcess:
         await self.control.publish()
         if others is not None:
             await others.follow_drain()  # it may have begun or ended before this worker took calls
-            nursery.start_soon(others.follow_decisions)
+            self._run_service(nursery, "the decisions of other workers", others.follow_decisions)
         self._reach.note_ready()
         if self._ready is not None:
             self._ready()
@@ -211,10 +226,24 @@ class RouterProcess:
     def _look_after(self, nursery: trio.Nursery) -> None:
         """Start the poller, the timers and the periodic work."""
         services = self.services
-        nursery.start_soon(services.poller.run)
-        nursery.start_soon(services.timers.run, services.hub)
+        self._run_service(nursery, "the sockets", services.poller.run)
+        self._run_service(nursery, "the timers", partial(services.timers.run, services.hub))
         for row in periodic_work(self._assembly, self._supervisor):
             start(row, services.timers, nursery)
+
+    def _run_service(self, nursery: trio.Nursery, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        nursery.start_soon(self._run_until_bug, nursery, name, run)
+
+    async def _run_until_bug(
+        self, nursery: trio.Nursery, name: str, run: Callable[..., Awaitable[None]], **options: object
+    ) -> None:
+        """Run a service without which the router cannot go on; after a bug in it the router stops in order."""
+        try:
+            await run(**options)
+        except Exception as error:  # noqa: BLE001 - it is reported
+            self.failed = True
+            BUGS.report(f"internal error in {name}: the router stops", error)
+            self._begin_stop(nursery)
 
     def _keep_heartbeat(self) -> None:
         """Keep the address of the heartbeats in the table even without an edge router."""
@@ -246,6 +275,12 @@ class RouterProcess:
         else:
             main_log.info("The state was written to %s", path.absolute())
 
+    def _begin_stop(self, nursery: trio.Nursery) -> None:
+        """Begin to stop the router, unless it stops already."""
+        if not self._stopping:
+            self._stopping = True
+            nursery.start_soon(self._stop, nursery)
+
     async def _stop(self, nursery: trio.Nursery) -> None:
         """Stop connections and credit, wait for unsettled deliveries until the deadline, then close everything."""
         deadline_s = self.in_force.configuration.router.drain_timeout_seconds
@@ -258,16 +293,20 @@ class RouterProcess:
             while self.router.count_unsettled() > 0:  # noqa: ASYNC110 - the core has no tasks to wake
                 await trio.sleep(DRAIN_LOOK_S)
         self.in_force.stop(Error("amqp:connection:forced", "the router is shutting down"))
-        with trio.move_on_after(LINGER_S):
+        with trio.move_on_after(FAREWELL_S):
             await self.in_force.parts.wait_ended()
         nursery.cancel_scope.cancel()
+
+
+async def _run_beside(name: str, run: Callable[[], Awaitable[None]]) -> None:
+    """Run a service without which the router goes on."""
+    with BUGS.contained(f"internal error in {name}, which have ended"):
+        await run()
 
 
 async def _answer_rings(bell: Bell, act: Callable[[], Awaitable[None]]) -> None:
     """Act on every ring; rings that come meanwhile cause one more act."""
     while True:
         await bell.wait()
-        try:
+        with BUGS.contained("internal error, a signal had no effect"):
             await act()
-        except Exception:  # noqa: BLE001 - a bug of ours must not end the router
-            main_log.exception("internal error, a signal had no effect")

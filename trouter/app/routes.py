@@ -8,6 +8,7 @@ from typing import Final
 
 from trouter.config import AutoLinkEntity, LinkRouteEntity
 from trouter.core.autolinks import ACTIVE, AutoLink, AutoLinkRule
+from trouter.core.patterns import normal_form
 from trouter.core.router import Router
 from trouter.core.routes import LinkRoute
 from trouter.net.parts import Step
@@ -95,10 +96,11 @@ class ConfiguredRoutes:
 
 def route_of(entity: LinkRouteEntity) -> LinkRoute:
     """Return the link route that an entity describes."""
+    is_prefix = entity.prefix is not None
     return LinkRoute(
-        entity.prefix or entity.pattern or "",
+        normal_form(entity.prefix or entity.pattern or "", is_prefix=is_prefix),
         entity.direction,
-        is_prefix=entity.prefix is not None,
+        is_prefix=is_prefix,
         container_id=entity.container_id or "",
         connection=entity.connection or "",
         add_prefix=entity.add_external_prefix or "",

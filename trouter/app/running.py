@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from trouter import logs
+from trouter._bugs import BUGS
 from trouter.admission.decisions import Decisions
 from trouter.admission.guard import Lockouts
 from trouter.admission.memory_shares import shares
@@ -78,6 +79,7 @@ class Running:
             "logins_denied": self._denials.logins_denied,
             "turned_away": self._parts.guard.turned_away,
             "log_lines_lost": logs.book.lost,
+            "bugs": BUGS.total,
         }
 
     def handshakes_refused(self) -> Mapping[str, int]:

@@ -15,6 +15,7 @@ import trio
 
 import trouter
 from trouter import _twin, logs
+from trouter._bugs import BUGS
 from trouter.columns.router import ROUTER, ProcessFacts
 from trouter.columns.rows import Rows
 from trouter.config import AutoLinkEntity, LinkRouteEntity, ListenerEntity
@@ -45,6 +46,7 @@ from trouter.http.figures import (
     TenantFigures,
 )
 from trouter.http.ports import Secured
+from trouter.net.turns import Turn, host_key
 from trouter.net.workers import ANSWERED_WITHIN_S, METRICS, READY, Workers
 from trouter.telemetry.refusals import BLOCKED, LIMIT, PROXY_HEADER, REASONS
 from trouter.wire.constants import AMQP_VALUE
@@ -161,14 +163,18 @@ class RouterSite:
         self._services.guard.refusals.count_refused(listener, PROXY_HEADER)
         self._services.guard.refuses_connection(*remote, why)
 
+    def turn(self, host: str) -> Turn:
+        """Return the turns of a task that works for a client on ``host``."""
+        return Turn(self._services.poller.turns, host_key(host))
+
     async def secure(
-        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float, turn: Turn
     ) -> Secured | None:
         """Return the stream of an accepted socket, with TLS if the client begins it; None if the handshake failed."""
         loopback = ip_address(remote[0].partition("%")[0]).is_loopback
         facts = PeerFacts(0, listener_facts(entity), *remote, encrypted=False, loopback=loopback)
         refused = partial(self._services.guard.refusals.count_refused, entity.name)
-        met = await self._services.secure.accept(sock, facts, entity, timeout_s, refused)
+        met = await self._services.secure.accept(sock, facts, entity, timeout_s, turn, refused)
         if met is None:
             return None
         from trouter.tls.stream import SecureStream  # noqa: PLC0415
@@ -244,6 +250,8 @@ class RouterSite:
             ],
             uplink_down_since_s=None if uplink is None else uplink.down_since_us / 1e6,
             turned_away=self._services.guard.turned_away,
+            handshakes_open=len(self._services.guard.handshakes),
+            logins_waiting=self._services.guard.turns.waiting,
             refused=self._refused(),
             locked=self._services.guard.lockout.count_locked(),
             vhost_connections=self._vhost_connections(),
@@ -255,12 +263,9 @@ class RouterSite:
             memory=[MemoryOwner(*owner) for owner in owners(self._router, engines)],
             held_bytes=budget.held,
             held_limit_bytes=budget.limit,
-            log_events={
-                (module, level): count
-                for module, levels in logs.book.counts().items()
-                for level, count in levels.items()
-            },
+            log_events=_log_events(),
             log_lines_lost=logs.book.lost,
+            bugs=BUGS.total,
             certificates=[CertificateExpiry(*each) for each in self._services.secure.ends()],
             addresses=[
                 AddressFigures(name, deliveries, present)
@@ -366,3 +371,8 @@ class Echo:
     def receive(self, received: InsideMessage) -> None:
         received.settle()
         self.heard += received.message == self.MESSAGE
+
+
+def _log_events() -> dict[tuple[str, str], int]:
+    """Return the events of the log by module and level."""
+    return {(module, level): count for module, levels in logs.book.counts().items() for level, count in levels.items()}

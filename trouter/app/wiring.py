@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count as counted_from
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from trouter.admission.guard import Guard
 from trouter.admission.host_names import HostNames
 from trouter.admission.memory import MemoryWatch
 from trouter.auth.auth_services import AuthServices
+from trouter.backbone.backbone import Backbone
 from trouter.backbone.contact import make_backbone
 from trouter.backbone.own_links import OwnLinks
 from trouter.backbone.uplinks import Uplinks
@@ -25,6 +27,7 @@ from trouter.connections.listeners import Listeners, Standing
 from trouter.connections.registry import Connections
 from trouter.connections.settings import connector_settings
 from trouter.connections.shared import Services
+from trouter.core.identities import Identities
 from trouter.core.marks import Marks
 from trouter.core.past import PastAddresses
 from trouter.core.router import Router
@@ -157,7 +160,7 @@ def assemble(
         services.connections,
         hub.flush,
         lambda: float(in_force.configuration.router.drain_timeout_seconds),
-        (lambda _: None) if services.backbone is None else services.backbone.avoid_transit,
+        partial(_set_leaving, router, services.backbone),
     )
     in_force = ConfigurationInForce(
         configuration,
@@ -196,6 +199,7 @@ def _make_router(own: RouterEntity, own_links: OwnLinks, reach: Reach) -> Router
     router.network.siblings = reach.siblings
     if reach.tallies is not None:
         router.table.marks = Marks(reach.tallies.derive_key("dynamic addresses"), reach.siblings)
+        router.table.tenants.identities = Identities(reach.tallies.derive_key("identities"))
         router.table.past = PastAddresses()
     if reach.workers is not None:  # workers give different numbers to what lives at one of them
         router.identities = counted_from(reach.workers.number, len(reach.workers.ids))
@@ -224,8 +228,7 @@ def _services(
     hub, recorder, connections = Hub(router), _make_recorder(reach.workers), Connections()
     budget, sanctions = Budget(0), Sanctions(trio.current_time)
     poller = make_poller(hub)
-    derive_key = None if reach.tallies is None else reach.tallies.derive_key
-    secure = Secure(plugins, connections, recorder, calendar, poller, derive_key)
+    secure = Secure(plugins, connections, recorder, calendar, poller, poller.turns)
     return Services(
         hub=hub,
         poller=poller,
@@ -244,6 +247,13 @@ def _services(
         uplinks=Uplinks(hub) if own.mode == "edge" else None,
         secure_defaults=own.secure_defaults,
     )
+
+
+def _set_leaving(router: Router, backbone: Backbone | None, leaving: bool) -> None:
+    """Let the other routers know no more of a router that drains than they need, and send around it if they can."""
+    router.set_leaving(leaving)
+    if backbone is not None:
+        backbone.avoid_transit(leaving)
 
 
 def _parts(services: Services, makers: Makers, record_logs: RecordLogs, reach: Reach) -> ConfiguredParts:

@@ -10,6 +10,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -17,6 +18,7 @@ import trio
 
 from trouter.admission.guard import Guard
 from trouter.admission.handshakes import Newcomer
+from trouter.admission.turns import LOGINS_AT_ONCE
 from trouter.engine.events import Event, SaslInitReceived, SaslMechanismsWanted, SaslResponseReceived
 from trouter.engine.sasl import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslServer
 from trouter.hooks import (
@@ -32,6 +34,8 @@ from trouter.hooks import (
 )
 from trouter.records import Alarm, SaslOutcomeRecord
 from trouter.telemetry.recorder import Recorder
+
+from .tried import MAX_TRIED, TriedName
 
 log = logging.getLogger("trouter.SERVER")
 
@@ -70,9 +74,9 @@ class AcceptedLogin:
     """
 
     __slots__ = (
-        "_exchange", "_guard", "_newcomer", "_offered", "_plugins", "_proven", "_recorder", "_scope", "_service",
-        "_session", "_step_s", "_still_good", "_unavailable", "_waited_s", "expires_at_s", "facts", "mechanism",
-        "permissions", "sasl", "tenant", "user",
+        "_counted", "_exchange", "_guard", "_newcomer", "_offered", "_plugins", "_proven", "_recorder", "_scope",
+        "_service", "_session", "_step_s", "_still_good", "_tried", "_unavailable", "_waited_s", "expires_at_s",
+        "facts", "mechanism", "permissions", "sasl", "tenant", "user",
     )  # fmt: skip
 
     outgoing: Final = False
@@ -125,6 +129,10 @@ class AcceptedLogin:
         self._offered: tuple[str, ...] = ()
         #: The user that was judged already and may enter.
         self._proven = ""
+        #: The attempt was judged already and has failed.
+        self._counted = False
+        #: The name in the peer's messages, once there is one and until the login is over.
+        self._tried: TriedName | None = None
 
     async def take_step(self, event: Event) -> bool:
         """Answer an event of the login; return whether more of the peer's input may be read."""
@@ -165,6 +173,7 @@ class AcceptedLogin:
         if self._newcomer is not None:
             self._guard.handshakes.end_handshake(self._newcomer)
             self._newcomer = None
+        self._tried = None
         self._close_session()
 
     def _close_session(self) -> None:
@@ -175,20 +184,27 @@ class AcceptedLogin:
     async def _begin(self, init: SaslInitReceived) -> bool:
         """Answer the peer's init; return whether the peer is admitted."""
         self.mechanism = init.mechanism.upper()
+        self._tried = tried = TriedName(self.mechanism, self.facts)
+        tried.begin(init.response or b"")
         if self.facts.listener.auth_service:
             return await self._conclude(await self._in_turn(partial(self._start, init)))
         self._exchange = self._plugins.open_sasl(init.mechanism, self.facts)
-        return await self._respond(init.response or b"")
+        return await self._conclude(await self._in_turn(partial(self._ask, init.response or b"")))
 
     async def _respond(self, response: bytes) -> bool:
         """Answer the peer's response; return whether the peer is admitted."""
+        if self._tried is not None:
+            self._tried.read(response)
         return await self._conclude(await self._in_turn(partial(self._ask, response)))
 
     async def _in_turn(self, step: Callable[[], Awaitable[Answer]]) -> Answer:
         """Wait as long as earlier failures from the host require, take the step, and return its answer."""
         host, lockout = self.facts.remote_host, self._guard.lockout
+        place = lockout.busy_place(host)
+        if not place:
+            return await self._in_common_turn(step)
         while True:
-            async with self._guard.turns.hold_turn(lockout.busy_place(host), lockout.rules.delay_after):
+            async with self._guard.turns.hold_turn(place, lockout.rules.delay_after):
                 wait_s = 0.0 if self._waited_s else lockout.wait_s(host)
                 if wait_s == 0:
                     return await step()
@@ -196,9 +212,21 @@ class AcceptedLogin:
                 return Refused(THROTTLED, temporary=True)
             await self._wait(wait_s)
 
+    async def _in_common_turn(self, step: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Take the step when those that came before it have been taken; the peer's time stands still meanwhile."""
+        began_s, scope = trio.current_time(), self._scope
+        until_s, scope.deadline = scope.deadline, float("inf")
+        try:
+            if self._exchange is None:  # a service knows itself how many it serves; no plugin is asked
+                return await step()
+            async with self._guard.turns.hold_turn(type(self._exchange).__module__, LOGINS_AT_ONCE):
+                return await step()
+        finally:
+            scope.deadline = until_s + trio.current_time() - began_s
+
     async def _conclude(self, answer: Answer) -> bool:
         """Judge the answer to a step and send the outcome; return whether the peer is admitted."""
-        answer = await self._judge(answer)
+        answer = await self._judge(self._named(answer))
         if isinstance(answer, Challenge):
             self.sasl.send_challenge(answer.data)
             return False
@@ -212,32 +240,47 @@ class AcceptedLogin:
         self.sasl.send_outcome(SASL_OK, answer.data or None)
         return True
 
+    def _named(self, answer: Answer) -> Answer:
+        """Return the answer; a refusal gets the name that was tried, which the plugin may have left out."""
+        if isinstance(answer, Challenge) and answer.refusal is not None:
+            return replace(answer, refusal=self._with_name(answer.refusal))
+        return self._with_name(answer) if isinstance(answer, Refused) else answer
+
+    def _with_name(self, refusal: Refused) -> Refused:
+        return replace(refusal, user=(refusal.user or self._tried_name())[:MAX_TRIED])
+
+    def _tried_name(self) -> str:
+        return "" if self._tried is None else self._tried.name
+
     async def _judge(self, answer: Answer) -> Answer:
         """Return the answer that counts, after the wait that earlier failures require.
 
-        A mechanism may prove with its last challenge that it knows the password, so this is judged too.
+        A mechanism may prove with its last challenge that it knows the password, or say with it that it refuses, so
+        these are judged too.
         """
         if isinstance(answer, Authenticated) and answer.expires_at_s is not None:
             left_s = answer.expires_at_s - time.time()
             self.expires_at_s = trio.current_time() + left_s
             if not left_s > 0:
                 answer = Refused(EXPIRED, user=answer.user)
-        right = not isinstance(answer, Refused)
-        if (isinstance(answer, Challenge) and not answer.user) or (isinstance(answer, Refused) and answer.temporary):
+        proof = answer.refusal or answer if isinstance(answer, Challenge) else answer
+        right = not isinstance(proof, Refused)
+        if (isinstance(proof, Challenge) and not proof.user) or (isinstance(proof, Refused) and proof.temporary):
             return answer
-        if right and answer.user == self._proven:
+        if self._counted or (right and proof.user == self._proven):
             return answer
+        self._counted = not right
         verdict = self._guard.lockout.judge_attempt(
-            self.facts.remote_host, answer.user, right=right, waited_s=self._waited_s
+            self.facts.remote_host, proof.user, right=right, tried=self._tried_name(), waited_s=self._waited_s
         )
         if verdict.began:
-            self._log_lock(answer.user)
+            self._log_lock(proof.user)
         if verdict.wait_s is None:
-            return Refused(THROTTLED, temporary=True, user=answer.user)
+            return Refused(THROTTLED, temporary=True, user=proof.user)
         await self._wait(verdict.wait_s)
         if right and verdict.locked:
-            return Refused(LOCKED, user=answer.user)
-        self._proven = answer.user if right else ""
+            return Refused(LOCKED, user=proof.user)
+        self._proven = proof.user if right else ""
         return answer
 
     async def _wait(self, wait_s: float) -> None:

@@ -181,6 +181,9 @@ class Backbone:
         self._work()
 
     def _advertise_local(self, key: str, hint: int, present: bool) -> None:
+        """Advertise an address that has its first consumer here, or withdraw it; a router that stops does neither."""
+        if self._router.shared.stopping:
+            return
         if present:
             self.mesh.add_address(key, hint)
         else:

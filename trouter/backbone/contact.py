@@ -51,7 +51,7 @@ class MeshClock:
     def __init__(self, queue: TimerQueue, make: Callable[[Callable[[float], None]], Backbone]) -> None:
         """Make the backbone with ``make``, which gets the function that wakes this object at a time."""
         self._queue = queue
-        self._timer = queue.add(self._do, 0.0)
+        self._timer = queue.add("network of routers", self._do, 0.0)
         #: When the next call of the second is due; None before the first.
         self._tick_s: float | None = None
         self.backbone = make(self._wake)

@@ -29,7 +29,7 @@ class OwnLinks(RouterObserver):
         #: Failed auto link -> time of its retry, in seconds on the clock of the event loop.
         self._due: dict[Activation, float] = {}
         self._queue = queue
-        self._timer = queue.add(self._retry_due)
+        self._timer = queue.add("links tried again", self._retry_due)
 
     # --- events of the router
 

@@ -16,7 +16,8 @@ examples:
   trouter certs ca                                       once: certs/ca.crt and certs/ca.key
   trouter certs server router --host router.example.com --host 10.0.0.7
   trouter certs client alice                             for saslMechanisms: EXTERNAL
-  trouter certs router east --host east.example.com      one pair for what it listens to and what it dials
+  trouter certs router east --host east.example.com      one pair for what it listens to and what it dials;
+                                                         listeners for routers then have allowedUsers: CN=east
   trouter certs renew                                    everything that was issued, with the same keys
   trouter certs list
 """
@@ -36,6 +37,16 @@ NAME.key    Its private key, for its owner's eyes only: privateKeyFile.
         certFile: certs/router.crt
         privateKeyFile: certs/router.key
         caCertFile: certs/ca.crt
+    }
+
+A listener for other routers names those that may join, because ca.key signs clients, too:
+
+    listener {
+        role: inter-router
+        sslProfile: server
+        authenticatePeer: yes
+        saslMechanisms: EXTERNAL
+        allowedUsers: CN=east, CN=west
     }
 
 `trouter certs list` tells when they expire; `trouter certs renew` issues them again for the same keys.

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from trouter.app.privileges import PrivilegeError, account_of
 from trouter.cli.startup import StartError, evaluation, existing_path, prepare
 from trouter.config import Configuration, Problem
 from trouter.config.findings import described
+from trouter.config.keepers import Keepers, keepers_for_operator, keepers_of_process
 from trouter.config.networks import remarks
 from trouter.config.problems import RENAMED, UNUSED, Severity
 from trouter.tools.failures import print_problem
@@ -65,6 +67,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("files", metavar="FILE", type=existing_path, nargs="+", help="the configuration to check")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for unsafe points, too")
+    parser.add_argument(
+        "--user",
+        metavar="NAME",
+        type=known_user,
+        help="the user that the router runs as, a name or a number, who may own its files besides root and you; "
+        "without it, also `trouter` and `qdrouterd`, if this machine has them",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON document on standard output")
     parser.set_defaults(run=run)
 
@@ -72,7 +81,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings; return the exit status."""
     strict: bool = arguments.strict
-    checked = [_check(path) for path in arguments.files]
+    keepers = keepers_for_operator() if arguments.user is None else keepers_of_process(arguments.user)
+    checked = [_check(path, keepers) for path in arguments.files]
     found = [*remarks([each.configuration for each in checked if each.configuration is not None])]
     if arguments.json:
         document = {
@@ -90,10 +100,20 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if bad else 0
 
 
-def _check(path: Path) -> Checked:
+def known_user(name: str) -> int:
+    """Return the number of a user of the command line; argparse.ArgumentTypeError if there is none."""
+    if name.isdecimal():
+        return int(name)
+    try:
+        return account_of(name).uid
+    except PrivilegeError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _check(path: Path, keepers: Keepers) -> Checked:
     """Return the result for one file."""
     try:
-        configuration, plugins = prepare(path)
+        configuration, plugins = prepare(path, keepers=keepers)
     except StartError as error:
         return Checked(path, None, error.others, error.problems, error.lines)
     return Checked(path, configuration, evaluation(configuration, plugins))

@@ -25,7 +25,9 @@ _EPILOG: Final = """examples:
 The router stays up. At once it closes its listeners and /readyz answers 503, so that a load balancer sends new clients
 elsewhere; then it closes the clients' connections, each once what is under way on it is settled. This command waits
 for the last one. As the listeners are closed, later commands need another way in: a listener with `drains: no`, or
-another router of the network (-r ID). The exit status is 1 if the drain was cancelled meanwhile.
+another router of the network (-r ID). Without such a listener, or one with `http: yes`, on which /readyz still answers,
+the command refuses, unless --force is given or it comes through another router. The exit status is 1 if the drain was
+cancelled meanwhile.
 """
 
 
@@ -46,6 +48,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     what.add_argument("--cancel", action="store_true", help="take clients again, and close no more connections")
     what.add_argument("--status", action="store_true", help="show the state, change nothing")
+    parser.add_argument(
+        "--force", action="store_true", help="drain also if no listener stays open through which a command could come"
+    )
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the last connection")
     parser.add_argument("--json", action="store_true", help="the state at the end as one JSON object")
     add_connection_options(parser)
@@ -72,6 +77,8 @@ async def _drain(arguments: argparse.Namespace, begun: list[bool]) -> None:
         elif arguments.cancel:
             state = _state(await node.call_self("CANCEL-DRAIN"))
         else:
+            if not (arguments.force or arguments.router or arguments.edge_router):
+                await _check_way_back(node)
             # rounded up: a router takes whole seconds
             state = _state(await node.call_self("DRAIN", over=-int(-arguments.over // 1)))
             begun.append(True)
@@ -83,6 +90,16 @@ async def _drain(arguments: argparse.Namespace, begun: list[bool]) -> None:
         if begun and state["state"] == "serving":
             raise ConnectionException("the drain was cancelled before its end")
         node.check_complete()
+
+
+async def _check_way_back(node: NodeClient) -> None:
+    """Raise ConnectionException if every listener closes: no further command could watch or cancel the drain."""
+    rows = (await node.query("listener", ["drains", "http", "role"])).dicts()
+    if not any(row["drains"] is False or row["http"] for row in rows):
+        raise ConnectionException(
+            "all listeners of the router would close, and no further command could watch or cancel the drain: give it "
+            "a listener with `drains: no`, ask through another router (-r ID), or write --force and wait for the end"
+        )
 
 
 async def _wait(node: NodeClient, state: dict[str, Any], *, quiet: bool) -> dict[str, Any]:

@@ -46,7 +46,8 @@ listener {
 #    saslMechanisms: SCRAM-SHA-512 SCRAM-SHA-256
 #}
 
-# Clients that ask for no vhost of this file get this one: addresses of their own name, and nothing else.
+# Clients that ask for no vhost of this file get this one: addresses of their own name, and nothing else. Users whose
+# names have `.` or `/` get none, so that alice cannot reach those of alice.x; list such users in a group of their own.
 vhost {
     hostname: $default
     allowUnknownUser: yes

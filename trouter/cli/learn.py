@@ -112,7 +112,7 @@ class Learner:
             settings = seen.settings()
             groups.setdefault(json.dumps(settings), (settings, []))[1].append(user)
         return {
-            "hostname": self.vhost,
+            "hostname": self.vhost.lower(),  # as it is compared
             "allowUnknownUser": False,
             "groups": {
                 f"users-{number}": {"users": ", ".join(users), **settings}

@@ -19,6 +19,7 @@ from trouter.config import ConfigurationError, Problem
 from trouter.config.conf_form import parse_conf
 from trouter.config.findings import described
 from trouter.config.json_form import parse_json
+from trouter.config.keepers import keepers_for_operator
 from trouter.config.migrate import Edit, Migrated, migrated
 from trouter.config.nodes import Scalar, squash
 from trouter.config.problems import Findings, Severity
@@ -30,9 +31,9 @@ from trouter.tools.files import replace
 MODE: Final = 0o600
 SUFFIXES: Final = (".conf", ".json")
 DESCRIPTION: Final = """\
-Write a configuration of Qpid Dispatch Router, AMQ Interconnect or (in its JSON form) skupper-router with the names
-of today, without what has no effect, comments kept, and report each change, what is unsafe, and what is not
-supported. The router serves the old file and the new one alike."""
+Write a configuration of Qpid Dispatch Router (0.x too), AMQ Interconnect or (in its JSON form) skupper-router with the
+names of today, without what has no effect, comments kept, and report each change, what is unsafe, and what is not
+supported. The router serves the old file and the new one alike, but refuses a file of 0.x."""
 EPILOG: Final = """\
 examples:
   trouter migrate --check qdrouterd.conf              what would change, and why
@@ -103,6 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{'a directory' if old.is_dir() else '--json'} needs -o PATH, or --check")
     if output is not None and output.is_dir() and not old.is_dir():
         output /= old.name
+    if output is not None and not old.is_dir():
+        _check_form(old, output)
     reports = [*_reports(old, output, secure=arguments.secure, single=not old.is_dir())]
     if output is not None:
         for report in reports:
@@ -115,6 +118,15 @@ def run(arguments: argparse.Namespace) -> int:
         _print(arguments, reports, sys.stdout if output is not None or arguments.check else sys.stderr)
     changed = any(report.changes for report in reports)
     return 1 if any(report.bad for report in reports) or (arguments.check and changed) else 0
+
+
+def _check_form(old: Path, output: Path) -> None:
+    """Check that the new name has the form of the old file; UsageError."""
+    is_json = old.suffix == ".json"
+    if is_json != (output.suffix == ".json"):
+        right = output.with_suffix(".json" if is_json else ".conf")
+        form = "is JSON" if is_json else "is not JSON"
+        raise UsageError(f"{old} {form}, and the new file has the same form, which its name shows: write -o {right}")
 
 
 # --- each file
@@ -156,7 +168,8 @@ def _report(path: Path, target: Path | None, *, secure: bool, single: bool, is_p
         report.notes.append(f"it is read where policyDir names its folder, {path.parent}")
         return report
     try:
-        configuration, plugins = prepare(target or path.with_suffix(f".migrated{path.suffix}"), result.text)
+        named = target or path.with_suffix(f".migrated{path.suffix}")
+        configuration, plugins = prepare(named, result.text, keepers_for_operator())
     except StartError as error:
         report.errors += error.lines
     else:

@@ -9,6 +9,7 @@ from typing import Final
 
 from trouter.cli.startup import existing_path
 from trouter.config import ConfigurationError, load
+from trouter.config.keepers import keepers_for_operator
 from trouter.hooks import (
     ENTRY_POINT_GROUP,
     InstalledPlugin,
@@ -56,7 +57,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Print a row for each plugin; return 1 if the router would not start with them, else 0."""
     try:
-        listed = dict(load(arguments.config).router.plugins)
+        listed = dict(load(arguments.config, keepers=keepers_for_operator()).router.plugins)
     except ConfigurationError as error:
         print_problem(arguments, error)
         return 1

@@ -15,6 +15,7 @@ from typing import Final
 from trouter.cli.learn import add_learn
 from trouter.cli.startup import existing_path
 from trouter.config import ConfigurationError, load
+from trouter.config.keepers import EVERYBODY
 from trouter.policy.compiled import Policy
 from trouter.policy.expectation_file import read_expectations
 from trouter.policy.expectations import hold
@@ -101,7 +102,7 @@ def policy_at(path: Path, *, enforce: bool = False) -> Policy:
         text = json.dumps([["policy", {"policyDir": str(path)}]])
         configuration, enforce = load(Path("policyDir.json"), text), True
     else:
-        configuration = load(path)
+        configuration = load(path, keepers=EVERYBODY)
     entity = replace(configuration.policy, enable_vhost_policy=enforce or configuration.policy.enable_vhost_policy)
     return Policy.compile(entity, configuration.vhosts)
 

@@ -14,6 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from trouter.cli.record_keys import add_keys, key_in
+from trouter.records.anchors import heads_in
 from trouter.records.check import check_file, check_folder
 from trouter.records.reader import Corrupt, RecordLine, SegmentReader, fields_of
 from trouter.records.schema import AUDIT, KINDS, TELEMETRY
@@ -48,7 +50,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     check.add_argument("path", type=Path, metavar="DIR|FILE")
     check.add_argument("--json", action="store_true", help="one JSON object")
+    check.add_argument(
+        "--key",
+        "-K",
+        metavar="FILE|-",
+        help="verify the seals with this verification key, from a file or the input",
+    )
+    check.add_argument(
+        "--anchors",
+        "-A",
+        type=Path,
+        metavar="FILE",
+        help="compare the heads in this file, which `trouter receive` has written from the anchorAddress",
+    )
     check.set_defaults(run=run_check)
+    add_keys(actions)
     cat = actions.add_parser("cat", help="print records", description="Print records, the oldest first.")
     follow = actions.add_parser(
         "follow",
@@ -88,16 +104,20 @@ def run_check(arguments: argparse.Namespace) -> int:
     """Print the faults and the contents of the records; return 1 if there are faults."""
     path: Path = arguments.path
     try:
+        key = None if arguments.key is None else key_in(arguments.key)
+        heads = None if arguments.anchors is None else heads_in(arguments.anchors)
+        if (key is not None or heads is not None) and not path.is_dir():
+            raise ValueError("seals and heads are verified in a whole folder: give the folder of the records, no file")
         if path.is_dir():
             with progress(f"checking {path}", len(segments_in(path)), " segments") as advance:
-                report = check_folder(path, advance)
+                report = check_folder(path, advance, key, heads)
         else:
             report = check_file(path)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         print_problem(arguments, error)
         return 1
     if arguments.json:
-        counts = {"segments": report.segments, "records": report.records}
+        counts = {"segments": report.segments, "records": report.records, "unproved": report.unproved}
         print(json.dumps({**counts, "errors": report.errors, "notes": report.notes}, indent=2))
         return 1 if report.errors else 0
     for fault in report.errors:
@@ -105,7 +125,8 @@ def run_check(arguments: argparse.Namespace) -> int:
     for note in report.notes:
         print(f"note: {note}", file=sys.stderr)
     found = f"{report.records} records in {report.segments} segments"
-    print(f"{found}, {len(report.errors)} errors" if report.errors else f"{found}, all proved")
+    proved = f"{report.unproved} of them not proved" if report.unproved else "all proved"
+    print(f"{found}, {len(report.errors)} errors" if report.errors else f"{found}, {proved}")
     return 1 if report.errors else 0
 
 

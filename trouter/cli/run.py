@@ -24,6 +24,7 @@ from trouter.cli.console import at_a_desktop, console_url, show_in_browser
 from trouter.cli.startup import StartError, existing_path, prepare, warnings
 from trouter.config import Configuration, ConfigurationError, Kind, load, texts
 from trouter.config.configuration import BUILT_IN
+from trouter.config.keepers import keepers_of_process
 from trouter.config.problems import Severity
 from trouter.config.schema import BadValue
 from trouter.config.workers import count_workers, why_not_shared, with_workers
@@ -131,14 +132,15 @@ def route(
     router section.
     """
     try:
-        configuration, plugins = prepare(path)
-        configuration = with_workers(configuration, workers)
-        logs.configure(configuration)
         account = account_of(user, group) if user else None
+        keepers = keepers_of_process(*(() if account is None else (account.uid,)))
+        configuration, plugins = prepare(path, keepers=keepers)
+        configuration = with_workers(configuration, workers)
+        logs.configure(configuration, keepers)
         check_workers(configuration, account)
     except (StartError, ConfigurationError, PrivilegeError) as error:
         print(error, file=sys.stderr)
-        logs.of("MAIN").critical("Router start-up failed: see the lines above")
+        logs.always("MAIN", logging.CRITICAL, "Router start-up failed: see the lines above")
         return 1
     for finding in warnings(configuration, plugins):  # the router itself logs what it does not serve
         prefix = "" if finding.severity is Severity.NOTE else f"{finding.severity}: "

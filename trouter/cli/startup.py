@@ -15,9 +15,11 @@ from trouter.config import Configuration, ConfigurationError, Problem, RouterEnt
 from trouter.config.acceptances import accept
 from trouter.config.facts import router_facts
 from trouter.config.findings import OVERTAKEN, evaluate, judged, not_served, ordered
+from trouter.config.keepers import EVERYBODY, Keepers
 from trouter.config.load import FaultyConfiguration
 from trouter.config.problems import Severity, SourcePosition
 from trouter.config.reporting import finding_of
+from trouter.config.same_addresses import same_addresses
 from trouter.hooks import ConfigurationRefused, PluginError, Plugins
 from trouter.logs.outputs import NAMED
 
@@ -35,33 +37,36 @@ class StartError(Exception):
         self.others = others
 
 
-def prepare(path: Path | None, text: str | None = None) -> tuple[Configuration, Plugins]:
+def prepare(
+    path: Path | None, text: str | None = None, keepers: Keepers | None = None, decoy_key: bytes = b""
+) -> tuple[Configuration, Plugins]:
     """Return the configuration and the plugins, configured by it; StartError if the router cannot start with them.
 
-    The configuration is ``text``, else the file at ``path``, else the built-in one.
+    The configuration is ``text``, else the file at ``path``, else the built-in one. ``keepers`` as for ``load``.
+    ``decoy_key`` is that of the workers.
     """
     logs.configure(Configuration(router=RouterEntity()))  # until the configuration says otherwise
     try:
-        configuration = load(path, text)
+        configuration = load(path, text, keepers)
     except ConfigurationError as error:
         raise _start_error(error) from error
-    return configuration, configured_plugins(configuration)
+    return configuration, configured_plugins(configuration, decoy_key, keepers)
 
 
-def configured_plugins(configuration: Configuration) -> Plugins:
-    """Return the plugins, configured; StartError if the router cannot start with them."""
+def configured_plugins(configuration: Configuration, decoy_key: bytes = b"", keepers: Keepers | None = None) -> Plugins:
+    """Return the plugins, configured; StartError if the router cannot start with them. ``keepers`` as for ``load``."""
     try:
-        return _configured(configuration)
+        return _configured(configuration, decoy_key, keepers)
     except ConfigurationRefused as refusal:
         raise _refused(refused_by_plugins(configuration, refusal)) from refusal
     except PluginError as error:
         raise StartError(str(error)) from error
 
 
-def _configured(configuration: Configuration) -> Plugins:
+def _configured(configuration: Configuration, decoy_key: bytes = b"", keepers: Keepers | None = None) -> Plugins:
     """Return the plugins, configured; ConfigurationRefused or PluginError."""
-    plugins = Plugins.load(dict(configuration.router.plugins))
-    plugins.configure(router_facts(configuration), configuration.router.plugin_settings)
+    plugins = Plugins.load(dict(configuration.router.plugins), decoy_key=decoy_key)
+    plugins.configure(router_facts(configuration, keepers), configuration.router.plugin_settings)
     return plugins
 
 
@@ -74,7 +79,7 @@ def _start_error(error: ConfigurationError) -> StartError:
         whole = partial.router.place not in error.broken
         try:
             if whole:
-                _configured(partial)
+                _configured(partial, keepers=EVERYBODY)  # its files are judged already
         except ConfigurationRefused as refusal:
             problems += refused_by_plugins(partial, refusal)
         except PluginError:
@@ -93,7 +98,12 @@ def _is_sure(finding: Problem, broken: Collection[SourcePosition]) -> bool:
 
 def _refused(problems: Iterable[Problem], others: tuple[Problem, ...] = ()) -> StartError:
     grave = tuple(dataclasses.replace(problem, severity=Severity.PROBLEM) for problem in problems)
-    return StartError(*map(str, grave), problems=grave, others=others)
+    return StartError(*map(_line, grave), problems=grave, others=others)
+
+
+def _line(problem: Problem) -> str:
+    """Return a problem as a line, with the point by which a comment in the file can accept it, if one can."""
+    return f"{problem} [{problem.point}]" if problem.point else str(problem)
 
 
 def refused_by_plugins(configuration: Configuration, refusal: ConfigurationRefused) -> list[Problem]:
@@ -117,6 +127,7 @@ def evaluation(configuration: Configuration, plugins: Plugins) -> tuple[Problem,
     unusable = {problem.place for problem in tls}
     found = [
         *(each for each in evaluate(configuration, plugins) if not _is_within(each, unusable, configuration)),
+        *same_addresses(configuration),
         *log_files(configuration),
         *tls,
         *little_memory(configuration),

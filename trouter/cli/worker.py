@@ -37,18 +37,20 @@ def main(descriptor: int) -> int:
         return 1
     terms = WorkerTerms(**given)
     logs.name_worker(terms.place)
+    tallies = Tallies(shared, terms.place, terms.count)
+    decoy_key = tallies.derive_key("decoys")
     try:
         if sealed:
             whole = unseal(sealed[0])
-            plugins = configured_plugins(whole)
+            plugins = configured_plugins(whole, decoy_key)
         else:
-            whole, plugins = prepare(terms.file)
+            whole, plugins = prepare(terms.file, decoy_key=decoy_key)
             whole = with_workers(whole, terms.workers)
         logs.configure(whole)
     except (StartError, ConfigurationError) as error:
         print(error, file=sys.stderr)
         return 1
-    reach = WorkerReach(line, terms, Tallies(shared, terms.place, terms.count), available_bytes())
+    reach = WorkerReach(line, terms, tallies, available_bytes())
 
     def read() -> Configuration:
         return with_workers(load(terms.file), terms.workers)

@@ -30,6 +30,7 @@ from trouter.engine.events import (
 )
 from trouter.engine.faults import Misuse
 from trouter.engine.limits import EngineLimits
+from trouter.engine.ports import ConnectionPort
 from trouter.engine.sasl import SASL_OK, SaslClient
 from trouter.wire.performatives import Error, Open
 from trouter.wire.transfers import Undecodable
@@ -157,7 +158,7 @@ class Connection(Closable, LinkOpener):
         self._mechanisms = mechanisms
         self._mechanism: SaslMechanism | None = None
         self._limits = limits
-        self._outbox: list[Any] = []
+        self._outbox: list[ConnectionPort] = []
         self._sasl = SaslClient(limits.max_sasl_rounds) if mechanisms else None
         self._engine = Engine(limits, local_open, self._outbox, self._sasl, server=False)
         self._remote: Open | None = None
@@ -349,24 +350,24 @@ class Connection(Closable, LinkOpener):
 
     def _handle_event(self, event: Event) -> None:
         if isinstance(event, LinkAttached):
-            if isinstance(event.link.context, AttachedLink):
-                event.link.context.on_attached(event.attach)
+            if isinstance(event.link.holder, AttachedLink):
+                event.link.holder.on_attached(event.attach)
             else:
                 event.link.refuse(_NOT_OURS)
         elif isinstance(event, LinkDetached):
-            if isinstance(event.link.context, AttachedLink):
-                event.link.context.on_detached(event.error, event.closed, event.fault)
+            if isinstance(event.link.holder, AttachedLink):
+                event.link.holder.on_detached(event.error, event.closed, event.fault)
             else:
                 event.link.detach(event.closed)
         elif isinstance(event, SessionBegun):
-            if event.session.context is None:
+            if isinstance(event.session.holder, Session):
+                event.session.holder.on_begun()
+            else:
                 event.session.begin()
                 event.session.end(_NOT_OURS)
-            else:
-                event.session.context.on_begun()
         elif isinstance(event, SessionEnded):
-            if event.session.context is not None:
-                event.session.context.on_ended(event.error, event.fault)
+            if isinstance(event.session.holder, Session):
+                event.session.holder.on_ended(event.error, event.fault)
             else:
                 event.session.end()
             self._engine.drop_session(event.session)

@@ -11,7 +11,7 @@ import trio
 
 from trouter.engine.faults import Misuse, PeerFault
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
-from trouter.engine.ports import LinkSink
+from trouter.engine.ports import LinkHolder, LinkSink
 from trouter.engine.states import LinkState
 from trouter.wire.performatives import Attach, Error, Source, Target
 
@@ -45,7 +45,7 @@ class AttachedLinkOwner(Protocol):
         """Forget the deliveries that cannot be settled any more."""
 
 
-class AttachedLink(Closable):
+class AttachedLink(Closable, LinkHolder):
     """A link of our session from its attach to the detaches of both sides.
 
     ValueError if the session has a link of that name in this direction, LimitReached if it has no free handle.
@@ -62,7 +62,7 @@ class AttachedLink(Closable):
             link = add_link(engine, name, incoming)
         except Misuse as full:
             raise LimitReached(None, str(full)) from None
-        link.context = self
+        link.holder = self
         self.link: IncomingLink | OutgoingLink = link
         self.answer: Attach | None = None
         self._session = session

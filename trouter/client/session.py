@@ -7,6 +7,7 @@ from typing import Final
 import trio
 
 from trouter.engine.faults import PeerFault
+from trouter.engine.ports import SessionHolder
 from trouter.engine.session import Session as EngineSession
 from trouter.engine.states import SessionState
 from trouter.wire.performatives import Error
@@ -19,7 +20,7 @@ from .ports import ClientConnectionPort
 _NOT_OPEN: Final = frozenset({SessionState.UNMAPPED, SessionState.END})
 
 
-class Session(Closable, LinkOpener):
+class Session(Closable, LinkOpener, SessionHolder):
     """A session of ours; made by ``Connection.session``. A large transfer of one link delays the others."""
 
     def __init__(self, connection: ClientConnectionPort, session: EngineSession) -> None:
@@ -27,7 +28,7 @@ class Session(Closable, LinkOpener):
         self.connection: ClientConnectionPort = connection
         self._session = session
         self._links: set[Closable] = set()
-        session.context = self
+        session.holder = self
 
     async def aclose(self) -> None:
         """End the session with its links, and wait until the peer has ended it too."""

@@ -12,6 +12,7 @@ from trouter.wire.types import Long, UInt
 from .column import Column, Form, Head
 
 if TYPE_CHECKING:
+    from trouter.core.identities import Identities
     from trouter.net.view import ConnectionView
 
 TYPE: Final = "org.apache.qpid.dispatch.connection"
@@ -27,6 +28,7 @@ class Moment:
     connection: ConnectionView
     now_s: float
     last_delivery_s: float | None
+    identities: Identities
 
 
 def shown_properties(properties: Any) -> dict[str, object]:
@@ -54,6 +56,10 @@ def _is_authenticated(_: None, at: Moment) -> bool:
 def _tenant(_: None, at: Moment) -> str | None:
     tenant = at.connection.tenant
     return None if tenant is None else f"{tenant.space}/"
+
+
+def _tenant_identity(_: None, at: Moment) -> str | None:
+    return None if at.connection.tenant is None else str(at.identities.connections.show(at.connection.number))
 
 
 #: Those of Qpid Dispatch first, in the order of its schema.
@@ -184,5 +190,13 @@ CONNECTION: Final[tuple[Column[None, Moment], ...]] = (
         "False for a standby uplink of an edge router, else true.",
         lambda _, at: at.connection.is_active,
         extra=True,
+    ),
+    Column(
+        "tenantIdentity",
+        str,
+        "Identity of the connection as its tenant sees it, also in `qd.conn-id` of the router's open.",
+        _tenant_identity,
+        extra=True,
+        optional=True,
     ),
 )

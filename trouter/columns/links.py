@@ -11,7 +11,8 @@ from trouter.wire.types import UInt, ULong
 from .column import Column, Form, Head, count
 
 if TYPE_CHECKING:
-    from trouter.core.links import AnyIncoming, Endpoint
+    from trouter.core.ingress import Ingress
+    from trouter.core.links import Endpoint
     from trouter.core.outgoing import OutgoingEndpoint
     from trouter.core.routed import RoutedLink
     from trouter.core.router import Router
@@ -26,7 +27,7 @@ _NO_ULONG: Final = ULong(0)
 _NO_DELIVERIES: Final = (_NO_ULONG,) * ROUTERS
 
 
-def _is_incoming(endpoint: Endpoint) -> TypeGuard[AnyIncoming]:
+def _is_incoming(endpoint: Endpoint) -> TypeGuard[Ingress]:
     return endpoint.link.incoming
 
 
@@ -88,7 +89,7 @@ def _kind(endpoint: Endpoint) -> str:
 
 def _routed_link(endpoint: Endpoint) -> RoutedLink | None:
     """Return the routed link that a link is an end of; None for other links."""
-    owner = endpoint.link.context
+    owner = endpoint.link.holder
     if owner is None:
         return None
     from trouter.core.routed import RoutedLink  # noqa: PLC0415 - the tools read this table without the core
@@ -109,6 +110,16 @@ def _peer(endpoint: Endpoint) -> str | None:
     routed = _routed_link(endpoint)
     other = None if routed is None else routed.other_end(endpoint.link)
     return None if other is None else str(getattr(other.sink, "identity", 0))
+
+
+def _tenant_identity(router: Router, endpoint: Endpoint) -> str | None:
+    """Return the identity that the tenant sees; None for a link of no tenant."""
+    from trouter.net.view import owner_of  # noqa: PLC0415 - as above
+
+    owner = owner_of(endpoint.link)
+    if owner is None or owner.tenant is None:
+        return None
+    return str(router.table.tenants.identities.links.show(endpoint.identity))
 
 
 #: Those of Qpid Dispatch first, in the order of its schema.
@@ -298,5 +309,13 @@ LINK: Final[tuple[Column[Router, Endpoint], ...]] = (
         lambda _, link: str(link.connection_number),
         extra=True,
         head=Head("conn id", needs=False),
+    ),
+    Column(
+        "tenantIdentity",
+        str,
+        "Identity of the link as its tenant sees it.",
+        _tenant_identity,
+        extra=True,
+        optional=True,
     ),
 )

@@ -41,6 +41,7 @@ class ProcessFacts:
     turned_away: int = 0
     handshakes_refused: Mapping[str, int] = field(default_factory=dict)
     log_lines_lost: int = 0
+    bugs: int = 0
     #: None for routers that are no edge routers.
     uplink: UplinkFacts | None = None
     drain_state: str = "serving"
@@ -285,6 +286,15 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         "Log lines that could not be written.",
         lambda _, facts: facts.log_lines_lost,
         unit="lines",
+        graph=True,
+        extra=True,
+    ),
+    Column(
+        "bugs",
+        ULong,
+        "Bugs of the router itself since the start: each has ended a connection or a piece of work; the log has it.",
+        lambda _, facts: facts.bugs,
+        unit="bugs",
         graph=True,
         extra=True,
     ),

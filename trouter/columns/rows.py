@@ -5,20 +5,24 @@ Listings have tens of thousands of rows, so this module is compiled, as are thos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from trouter.wire.types import Int, Long, UInt, ULong
 
 from .column import Column
 
-_AS_IT_IS: Final = 0
-_UINT: Final = 1
-_ULONG: Final = 2
-_LONG: Final = 3
+if TYPE_CHECKING:
+    from cython import int as c_int
+    from cython import longlong
+
+_AS_IT_IS: Final[c_int] = 0
+_UINT: Final[c_int] = 1
+_ULONG: Final[c_int] = 2
+_LONG: Final[c_int] = 3
 _INT: Final = 4
 _FORMS: Final[dict[type, int]] = {UInt: _UINT, ULong: _ULONG, Long: _LONG, Int: _INT}
-_MAX_UINT: Final = 0xFFFFFFFF
+_MAX_UINT: Final[longlong] = 0xFFFFFFFF
 _NO_UINT: Final = UInt(0)
 _NO_ULONG: Final = ULong(0)
 
@@ -26,11 +30,11 @@ _NO_ULONG: Final = ULong(0)
 class Cell:
     """How the value of one column is read and which type it gets."""
 
-    __slots__ = ("form", "read")
+    __slots__ = ("read", "form")
 
     def __init__(self, column: Column[Any, Any]) -> None:
-        self.read = column.read
-        self.form = _FORMS.get(column.type, _AS_IT_IS)
+        self.read: Callable[[Any, Any], object] = column.read
+        self.form: c_int = _FORMS.get(column.type, _AS_IT_IS)
 
     def value(self, owner: object, thing: object) -> object:
         """Return the value, a number cut to the range of its type."""
@@ -47,9 +51,11 @@ class Cell:
 class Rows:
     """The rows of one type, which ``owner`` has the objects of."""
 
+    __slots__ = ("_owner", "_cells")
+
     def __init__(self, columns: Sequence[Column[Any, Any]], owner: object) -> None:
         self._owner = owner
-        self._cells = {name: Cell(each) for each in columns for name in (each.name, each.twin) if name}
+        self._cells: dict[str, Cell] = {name: Cell(each) for each in columns for name in (each.name, each.twin) if name}
 
     def row(self, thing: object) -> dict[str, object]:
         """Return every column of an object, in the order of declaration."""

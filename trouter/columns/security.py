@@ -155,7 +155,7 @@ LOCKOUT: Final[tuple[Column[None, LockoutFacts], ...]] = (
     Column(
         "user",
         str,
-        "User name that was tried; absent for all users from the host.",
+        "User name that was tried, in small letters; empty if none was tried, absent for all users from the host.",
         lambda _, login: login.user,
         optional=True,
     ),

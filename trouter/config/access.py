@@ -7,13 +7,11 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Final
 
 from trouter.config.schema import BadValue, Doubt
-from trouter.core.patterns import PatternError, pattern_tokens
+from trouter.core.patterns import HOSTS, POLICIES, Pattern, PatternError
 
 #: Both spellings of the user's name; `$${user}` is text.
 USER_TOKEN: Final = re.compile(r"(?<!\$)\$\{user\}|(?<!\$)\{user\}")
 MIN_FRAME: Final = 512
-#: Separates the tokens of a host name that is a pattern.
-HOST_SEPARATOR: Final = "."
 _LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 #: A host and its port. An address of IPv6 stands in brackets, or has no port.
 _HOST_AND_PORT: Final = re.compile(r"(?:\[([^\[\]]*)\]|([^:]*))(?::[0-9]*)?", re.DOTALL)
@@ -24,6 +22,30 @@ def names(entries: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entries))
 
 
+def peers(entries: tuple[str, ...]) -> tuple[str, ...]:
+    """Return users, each once; semicolons separate names that have commas, as `CN=a,O=Example; CN=b,O=Example`."""
+    if any(";" in entry for entry in entries):
+        entries = tuple(name.strip() for name in ",".join(entries).split(";") if name.strip())
+    return names(entries)
+
+
+def covers_user(entries: tuple[str, ...], user: str) -> bool:
+    """Return whether entries name a user: whole, or by a beginning that ends in `*`; none names the empty user."""
+    return bool(user) and any(
+        user.startswith(entry[:-1]) if entry.endswith("*") else user == entry for entry in entries
+    )
+
+
+def goes_on(entry: str) -> bool:
+    """Return whether a separator follows the user's name in an entry, so that a longer name can be one's address."""
+    return (token := USER_TOKEN.search(entry)) is not None and entry[token.end() : token.end() + 1] in (".", "/")
+
+
+def is_separated(user: str) -> bool:
+    """Return whether another user's name and a separator may be the beginning of a user's name."""
+    return "." in user or "/" in user
+
+
 def host_key(name: str) -> str:
     """Return the form in which host names of vhosts are compared: no port, no trailing dot, ASCII in lower case."""
     if (":" in name or "[" in name) and (match := _HOST_AND_PORT.fullmatch(name)):
@@ -31,10 +53,10 @@ def host_key(name: str) -> str:
     return name.removesuffix(".").translate(_LOWER)
 
 
-def host_tokens(key: str) -> tuple[str, ...] | None:
-    """Return the tokens of a host name, or of a pattern for such; None if it has none."""
+def host_pattern(key: str) -> Pattern | None:
+    """Return a host name, or a pattern for such, parsed; None if it has no token."""
     try:
-        return pattern_tokens(key, HOST_SEPARATOR)
+        return HOSTS.parse(key)
     except PatternError:
         return None
 
@@ -49,11 +71,6 @@ def aliases(entries: tuple[str, ...]) -> tuple[str, ...]:
     return entries
 
 
-def policy_tokens(text: str) -> list[str]:
-    """Return the tokens of an address or of a pattern for such; a separator at an end has an empty one beside it."""
-    return text.replace("/", ".").split(".")
-
-
 def address_names(entries: tuple[str, ...]) -> tuple[str, ...]:
     """Return addresses, whole or ending in `*`, each once; BadValue if one has several user tokens."""
     for entry in entries:
@@ -65,7 +82,7 @@ def address_patterns(entries: tuple[str, ...]) -> tuple[str, ...]:
     """Return address patterns, each once; BadValue for an invalid one, or a user token that is not first or last."""
     for entry in entries:
         _at_most_one_token(entry)
-        tokens = policy_tokens(entry)
+        tokens = POLICIES.split(entry)
         if not any(tokens):
             raise BadValue(f"'{entry}' is not a pattern", "tokens between '.' or '/', e.g. a/*/#")
         where = [at for at, token in enumerate(tokens) if "{" in token and USER_TOKEN.search(token)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from enum import StrEnum
 from functools import partial
 from typing import Final
 
@@ -16,12 +17,14 @@ from trouter.config.compare import Changes, Updated, compare
 from trouter.config.configuration import Configuration
 from trouter.config.draft import Draft, draft_of
 from trouter.config.entities import MANAGEMENT, BindingEntity, Entity, ExchangeEntity, VhostEntity
+from trouter.config.keepers import keepers_of_process
 from trouter.config.nodes import Entry, Section
 from trouter.config.problems import Findings, Problem, fit_to_show
 from trouter.config.remote import FILES, holds_secret, withheld, withheld_file, withheld_secret
 from trouter.config.rows import HIDDEN, row, shown_value
 from trouter.config.rules import check_one
 from trouter.config.schema import Attribute, BadValue, EntityType, Unset
+from trouter.config.trusted import judge_files
 from trouter.config.types import type_named
 from trouter.config.values import CONVERTERS, as_node, convert
 
@@ -32,13 +35,24 @@ BAD_REQUEST, FORBIDDEN, NOT_FOUND, NOT_IMPLEMENTED = 400, 403, 404, 501
 POLICY_ERROR: Final = 500
 
 
+class Why(StrEnum):
+    """What a program decides by, where a text is for people and a status has several meanings."""
+
+    OTHER = ""
+    #: The requester's rights do not suffice.
+    RIGHTS = "rights"
+    #: There is no such entity.
+    ABSENT = "absent"
+
+
 class ChangeRefused(Exception):
     """The change was not made; the status and the text are for the requester."""
 
-    def __init__(self, status: int, description: str) -> None:
+    def __init__(self, status: int, description: str, why: Why = Why.OTHER) -> None:
         super().__init__(description)
         self.status = status
         self.description = description
+        self.why = why
 
 
 def created(
@@ -121,7 +135,7 @@ def deleted(configuration: Configuration, entity: Entity) -> Configuration:
     if "DELETE" not in kind.all_operations:
         raise ChangeRefused(NOT_IMPLEMENTED, f"Operation DELETE not implemented on {kind.full_name}")
     if configuration.find(entity.identity) is not entity:
-        raise ChangeRefused(NOT_FOUND, f"No entity with identity={entity.identity}")
+        raise ChangeRefused(NOT_FOUND, f"No entity with identity={entity.identity}", Why.ABSENT)
     user = _user_of(configuration, entity) if kind.referenced else None
     if user is not None:
         raise ChangeRefused(BAD_REQUEST, f"{user.identity} uses this {kind.short}; UPDATE changes it in its place")
@@ -160,6 +174,7 @@ def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry
     findings = Findings(secure=configuration.world.secure, single=True)
     draft = draft_of(kind, Section(kind.section, MANAGEMENT, tuple(entries)), findings)
     check_one(draft, configuration.world, partial(_names, configuration))
+    judge_files([draft], findings, keepers_of_process())
     if findings.errors:
         status = POLICY_ERROR if kind.entity is VhostEntity else BAD_REQUEST
         raise ChangeRefused(status, _description(draft, findings.errors))

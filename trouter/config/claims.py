@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from trouter.config.access import host_key, host_tokens
+from trouter.config.access import host_key, host_pattern
 from trouter.config.entities import (
     AddressEntity,
     AuthServicePluginEntity,
@@ -22,7 +22,7 @@ from trouter.config.entities import (
     VhostEntity,
 )
 from trouter.config.schema import EntityType
-from trouter.core.patterns import PatternError, pattern_tokens, prefix_pattern
+from trouter.core.patterns import ADDRESSES, PatternError, prefix_pattern
 
 #: The value of a field of a draft or an entity; None when it has no usable one.
 Get = Callable[[str], Any]
@@ -92,10 +92,10 @@ def _address(get: Get, _: World) -> Iterator[Claim]:
         text = get(field)
         if isinstance(text, str) and text.strip("./"):
             try:
-                tokens = pattern_tokens(prefix_pattern(text) if field == "prefix" else text)
+                pattern = ADDRESSES.parse(prefix_pattern(text) if field == "prefix" else text)
             except PatternError:
                 return
-            yield Claim(("address", tokens), "the same addresses are configured already", field, MERGE)
+            yield Claim(("address", pattern), "the same addresses are configured already", field, MERGE)
             return
 
 
@@ -128,9 +128,9 @@ def _vhost(get: Get, world: World) -> Iterator[Claim]:
         if name is None:
             continue
         host = host_key(str(name))
-        if world.patterns and (tokens := host_tokens(host)):
+        if world.patterns and (pattern := host_pattern(host)):
             message = "the pattern conflicts with that of a vhost"
-            yield Claim(("vhost", tokens), message, field, ANOTHER_HOST)
+            yield Claim(("vhost", pattern), message, field, ANOTHER_HOST)
         else:
             yield Claim(("vhost", host), "this host name belongs to a vhost already", field, ANOTHER_HOST)
 

@@ -40,6 +40,10 @@ PROVE_ROUTERS: Final = (
     "with secureDefaults other routers must authenticate (authenticatePeer), and use TLS (sslProfile) unless the "
     "listener is on a loopback address; allowInsecureRole lets them in without"
 )
+NAME_ROUTERS: Final = (
+    "with secureDefaults allowedUsers must name the users that are routers, or be `*` if no client can log in here; "
+    "allowInsecureRole lets all in without"
+)
 #: Type -> the secret that its entities need to be put into service.
 SECRETS: Final[dict[type[Entity], str]] = {ListenerEntity: "metrics_token", ConnectorEntity: "sasl_password"}
 BUILT_IN: Final = "(built-in configuration)"
@@ -118,6 +122,8 @@ class Configuration:
             if self.router.secure_defaults and entity.role in ROUTER_ROLES:
                 unproven = not (entity.proves_routers or entity.allow_insecure_role)
                 reasons += (f"role {entity.role}: {PROVE_ROUTERS}",) if unproven else ()
+                unnamed = entity.role == "inter-router" and entity.allowed_users is None
+                reasons += (NAME_ROUTERS,) if unnamed and not entity.allow_insecure_role else ()
         return reasons
 
     @cached_property

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from trouter.config.earlier import MODULES, earlier_module, earlier_section
+from trouter.config.earlier import MODULES, earlier_module, earlier_section, former_attribute, former_value
 from trouter.config.entities import (
     DEFAULT_MODULE,
     AddressEntity,
@@ -44,6 +44,7 @@ LOG_STARTS: Final[dict[str, tuple[object, object]]] = {
 ROUTES: Final = (AddressEntity, LinkRouteEntity, AutoLinkEntity, ExchangeEntity, BindingEntity)
 #: Types whose numbers Qpid Dispatch checks against their bounds; elsewhere it takes any.
 BOUNDED: Final = (PolicyEntity, VhostEntity)
+LEAVE_OUT: Final = "leave it out; the manual has the list"
 #: Attributes that identify an entity and cannot be set.
 IDENTIFIES: Final = frozenset({"type", "identity"})
 
@@ -180,6 +181,8 @@ def _take(draft: Draft, entry: Entry) -> None:
     except OutOfRange as bad:
         _bound(draft, row, entry, bad)
     except BadValue as bad:
+        if today := former_value(draft.type.section, row.name, as_written(entry.node)):
+            bad.suggestion = f"it is called {today} today; `trouter migrate` does it"
         _serve(draft, row, entry, bad)
     except BadValues as several:
         served = [_report(draft, row, one) for one in several.bad]
@@ -241,7 +244,8 @@ def _row(draft: Draft, entry: Entry) -> Attribute | None:
     else:
         message = "unknown attribute"
         names = [name for row in draft.type.fields for name in (row.name, *row.old_names)]
-        suggestion = nearest(entry.key, names) or _owners(entry.key) or "leave it out; the manual has the list"
+        former = former_attribute(draft.type.section, entry.key)
+        suggestion = former.instead if former else nearest(entry.key, names) or _owners(entry.key) or LEAVE_OUT
     draft.findings.error(entry.place, message, section=draft.section.name, key=entry.key, suggestion=suggestion)
     return None
 

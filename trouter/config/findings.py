@@ -18,7 +18,9 @@ from typing import Final
 from trouter._text import escape_unprintable
 from trouter.config.acceptances import accept
 from trouter.config.configuration import ROUTER_ROLES, Configuration
+from trouter.config.cyrus import cyrus_site
 from trouter.config.dangling import dangling, unexpanded
+from trouter.config.differences import differences
 from trouter.config.entities import (
     NOWHERE,
     AuthServicePluginEntity,
@@ -32,11 +34,16 @@ from trouter.config.entities import (
 from trouter.config.facts import listener_facts
 from trouter.config.files import is_absent_console
 from trouter.config.hosts import EVERY_ADDRESS, is_loopback
+from trouter.config.impostors import impostors
+from trouter.config.logins import login_findings, speaks_amqp
+from trouter.config.neighbours import neighbours
+from trouter.config.page_findings import page_findings
 from trouter.config.passwords import Secret
 from trouter.config.problems import Problem, Severity, SourcePosition, nearest
 from trouter.config.reporting import finding_of
 from trouter.config.strictness import POINTS
 from trouter.config.tenants import why_no_tenants
+from trouter.config.texts import PRODUCT_PROPERTIES
 from trouter.config.workers import WORKERS_HOST, worker_findings
 from trouter.hooks import Plugins
 from trouter.mechanisms import ANONYMOUS, PLAIN, mechanism_of
@@ -63,8 +70,9 @@ def evaluate(configuration: Configuration, plugins: Plugins | None = None) -> tu
     found = [*configuration.warnings, *not_served(configuration), *unsafe(configuration, plugins)]
     found += [*dangling(configuration), *unexpanded(configuration), *_alone(configuration)]
     found += worker_findings(configuration)
+    found += differences(configuration, anonymous=any(map(_admits_anonymous, configuration.listeners)))
     if plugins is not None:
-        found += mechanisms(configuration, plugins)
+        found += login_findings(configuration, plugins)
     return ordered(found)
 
 
@@ -154,10 +162,14 @@ def _unserved(configuration: Configuration, entity: Entity, message: str) -> Pro
 
 
 def _alone(configuration: Configuration) -> Iterator[Problem]:
-    """Yield a warning for an interior router that no other router can connect to, and that dials none."""
+    """Yield a warning for a router that no peer can connect to and that dials none; for an interior one, no router."""
     roles = {listener.role for listener in configuration.listeners} | {each.role for each in configuration.connectors}
     if configuration.router.mode == "interior" and not roles & ROUTER_ROLES:
         yield finding_of("no-neighbours", configuration.router)
+    elif not roles:
+        finding = finding_of("no-connections", configuration.router)
+        place = configuration.router.place
+        yield dataclasses.replace(finding, place=SourcePosition(configuration.source) if place == NOWHERE else place)
 
 
 def _problem(entity: Entity, message: str) -> Problem:
@@ -165,28 +177,12 @@ def _problem(entity: Entity, message: str) -> Problem:
     return Problem(entity.place, message, section, name, severity=Severity.PROBLEM, entity=entity.identity)
 
 
-def mechanisms(configuration: Configuration, plugins: Plugins) -> Iterator[Problem]:
-    """Yield findings about listeners with SASL mechanisms that no plugin serves; without any, no client can log in."""
-    for listener in configuration.listeners:
-        if configuration.unserved(listener) or listener.sasl_plugin:
-            continue
-        facts = listener_facts(listener)
-        unserved = plugins.offers.of(facts).unserved
-        # A users file serves SCRAM from its first user on.
-        pending = [each for each in unserved if each.startswith("SCRAM-") and configuration.router.users_file]
-        missing = [each for each in unserved if each not in pending]
-        if missing:
-            yield finding_of("unserved-mechanism", listener, mechanisms=" ".join(missing))
-        if (missing or listener.authenticate_peer) and not (pending or plugins.sasl_mechanisms(facts)):
-            yield finding_of("no-mechanism", listener)
-
-
 def unsafe(configuration: Configuration, plugins: Plugins | None = None) -> tuple[Problem, ...]:
     """Return the findings about unsafe settings, in the order of the file."""
     found = [*_files(configuration), *_vhosts(configuration), *_tenants(configuration), *_managers(configuration)]
-    found += _no_policy(configuration)
+    found += [*_no_policy(configuration), *_strangers(configuration, plugins)]
     for listener in configuration.listeners:
-        found += _listener(listener, configuration.router, plugins)
+        found += [*_listener(listener, configuration.router, plugins), *page_findings(listener, configuration)]
     for connector in configuration.connectors:
         found += _connector(connector)
     for service in configuration.auth_services:
@@ -194,6 +190,7 @@ def unsafe(configuration: Configuration, plugins: Plugins | None = None) -> tupl
             found.append(finding_of("service-in-clear", service, host=service.address[0]))
     for profile in configuration.ssl_profiles:
         found += _ssl_profile(profile)
+    found += [*impostors(configuration), *neighbours(configuration)]
     return tuple(sorted(found, key=lambda problem: problem.place))
 
 
@@ -202,13 +199,12 @@ def _listener(listener: ListenerEntity, router: RouterEntity, plugins: Plugins |
         return
     finding = partial(finding_of, entity=listener)
     encrypted = listener.require_ssl or listener.require_encryption
-    if "*" in listener.web_socket_origins:
-        yield finding("pages-of-every-site")
     if listener.ssl_profile and not encrypted:
         yield finding("tls-if-they-like")
     yield from _secret(listener, "metricsToken", listener.metrics_token)
     if is_absent_console(listener.http_root_dir):
         yield finding("older-console")
+    yield from _product(listener)
     if listener.strip_annotations != "both":
         yield finding("traces-kept")
     if listener.http_root_dir and not is_absent_console(listener.http_root_dir):
@@ -227,14 +223,13 @@ def _listener(listener: ListenerEntity, router: RouterEntity, plugins: Plugins |
         yield finding("passwords-in-clear")
     elif not (listener.ssl_profile or listener.role in ROUTER_ROLES):
         yield finding("require-tls")
-    if listener.serves_http and listener.healthz:
-        yield finding("health-for-others")
     if not listener.initial_handshake_timeout_seconds:
         yield finding("never-opens")
 
 
 def _connector(connector: ConnectorEntity) -> Iterator[Problem]:
     yield from _secret(connector, "saslPassword", connector.sasl_password)
+    yield from _product(connector)
     exposed = not (connector.ssl_profile or is_loopback(connector.host))
     plain = not connector.sasl_mechanisms or PLAIN in connector.sasl_mechanisms
     sent = "allow_insecure_plain" in connector.written or (plain and connector.sasl_password is not None)
@@ -242,6 +237,13 @@ def _connector(connector: ConnectorEntity) -> Iterator[Problem]:
         yield finding_of("password-sent-in-clear", connector)
     if connector.ssl_profile and not connector.verify_hostname:
         yield finding_of("any-host-name", connector)
+
+
+def _product(entity: ListenerEntity | ConnectorEntity) -> Iterator[Problem]:
+    """Yield a finding if an open says that the router is another product, or another version."""
+    given = [str(text) for name in PRODUCT_PROPERTIES if (text := entity.open_properties.get(name))]
+    if given:
+        yield finding_of("other-product", entity, product=" ".join(given))
 
 
 def _ssl_profile(profile: SslProfileEntity) -> Iterator[Problem]:
@@ -284,8 +286,8 @@ def _files(configuration: Configuration) -> Iterator[Problem]:
     for attribute, path in (("", configuration.source), ("policyDir", configuration.policy.policy_dir)):
         section = "policy" if attribute else ""
         mode = _mode(path) if path else 0
-        if mode & (OTHERS_MAY_WRITE | GROUP_MAY_WRITE):
-            point = POINTS["writable-by-others" if mode & OTHERS_MAY_WRITE else "writable-by-group"]
+        if mode & GROUP_MAY_WRITE and not mode & OTHERS_MAY_WRITE:  # that is worse, and reported when the file is read
+            point = POINTS["writable-by-group"]
             yield Problem(
                 SourcePosition(configuration.source),
                 point.warning.format(path=path),
@@ -334,11 +336,25 @@ def _no_policy(configuration: Configuration) -> Iterator[Problem]:
         yield dataclasses.replace(finding, place=place)
 
 
+def _strangers(configuration: Configuration, plugins: Plugins | None) -> Iterator[Problem]:
+    """Yield findings about limits that one host lacks, if clients of other machines may connect."""
+    router = configuration.router
+    exposed = [
+        each
+        for each in configuration.listeners
+        if each.host != WORKERS_HOST and not is_loopback(each.host) and speaks_amqp(each)
+    ]
+    if exposed and not (router.max_handshakes_per_host or router.accept_rate_per_host):
+        yield finding_of("one-address-many-clients", router)
+    if router.auth_lockout == "delay" and any(_takes_passwords(each, router, plugins) for each in exposed):
+        yield finding_of("one-address-many-logins", router)
+
+
 def _vhosts(configuration: Configuration) -> Iterator[Problem]:
     enabled = configuration.policy.enable_vhost_policy
     if configuration.policy.max_message_size and not enabled:
         yield finding_of("idle-message-size", configuration.policy)
-    anonymous = [each for each in configuration.listeners if _admits_anonymous(each) and _speaks_amqp(each)]
+    anonymous = [each for each in configuration.listeners if _admits_anonymous(each) and speaks_amqp(each)]
     known = {vhost.hostname for vhost in configuration.vhosts}
     for vhost in configuration.vhosts:
         if not enabled:
@@ -355,16 +371,11 @@ def _takes_passwords(listener: ListenerEntity, router: RouterEntity, plugins: Pl
     """Return whether a login on this listener may send a password or a token in clear."""
     if listener.sasl_plugin:
         return True
-    known = (router.users_file, router.pam_service, router.sasl_config_dir, router.oauth_issuer)
+    known = (router.users_file, router.pam_service, cyrus_site(router), router.oauth_issuer)
     wanted = listener.sasl_mechanisms
     if any(known) and (not wanted or any(mechanism_of(each).in_clear for each in wanted)):
         return True
     return plugins is not None and any(each.in_clear for each in plugins.sasl_mechanisms(listener_facts(listener)))
-
-
-def _speaks_amqp(listener: ListenerEntity) -> bool:
-    """Return whether clients of a listener may be clients of AMQP; else it has pages only, and no vhost applies."""
-    return listener.websockets or not listener.serves_http
 
 
 def _admits_anonymous(listener: ListenerEntity) -> bool:

@@ -23,9 +23,11 @@ from trouter.config.entities import (
     VhostEntity,
 )
 from trouter.config.json_form import parse_json
+from trouter.config.keepers import Keepers, keepers_of_process
 from trouter.config.nodes import Section
 from trouter.config.problems import ConfigurationError, Findings, Problem, SourcePosition
 from trouter.config.rules import check, world_of
+from trouter.config.trusted import judge_files
 from trouter.config.types import type_of_section
 
 SECURE: Final = RouterEntity.type.field_spelled("secureDefaults")
@@ -80,22 +82,28 @@ class FaultyConfiguration(ConfigurationError):
         self.broken = broken
 
 
-def load(path: Path | None = None, text: str | None = None) -> Configuration:
+def load(path: Path | None = None, text: str | None = None, keepers: Keepers | None = None) -> Configuration:
     """Return the configuration in the file at `path`, or in `text`, which `path` then only names; or the built-in.
 
-    ConfigurationError, with every problem there is, if it cannot be used.
+    ConfigurationError, with every problem there is, if it cannot be used. ``keepers`` may change the files that count;
+    root and the user of this process, unless they are given.
     """
     file = BUILT_IN if path is None else str(path)
+    read: tuple[str, ...] = ()
     if text is None:
         text = DEFAULT_TEXT if path is None else _read(path)
+        read = () if path is None else (file,)
     elif path is None:
         file = "(text)"
     with held_back():
-        return parse(text, file)
+        return parse(text, file, keepers or keepers_of_process(), read)
 
 
-def parse(text: str, file: str) -> Configuration:
-    """Return the configuration in `text`, in the JSON form if `file` ends in `.json`; ConfigurationError as load()."""
+def parse(text: str, file: str, keepers: Keepers, read: Iterable[str] = ()) -> Configuration:
+    """Return the configuration in `text`, in the JSON form if `file` ends in `.json`; ConfigurationError as load().
+
+    ``read`` are the files that hold the text.
+    """
     findings = Findings()
     accepted: list[Acceptance] = []
     sections = _sections(text, file, findings, accepted)
@@ -104,6 +112,7 @@ def parse(text: str, file: str) -> Configuration:
     drafts += _policies(drafts, findings, accepted)
     drafts += _secure_policy(drafts, findings, file)
     served = check(drafts)
+    judge_files(drafts, findings, keepers, accepted, read)
     configuration = Configuration(
         **_fields(_built(drafts if findings.errors else served)),
         source=file,

@@ -16,6 +16,8 @@ class Point:
     name: in kebab-case. compatible, strict: what happens without and with `secureDefaults`; an empty ``strict`` means
     that the switch changes nothing. warning: the consequence, with gaps in braces; empty if there is no warning.
     cure: what to write. page: of docs/. subject: the attribute it is about, as `listener.role`, from the declaration.
+    there: what Qpid Dispatch does, if ``compatible`` differs from that; direction: what the router allows by that, more
+    (`wider`) or less (`narrower`) than there, or `other`.
     """
 
     name: str
@@ -26,6 +28,8 @@ class Point:
     page: str = "configuration.md"
     severity: Severity = Severity.UNSAFE
     subject: str = ""
+    there: str = ""
+    direction: str = ""
 
     @property
     def section(self) -> str:

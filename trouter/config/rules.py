@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from trouter.config.access import host_key
 from trouter.config.claims import World, claims, references
 from trouter.config.configuration import ROUTER_ROLES
+from trouter.config.cyrus import first_site
 from trouter.config.draft import Draft
 from trouter.config.entities import (
     AddressEntity,
@@ -29,15 +30,13 @@ from trouter.config.entities import (
     VhostEntity,
 )
 from trouter.config.entities.ends import MAX_LINKS_SECURE
-from trouter.config.entities.group import GroupSettings
-from trouter.config.files import is_below, readable_file
+from trouter.config.entities.group import ANY_NUMBER, GroupSettings
+from trouter.config.files import UNREADABLE, is_below
 from trouter.config.hosts import is_loopback
 from trouter.config.passwords import Secret
 from trouter.config.problems import nearest
-from trouter.config.schema import Doubt
 from trouter.config.tenants import why_no_tenants
-from trouter.core.keys import ANY, key_tokens
-from trouter.core.patterns import PatternError, normalise_pattern, prefix_pattern
+from trouter.core.patterns import KEYS, MANY_TEXT, PatternError, normal_form
 from trouter.mechanisms import EXTERNAL
 
 #: A bearer token that cannot be guessed (RFC 6750, 2.1).
@@ -45,6 +44,25 @@ TOKEN: Final = re.compile(r"(?=.{16,512}\Z)[A-Za-z0-9._~+/-]+=*")
 #: Default limit of a client's sessions, and the one with secureDefaults; routers may need all.
 CLIENT_SESSIONS: Final = 1024
 FEW_SESSIONS: Final = 256
+#: The limits of what one host may do before its users are known, with secureDefaults.
+HOST_LIMITS: Final[Mapping[str, object]] = {
+    "max_handshakes": 1000,
+    "max_handshakes_per_host": 20,
+    "accept_rate_per_host": 50,
+    "min_handshake_rate": 64,
+    "auth_lockout": "enforce",
+}
+#: Attributes of the router that would have no effect without another one, which has this default if they are given.
+IMPLIED: Final[Mapping[str, str]] = {
+    "accept_burst_per_host": "accept_rate_per_host",
+    "auth_lockout_after": "auth_lockout",
+    "auth_lockout_window_seconds": "auth_lockout",
+    "auth_lockout_seconds": "auth_lockout",
+}
+#: Attributes of a listener that have no effect without http.
+OF_HTTP: Final = (
+    "metrics", "metrics_hosts", "metrics_token", "healthz", "websockets", "web_socket_origins", "allowed_hosts",
+)  # fmt: skip
 #: Outputs of the log that are no files.
 LOG_STREAMS: Final = frozenset({"stderr", "stdout", "syslog"})
 ALONE: Final = "role='standalone' not allowed to connect to or accept connections from other routers."
@@ -92,6 +110,8 @@ def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[s
         _complete_securely(draft)
         if draft.type.entity is SslProfileEntity and draft.value("below_system_minimum"):
             draft.error("is forbidden by secureDefaults", "below_system_minimum", "leave it out")
+    elif draft.type.entity is VhostEntity:
+        _change_groups(draft, _unlimited_group)
     if draft.type.entity in RULES:
         RULES[draft.type.entity](draft)
     _binding_key(draft, world)
@@ -139,21 +159,24 @@ def world_of(drafts: list[Draft]) -> World:
 def _complete_securely(draft: Draft) -> None:
     """Set attributes that are not given to the defaults of secureDefaults (security.md 8.7)."""
     secure: dict[str, object] = {}
-    if draft.type.entity is PolicyEntity:
+    if draft.type.entity is RouterEntity:
+        secure = dict(HOST_LIMITS)
+    elif draft.type.entity is PolicyEntity:
         secure = {"enable_vhost_policy": True, "router_management": "none"}
     elif draft.type.entity is ListenerEntity:
         exposed = not is_loopback(str(draft.value("host")))
         secure = {"authenticate_peer": True, "require_ssl": exposed, "healthz": not exposed}
-        secure["allow_insecure_plain"] = "loopback"
+        secure |= {"allow_insecure_plain": "loopback", "web_socket_origins": (), "allowed_hosts": ()}
         if draft.value("role") == "normal":
             secure["max_sessions"] = FEW_SESSIONS
     elif draft.type.entity is ConnectorEntity:
         secure = {"allow_insecure_plain": "no"}
     elif draft.type.entity is AuthServicePluginEntity:
         secure = {"allow_insecure_plain": "loopback", "authz_optional": False}
+    elif draft.type.entity is SslProfileEntity and len(draft.value("uid_format") or "") > 1:
+        secure = {"uid_missing": "reject", "uid_escape": True}
     elif draft.type.entity is VhostEntity:
-        groups = draft.values.get("groups") or {}
-        draft.values["groups"] = MappingProxyType({name: _secure_group(group) for name, group in groups.items()})
+        _change_groups(draft, _secure_group)
     if draft.type.entity in {ListenerEntity, ConnectorEntity} and draft.value("role") not in ROUTER_ROLES:
         secure["max_links"] = MAX_LINKS_SECURE
     for field, value in secure.items():
@@ -161,9 +184,23 @@ def _complete_securely(draft: Draft) -> None:
             draft.values[field] = value
 
 
+def _change_groups(draft: Draft, change: Callable[[GroupSettings], GroupSettings]) -> None:
+    groups = draft.values.get("groups")
+    if groups:
+        draft.values["groups"] = MappingProxyType({name: change(group) for name, group in groups.items()})
+
+
+def _unlimited_group(group: GroupSettings) -> GroupSettings:
+    """Return the group with the limits of links that Qpid Dispatch reads from 0: none."""
+    limits: dict[str, Any] = {
+        field: ANY_NUMBER for field in ("max_senders", "max_receivers") if not getattr(group, field)
+    }
+    return replace(group, **limits) if limits else group
+
+
 def _secure_group(group: GroupSettings) -> GroupSettings:
     """Return the group, with the defaults of secureDefaults for settings that it lacks."""
-    secure: dict[str, Any] = {"management": "none", "substitute_anonymous": False}
+    secure: dict[str, Any] = {"management": "none", "substitute_anonymous": False, "substitute_separated": False}
     return replace(group, **{field: value for field, value in secure.items() if field not in group.written})
 
 
@@ -198,12 +235,14 @@ def _tenants(draft: Draft, world: World) -> None:
 
 
 def _router(draft: Draft) -> None:
+    for field, other in IMPLIED.items():
+        if field in draft.given and other not in draft.given | draft.values.keys():
+            draft.values[other] = HOST_LIMITS[other]
     folder, name = draft.value("sasl_config_dir"), draft.value("sasl_config_name")
     if folder and name:
-        try:
-            readable_file(str(Path(folder) / f"{name}.conf"))
-        except Doubt as bad:
-            draft.doubt(bad.point, bad.message, "sasl_config_dir")
+        site = first_site(folder.split(os.pathsep), name, written=True)
+        if site.fault:
+            draft.doubt(UNREADABLE, site.fault, "sasl_config_dir")
 
 
 def _listener(draft: Draft) -> None:
@@ -229,7 +268,7 @@ def _listener(draft: Draft) -> None:
     if isinstance(token, Secret) and not token.fault and not TOKEN.fullmatch(token.reveal()):
         draft.error("is not a token: 16 to 512 letters, digits and -._~+/=", "metrics_token", "openssl rand -hex 32")
     if not (draft.value("http") or draft.value("http_root_dir")):
-        for field in ("metrics", "metrics_hosts", "metrics_token", "healthz", "websockets", "web_socket_origins"):
+        for field in OF_HTTP:
             if field in draft.given:
                 draft.warning("has no effect without http", field)
 
@@ -260,8 +299,6 @@ def _ssl_profile(draft: Draft) -> None:
         if draft.value(field) and not draft.value(needed):
             name = "caCertFile" if needed == "ca_cert_file" else "crlFile"
             draft.error(f"does nothing without a {name}", field, f"add {name}: PATH")
-    if draft.value("ocsp") == "staple":
-        draft.error("Python's TLS can neither staple an answer nor see one", "ocsp", "write hard, soft or off")
     oldest, present = draft.value("oldest_valid_ordinal"), draft.value("ordinal")
     if oldest is not None and present is not None and oldest > present:
         draft.error(f"is greater than the ordinal, {present}: no connection could stay", "oldest_valid_ordinal")
@@ -314,7 +351,7 @@ def _binding(draft: Draft) -> None:
     if draft.value("next_hop_address") == "":
         draft.leave_out("No next hop specified", "next_hop_address", "e.g. queue.1")
     if not draft.value("binding_key"):
-        draft.values["binding_key"] = ANY
+        draft.values["binding_key"] = MANY_TEXT
 
 
 def _binding_key(draft: Draft, world: World) -> None:
@@ -323,7 +360,7 @@ def _binding_key(draft: Draft, world: World) -> None:
         return
     method = world.methods.get(str(draft.value("exchange_name")), "amqp")
     try:
-        key_tokens(str(draft.value("binding_key")), method)
+        KEYS[method].parse(str(draft.value("binding_key")))
     except PatternError as error:
         draft.leave_out("The binding key pattern is invalid", "binding_key", str(error))
 
@@ -344,10 +381,10 @@ def _prefix_or_pattern(draft: Draft) -> None:
     elif len(given) == 2:
         draft.leave_out("Cannot specify both a 'prefix' and a 'pattern' attribute", "pattern", "leave one of them out")
     for name in given:
-        _normalise(draft, name)
+        _check_tokens(draft, name)
 
 
-def _normalise(draft: Draft, name: str) -> None:
+def _check_tokens(draft: Draft, name: str) -> None:
     text = draft.values.get(name)
     if not isinstance(text, str):
         return
@@ -355,14 +392,12 @@ def _normalise(draft: Draft, name: str) -> None:
         draft.leave_out(f"{name.capitalize()} must be a non-empty string type", name, EXAMPLES[name])
         return
     try:
-        pattern = prefix_pattern(text) if name == "prefix" else normalise_pattern(text)
+        normal = normal_form(text, is_prefix=name == "prefix")
     except PatternError:
         draft.leave_out(f"{name.capitalize()} invalid - no tokens", name, EXAMPLES[name])
         return
-    normal = pattern.removesuffix("/#") if name == "prefix" else pattern
     if normal != text.strip("./"):
         draft.warning(f"this pattern is the same as '{normal}'", name)
-    draft.values[name] = normal
 
 
 def _phases(draft: Draft) -> None:
@@ -387,11 +422,6 @@ def _vhost(draft: Draft) -> None:
         draft.error("an alias is the host name itself", "aliases", "leave it out")
     if draft.value("allow_unknown_user") and groups is not None and "$default" not in groups:
         draft.error("needs a group named $default", "allow_unknown_user", "add the group, or write no")
-
-    for name, group in (groups or {}).items():
-        for field, what in (("max_senders", "senders"), ("max_receivers", "receivers")):
-            if getattr(group, field) == 0:
-                draft.warning(f"the group '{name}' allows no {what}: 0 means none, not unlimited", "groups")
 
 
 BOTH_FILES: Final = "certFile and privateKeyFile must be given together"

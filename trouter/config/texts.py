@@ -31,9 +31,9 @@ WELL_KNOWN_PORTS: Final = {"amqp": 5672, "amqps": 5671}
 #: The ports that browsers leave out of an origin, by its scheme.
 WEB_PORTS: Final = {"http": "80", "https": "443"}
 
-RESERVED_PROPERTIES: Final = frozenset(
-    {"product", "version", "failover-server-list", "network-host", "port", "scheme", "hostname"}
-)
+RESERVED_PROPERTIES: Final = frozenset({"failover-server-list", "network-host", "port", "scheme", "hostname"})
+#: Properties of the router's open that an operator may replace: clients of one product refuse any other.
+PRODUCT_PROPERTIES: Final = ("product", "version")
 MAX_OPEN_PROPERTIES: Final = 64
 RESERVED_PREFIXES: Final = ("qd.", "x-opt-qd.")
 
@@ -133,6 +133,17 @@ def server_names(text: str) -> tuple[str, ...]:
     return found
 
 
+def allowed_hosts(text: str) -> tuple[str, ...]:
+    """Return names of hosts in lower case, of which the first label may be `*`, or `*` alone for all; BadValue.
+
+    There are none in `none`.
+    """
+    words = listed(text)
+    if words == ("*",):
+        return words
+    return () if [word.lower() for word in words] == ["none"] else server_names(text)
+
+
 def mechanisms(text: str) -> tuple[str, ...]:
     """Return SASL mechanisms in upper case, in the order given, each once; Doubt if one cannot be such a name."""
     names = tuple(dict.fromkeys(name.upper() for name in re.split(r"[\s,;]+", text) if name))
@@ -227,6 +238,8 @@ def open_properties(properties: Mapping[str, object]) -> Mapping[str, object]:
             raise BadValue("Property keys must be ASCII encoded", "write the name in ASCII")
         if key in RESERVED_PROPERTIES or key.startswith(RESERVED_PREFIXES):
             raise BadValue(f"Reserved key '{key}' not allowed in openProperties", "give it another name")
+        if key in PRODUCT_PROPERTIES and not isinstance(properties[key], str):
+            raise BadValue(f"'{key}' must be text", "put it in quotes")
     return MappingProxyType(dict(properties))
 
 
@@ -310,8 +323,12 @@ def host_and_port(text: str) -> str:
 
 
 def web_socket_origins(text: str) -> tuple[str, ...]:
-    """Return the origins in a list of `http[s]://host[:port]`, `null` and `*`, as browsers send them; BadValue."""
-    return tuple(_origin(word) for word in re.split(r"[\s,]+", text.strip().lower()) if word)
+    """Return the origins in a list of `http[s]://host[:port]`, `null` and `*`, as browsers send them; BadValue.
+
+    There are none in `none`.
+    """
+    words = [word for word in re.split(r"[\s,]+", text.strip().lower()) if word]
+    return () if words == ["none"] else tuple(map(_origin, words))
 
 
 def _origin(word: str) -> str:
@@ -319,7 +336,7 @@ def _origin(word: str) -> str:
         return word
     match = re.fullmatch(r"(https?)://(\[[0-9a-f:.]+\]|[^\[\]:/@?#*]+)(?::(\d{1,5}))?/?", word)
     if match is None:
-        raise BadValue(f"'{word}' is not the origin of a page", "https://host[:port], or * for every page")
+        raise BadValue(f"'{word}' is not the origin of a page", "https://host[:port], * for every page, none")
     scheme, name, number = match.groups()
     return f"{scheme}://{name}" + ("" if number in {None, WEB_PORTS[scheme]} else f":{number}")
 
@@ -353,6 +370,8 @@ def tls_protocols(text: str) -> str | None:
 
 
 UID_LETTERS: Final = "csloun125"
+#: Those that stand for a digest of the whole certificate.
+UID_DIGESTS: Final = "125"
 
 
 def uid_format(text: str) -> str | None:

@@ -16,6 +16,7 @@ from typing import Final
 
 import trio
 
+from trouter._bugs import BUGS
 from trouter.auth.client_mechanisms import client_mechanisms
 from trouter.config import ConnectorEntity
 from trouter.hooks import ConnectorFacts, ListenerFacts, PeerFacts
@@ -47,7 +48,6 @@ NO_ANSWER: Final = {
 }
 
 log = logging.getLogger("trouter.SERVER")
-error_log = logging.getLogger("trouter.ERROR")
 
 
 class Connector:
@@ -129,23 +129,31 @@ class Connector:
         self._status = "CLOSING"
         self._stopped = True
         self._idle.cancel()
-        if self._peer is not None:
-            self._peer.force_close(error or Error("amqp:connection:forced", "the connector was deleted"))
+        if self._peer is not None and not self._peer.closing:
+            self._peer.close_at_once(error or Error("amqp:connection:forced", "the connector was deleted"))
 
     async def run(self) -> None:
         """Dial, serve, and dial again, until stopped."""
         try:
             while not self._stopped:
-                sock = None
-                with trio.CancelScope() as self._idle:
-                    sock = await self._dial_endpoint()
-                if sock is not None:
-                    await self._serve_socket(sock)
+                try:
+                    await self._connect_once()
+                except Exception as error:  # noqa: BLE001 - it is reported
+                    self._message = "internal error"
+                    BUGS.report(f"internal error in connector {self.entity.name!r}, which tries again", error)
                 if not self._stopped:
                     with trio.CancelScope() as self._idle:
                         await trio.sleep(self._next_wait_s())
         finally:
             self.done.set()
+
+    async def _connect_once(self) -> None:
+        """Dial, and serve the connection if there is one."""
+        sock = None
+        with trio.CancelScope() as self._idle:
+            sock = await self._dial_endpoint()
+        if sock is not None:
+            await self._serve_socket(sock)
 
     async def _dial_endpoint(self) -> socket.socket | None:
         endpoint = self._failover.current
@@ -185,8 +193,8 @@ class Connector:
         facts, security = met
         try:
             await serve(partial(self._make_peer, sock, facts, security, endpoint), self._follow_open)
-        except Exception:  # noqa: BLE001 - it is logged with its traceback
-            error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
+        except Exception as error:  # noqa: BLE001 - it is reported
+            BUGS.report(f"[C{facts.connection_id}] internal error, connection dropped", error)
         finally:
             peer, self._peer = self._peer, None
             if peer is not None and peer.lifetime.opened:

@@ -7,6 +7,7 @@ from typing import Final
 
 import trio
 
+from trouter._bugs import BUGS
 from trouter.hooks import PeerFacts
 from trouter.wire.performatives import Error
 
@@ -17,7 +18,6 @@ FAILED: Final = Error("amqp:internal-error", "the router failed on this connecti
 NO_ROUTER: Final = Error("amqp:connection:forced", "there is no router at the other end")
 
 server_log = logging.getLogger("trouter.SERVER")
-error_log = logging.getLogger("trouter.ERROR")
 
 
 class Lifetime:
@@ -109,7 +109,7 @@ class Lifetime:
 
     def end_after_bug(self, error: Exception) -> None:
         """End the connection because of a bug of ours; the peer gets no details."""
-        error_log.error("%s internal error, connection dropped", self.label, exc_info=error)
+        BUGS.report(f"{self.label} internal error, connection dropped", error)
         self.state = advance(self.state, PeerStep.END)
         self.farewell = FAILED
         self.scope.cancel()

@@ -12,6 +12,7 @@ from typing import Final
 
 import trio
 
+from trouter._bugs import BUGS
 from trouter.admission.handshakes import Newcomer
 from trouter.auth.login import AcceptedLogin
 from trouter.config import ListenerEntity
@@ -21,6 +22,7 @@ from trouter.engine.sasl import SaslServer
 from trouter.hooks import PeerFacts
 from trouter.net.accepting import AcceptingListener
 from trouter.net.rates import bucket_maker
+from trouter.net.turns import Turn, host_key
 from trouter.telemetry.refusals import BLOCKED, LIMIT, MEMORY, PROXY_HEADER
 from trouter.tls.secure import PLAINTEXT, SecuredPeer, SecurityLayer
 from trouter.wire.performatives import Error
@@ -38,7 +40,6 @@ FLOOD_PAUSE_S: Final = 0.01
 _TASK_NAME: Final = f"{__name__}.Listener._serve_peer"
 
 log = logging.getLogger("trouter.SERVER")
-error_log = logging.getLogger("trouter.ERROR")
 
 
 @dataclass(slots=True)
@@ -74,7 +75,7 @@ class Listener(AcceptingListener):
         #: Its connections by their numbers: those that are peers, and those that are not yet: their tasks have not
         #: begun, their protocol is being detected, or TLS has begun.
         self.peers: dict[int, Peer] = {}
-        self._newcomers: dict[int, Newcomer] = {}
+        self._newcomers: dict[int, tuple[Newcomer, Turn]] = {}
         self._refused_before = 0
         self._router_id = router_id
         self._services = services
@@ -85,7 +86,7 @@ class Listener(AcceptingListener):
         self._numbers = numbers
         #: The scopes of those whose protocol is being detected.
         self._greeting: set[trio.CancelScope] = set()
-        super().__init__(entity, sockets, log, bucket_maker(self._tallies))
+        super().__init__(entity, sockets, log, bucket_maker(self._tallies), services.poller)
 
     def configure(self, entity: ListenerEntity) -> None:
         super().configure(entity)
@@ -104,7 +105,7 @@ class Listener(AcceptingListener):
     def end_peers(self, error: Error) -> None:
         """Close every connection with ``error``, also those whose opens are not exchanged yet."""
         for peer in list(self.peers.values()):
-            peer.force_close(error)
+            peer.close_at_once(error)
 
     async def serve_socket(
         self, sock: socket.socket, remote: tuple[str, int], below: SecuredPeer | None = None
@@ -191,50 +192,57 @@ class Listener(AcceptingListener):
 
     def _begin_handshake(self, facts: PeerFacts) -> None:
         newcomer = self._services.guard.handshakes.begin_handshake(facts.remote_host, self.entity.role)
-        self._newcomers[facts.connection_id] = newcomer
+        turn = Turn(self._services.poller.turns, host_key(facts.remote_host))
+        self._newcomers[facts.connection_id] = newcomer, turn
         if self._tallies is not None:
             self._tallies.raise_count(*self._tally_key)
 
     async def _serve_peer(self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer | None) -> None:
         """Serve one peer until it ends; ``security`` None is detected first. A bug of ours ends only this peer."""
         try:
+            await self._newcomers[facts.connection_id][1].begin()
             met = await self._secure_socket(sock, facts) if security is None else (facts, security)
             if met is not None:
                 await serve(partial(self._make_peer, sock, *met))
-        except Exception:  # noqa: BLE001 - it is logged with its traceback
-            error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
+        except Exception as error:  # noqa: BLE001 - it is reported
+            BUGS.report(f"[C{facts.connection_id}] internal error, connection dropped", error)
         finally:
-            newcomer = self._newcomers.pop(facts.connection_id, None)
-            if newcomer is not None:
+            if facts.connection_id in self._newcomers:
+                newcomer, turn = self._newcomers.pop(facts.connection_id)
+                turn.close()
                 self._services.guard.handshakes.end_handshake(newcomer)
             peer = self.peers.pop(facts.connection_id, None)
-            if peer is not None and peer.refusal:
+            if peer is None:
+                sock.close()
+            elif peer.refusal:
                 self._services.guard.refusals.count_refused(facts.listener.name, peer.refusal)
             if self._tallies is not None:
                 self._tallies.lower_count(*self._tally_key)
             self._services.policy.release_socket(sibling=self._is_between_workers)
 
     async def _secure_socket(self, sock: socket.socket, facts: PeerFacts) -> SecuredPeer | None:
-        """Detect TLS and make its handshake; return None, with the socket closed, if that fails."""
+        """Detect TLS and make its handshake; return None if that fails."""
         met: SecuredPeer | None = None
+        _, turn = self._newcomers[facts.connection_id]
         scope = trio.CancelScope()
         self._greeting.add(scope)
         try:
             with scope:
                 timeout_s = self._settings.handshake_timeout_s
                 refused = partial(self._services.guard.refusals.count_refused, self.entity.name)
-                met = await self._services.secure.accept(sock, facts, self.entity, timeout_s, refused)
+                met = await self._services.secure.accept(sock, facts, self.entity, timeout_s, turn, refused)
         finally:
             self._greeting.discard(scope)
-            if met is None:
-                sock.close()
         return met
 
     def _make_peer(
         self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, scope: trio.CancelScope
     ) -> Peer:
-        """Make and register a connection that ends with ``scope``; its login forgets the newcomer at its open."""
-        newcomer = self._newcomers.pop(facts.connection_id)
+        """Make and register a connection that ends with ``scope``; its login forgets the newcomer at its open.
+
+        From then on its events have turns.
+        """
+        newcomer, turn = self._newcomers.pop(facts.connection_id)
         settings, services = self._settings, self._services
         plugins, asks_service = services.plugins, bool(facts.listener.auth_service)
         lifetime = Lifetime(facts, scope, outgoing=False)
@@ -259,4 +267,5 @@ class Listener(AcceptingListener):
         peer = Peer(sock, facts, security, settings, services, lifetime, login)
         services.guard.handshakes.watch_handshake(newcomer, peer)
         self.peers[peer.number] = peer
+        turn.close()
         return peer

@@ -29,13 +29,23 @@ class LoginChecks:
         plugins, connections = self._plugins, self._connections
         if await trio.to_thread.run_sync(plugins.refresh, limiter=self._waiter, abandon_on_cancel=True):
             plugins.offers.forget()
+        ended: list[int] = []
         for checked, number in enumerate(connections, 1):
-            self._check_connection(number)
+            if not self._has_good_login(number):
+                ended.append(number)
             if checked % PORTION == 0:
                 await trio.lowlevel.checkpoint()
+        for number in ended:  # together, so that no peer whose connection ends hears of another's end
+            if number in connections:
+                connections[number].end_login()
 
-    def _check_connection(self, number: int) -> None:
+    def _has_good_login(self, number: int) -> bool:
         """Check one connection, apart from the loop, whose local variables would keep it alive."""
         connection = self._connections.get(number)
-        if connection is not None:
-            connection.check_standing()
+        if connection is None:
+            return True
+        try:
+            return connection.has_good_login()
+        except Exception as error:  # noqa: BLE001 - what cannot be checked is not trusted; the others are checked
+            connection.drop_after_bug(error)
+            return True

@@ -18,8 +18,10 @@ from trouter.engine.connection import Connection
 from trouter.engine.faults import Misuse
 from trouter.engine.session import Session
 from trouter.hooks import PeerFacts
+from trouter.net.shares import ProcessorShare
 from trouter.net.view import ConnectionView
 from trouter.policy.connection_policy import ConnectionPolicy
+from trouter.telemetry.allowances import Teller, tell_all
 from trouter.wire.performatives import Error, Open
 
 from .lifetime import Lifetime
@@ -49,6 +51,7 @@ class Membership:
         tenant: Tenant | None,
         policy: ConnectionPolicy,
         message_log: MessageLog | None,
+        share: ProcessorShare,
         *,
         outgoing: bool,
     ) -> None:
@@ -83,7 +86,10 @@ class Membership:
             trunk=self.trunk,
             role=role,
         )
-        self.sessions = Sessions(engine, lifetime, services, policy, terms, settings.max_links)
+        tell: Teller = tell_all
+        if role not in ROUTER_ROLES:
+            tell = services.recorder.allowances.teller(policy.admission.vhost, user, facts.remote_host)
+        self.sessions = Sessions(engine, lifetime, services, policy, terms, settings.max_links, share, tell)
 
     @property
     def is_active(self) -> bool:
@@ -106,6 +112,8 @@ class Membership:
             self._lifetime.end_connection(NO_NEIGHBOURS)
             return
         backbone.add_trunk(trunk, connection.note_in_use)
+        if trunk.remote_container in router.network.siblings:
+            router.note_sibling(leaves=False)
         if streams:
             open_streams(router, trunk, begin, end)
         if connection.outgoing:
@@ -123,6 +131,12 @@ class Membership:
             self._services.uplinks.add_uplink(connection)
 
     # --- the end
+
+    def note_close(self) -> None:
+        """Note that the peer has closed the connection, before its links are lost."""
+        router = self._services.hub.router
+        if self.trunk is not None and self.trunk.remote_container in router.network.siblings:
+            router.note_sibling(leaves=True)
 
     async def lose_links_in_turns(self, connection: ConnectionView) -> None:
         """Do as ``lose_all_links`` for a connection that has ended, with turns for other connections in between."""

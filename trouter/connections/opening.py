@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Final
 
 from trouter.admission.memory import SHORT_OF_MEMORY
-from trouter.config.access import host_key
+from trouter.config.access import covers_user, host_key
 from trouter.config.entities.group import OPERATORS
+from trouter.core.identities import Identities
 from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.connection import Connection
 from trouter.hooks import PeerFacts
+from trouter.logs.peer_text import quoted
 from trouter.net.view import ConnectionView
 from trouter.policy.connection_policy import ConnectionPolicy
 from trouter.policy.judge import Admission
@@ -72,6 +74,7 @@ class OpenAdmission:
             why = "the hostname of the open is not the name that TLS asked for"
             server_log.info("[C%d] Connection from %s refused: %s", request.number, request.name, why)
             raise OpenRefused(Error("amqp:invalid-field", why))
+        self._check_user(request)
         try:
             if tenancy is not None:
                 tenancy.check_hostname(self._hostname)
@@ -95,6 +98,22 @@ class OpenAdmission:
         return tenant, policy.admit_connection(
             request, admission, connection, name, stamps=self._settings.stamp_user_id
         )
+
+    def _check_user(self, request: OpenRequest) -> None:
+        """Raise OpenRefused for a user that the listener does not allow; nobody is one without a login."""
+        allowed = self._settings.allowed_users
+        if allowed is None or covers_user(allowed, request.user if request.authenticated else ""):
+            return
+        server_log.info(
+            "[C%d] Connection from %s refused: the user %s is not in allowedUsers of listener %s (role %s); add the "
+            "name there if this peer may connect",
+            request.number,
+            request.name,
+            quoted(request.user),
+            request.listener,
+            request.role,
+        )
+        raise OpenRefused(self._services.policy.deny_user(request))
 
     def keeps_tenant(self, tenant: str, vhost: str) -> bool:
         """Return whether a connection of ``tenant``, if any, stays its own if the policy puts it into ``vhost``."""
@@ -129,14 +148,27 @@ class OpenAdmission:
         )
 
 
-def first_open(settings: PeerSettings, number: int) -> Open:
-    """Return the router's open for connection ``number`` while the peer has not logged in."""
-    whole = settings.open(number)
+def first_open(settings: PeerSettings, number: int, identities: Identities) -> Open:
+    """Return the router's open for connection ``number`` while the peer has not logged in.
+
+    On a listener for tenants it has the number that tenants see.
+    """
+    whole = settings.open(number if settings.tenancy is None else identities.connections.show(number))
     if not settings.withholds_version:
         return whole
     return replace(
         whole, properties={name: each for name, each in (whole.properties or {}).items() if name != "version"}
     )
+
+
+def later_open(
+    settings: PeerSettings, login: PeerLogin, number: int, tenant: Tenant | None, identities: Identities
+) -> Open | None:
+    """Return the router's open for a peer that has logged in and is admitted; None if it is the first one."""
+    shows_version = settings.withholds_version and (login.mechanism or login.user)
+    if not shows_version and (settings.tenancy is None or tenant is not None):
+        return None
+    return settings.open(number if tenant is None else identities.connections.show(number))
 
 
 def is_operator(admission: Admission, facts: PeerFacts, role: str) -> bool:

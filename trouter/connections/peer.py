@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -23,7 +24,7 @@ from trouter.config.workers import WORKERS_HOST
 from trouter.core.containers import Container, DetachReason
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
-from trouter.core.terms import ROUTE_CONTAINER
+from trouter.core.terms import ROUTE_CONTAINER, ROUTER_ROLES
 from trouter.engine.connection import Connection
 from trouter.engine.events import ConnectionClosed
 from trouter.engine.faults import Fault, PeerFault
@@ -32,7 +33,9 @@ from trouter.engine.sasl import UNENCRYPTED
 from trouter.engine.session import Session
 from trouter.hooks import PeerFacts
 from trouter.logs import TRACE
+from trouter.net.shares import ROUTER_WEIGHT, ProcessorShare
 from trouter.net.timers import NEVER, Timer
+from trouter.net.turns import host_key
 from trouter.net.view import PeerCertificates
 from trouter.telemetry.connection_records import ConnectionRecord, describe_open
 from trouter.telemetry.refusals import MEMORY, NOT_AMQP, POLICY, SASL, TIMEOUT, TLS
@@ -41,7 +44,7 @@ from trouter.wire.performatives import Error, Open
 
 from .lifetime import DialledLifetime, Lifetime
 from .membership import Membership
-from .opening import OpenAdmission, OpenRefused, first_open, limit_by_group
+from .opening import ANONYMOUS, OpenAdmission, OpenRefused, first_open, later_open, limit_by_group
 from .peer_login import PeerLogin
 from .shared import PeerSettings, Services
 from .states import PeerState, PeerStep
@@ -79,7 +82,8 @@ class Peer:
         self.services = services
         self.lifetime = lifetime
         self.login = login
-        own_open = first_open(settings, facts.connection_id)
+        identities = services.hub.router.table.tenants.identities
+        own_open = first_open(settings, facts.connection_id, identities)
         self.engine = Connection(
             settings.limits,
             replace(own_open, hostname=facts.remote_host) if login.outgoing else own_open,
@@ -94,7 +98,8 @@ class Peer:
         self.record.follow_log(midway=False)
         if facts.listener.host == WORKERS_HOST:
             services.recorder.leave_out(facts.connection_id)
-        self.stream = Stream(sock, security.channel, self.engine, self.record, lifetime, services.poller)
+        share = services.poller.shares.join(host_key(facts.remote_host))
+        self.stream = Stream(sock, security.channel, self.engine, self.record, lifetime, services.poller, share)
         #: None until the peer's open is admitted.
         self.membership: Membership | None = None
         #: The timer of heartbeats and idle time-out; None without both, and until the peer is admitted.
@@ -115,8 +120,9 @@ class Peer:
             return
         login.close()
         self.lifetime.note_opened(login.expires_at_s)
-        if settings.withholds_version and (login.mechanism or login.user):
-            engine.replace_limits(settings.limits, settings.open(self.number))
+        identities = services.hub.router.table.tenants.identities
+        if (later := later_open(settings, login, self.number, membership.tenant, identities)) is not None:
+            engine.replace_limits(settings.limits, later)
         if not login.outgoing:
             limit_by_group(membership.policy.admission.settings, engine)
         engine.open()
@@ -125,12 +131,26 @@ class Peer:
         services.connections.add(self)
         self.follow_log()
         if engine.idle.tick_period_s:
-            self._timer = services.timers.add(self._tick_engine, trio.current_time() + engine.idle.tick_period_s)
+            self._timer = services.timers.add(
+                "heartbeats", self._tick_engine, trio.current_time() + engine.idle.tick_period_s, self.drop_after_bug
+            )
         core_log.info("%s", describe_open(self, remote))
         self.record.open(self, remote)
         membership.offer_uplink(self)
         if settings.role in (ROUTE_CONTAINER, "inter-router"):
             self.services.hub.router.container_came(self.as_container())
+
+    def _share_with_user(self, vhost: str) -> ProcessorShare:
+        """Let what the connection does count as its user's; a router, which carries many clients, has its own share."""
+        shares, user = self.services.poller.shares, self.user
+        shares.leave(self.stream.share)
+        if self.role in ROUTER_ROLES:
+            share = shares.join(("router", self.number), ROUTER_WEIGHT)
+        else:
+            named = bool(user) and self.mechanism not in ("", ANONYMOUS.upper())
+            share = shares.join(("user", vhost, user) if named else ("client", vhost, host_key(self.facts.remote_host)))
+        self.stream.share = share
+        return share
 
     def _make_membership(self, remote: Open) -> Membership:
         """Return the part in the router of a connection whose peer sent ``remote`` and may open; OpenRefused."""
@@ -150,6 +170,7 @@ class Peer:
             tenant,
             policy,
             log,
+            self._share_with_user(policy.admission.vhost),
             outgoing=login.outgoing,
         )
 
@@ -162,6 +183,8 @@ class Peer:
         else:
             self.record.note_end("peer", "" if event.error is None else event.error.condition)
             self.lifetime.note_close(event.error)
+            if self.membership is not None:
+                self.membership.note_close()
         self.engine.close()
 
     def _tick_engine(self, now_s: float) -> float:
@@ -179,23 +202,38 @@ class Peer:
         return NEVER
 
     def release_all(self) -> None:
-        """Undo what made the connection, in the inverse order; not async, so that no cancellation can skip it."""
+        """Undo what made the connection, in the inverse order.
+
+        It is not async, so that no cancellation can skip it, and a bug in one part of it skips none of the others.
+        """
+        bugs: list[Exception] = []
+        for step in self._release_steps():
+            try:
+                step()
+            except Exception as error:  # noqa: BLE001 - it is raised once all is released
+                bugs.append(error)
+        if bugs:
+            raise ExceptionGroup(f"{self.lifetime.label} internal errors in the release of the connection", bugs)
+
+    def _release_steps(self) -> Iterator[Callable[[], object]]:
+        """Yield what undoes each part of the connection, the last that was made first."""
         services, number = self.services, self.number
-        self.stream.stop()
+        yield self.stream.stop
         if self._timer is not None:
-            services.timers.cancel(self._timer)
-        services.connections.remove(number)
+            yield partial(services.timers.cancel, self._timer)
+        yield partial(services.connections.remove, number)
         if self.membership is not None:
-            self.membership.unregister(self)
-        self.login.close()
-        self.services.hub.flush()
-        self.record.close(self, self.lifetime.farewell)
-        services.recorder.forget_connection(number)
-        self.engine.drop_references()
-        self.stream.close()
-        self.lifetime.mark_ended()
+            yield partial(self.membership.unregister, self)
+        yield self.login.close
+        yield services.hub.flush
+        yield partial(self.record.close, self, self.lifetime.farewell)
+        yield partial(services.recorder.forget_connection, number)
+        yield self.engine.drop_references
+        yield self.stream.close
+        yield partial(services.poller.shares.leave, self.stream.share)
+        yield self.lifetime.mark_ended
         if self.lifetime.opened:
-            core_log.info("%s Connection Closed", self.lifetime.label)
+            yield partial(core_log.info, "%s Connection Closed", self.lifetime.label)
 
     # --- facts for the other rooms, see ConnectionView
 
@@ -296,16 +334,42 @@ class Peer:
         }
 
     def build_management_row(self, now_s: float) -> dict[str, object]:
-        return _ROWS.row(Moment(self, now_s, self.services.connections.last_delivery_s(self.number, now_s)))
+        identities = self.services.hub.router.table.tenants.identities
+        last_delivery_s = self.services.connections.last_delivery_s(self.number, now_s)
+        return _ROWS.row(Moment(self, now_s, last_delivery_s, identities))
 
     def received_bytes(self) -> int:
         return self.record.bytes_in
 
+    def has_good_login(self) -> bool:
+        return self.login.is_good()
+
     # --- orders of the other rooms, see ConnectionView
+
+    def write_output(self) -> None:
+        """See ``ConnectionOwner``."""
+        self.stream.write_nowait()
+
+    def drop_after_bug(self, error: Exception) -> None:
+        """See ``ConnectionOwner``."""
+        self.stream.drop_after_bug(error)
 
     def force_close(self, error: Error) -> None:
         self.services.connections.remove(self.number)
         self.lifetime.end_connection(error, PeerStep.DELETE)
+
+    def close_at_once(self, error: Error) -> None:
+        self.force_close(error)
+        self._write_close()
+
+    def end_login(self) -> None:
+        if not self.closing and not self.engine.finished:
+            self.lifetime.end_expired()
+            self._write_close()
+
+    def _write_close(self) -> None:
+        if self.lifetime.opened:
+            self.engine.close(self.lifetime.farewell)
 
     def turn_out(self, error: Error) -> None:
         self.lifetime.end_connection(error)
@@ -338,10 +402,6 @@ class Peer:
     def stop_messages(self) -> None:
         if self.membership is not None:
             self.membership.sessions.stop_messages()
-
-    def check_standing(self) -> None:
-        if not self.login.is_good() and not self.closing and not self.engine.finished:
-            self.lifetime.end_expired()
 
     def as_container(self) -> Container:
         assert self.membership is not None  # noqa: S101 - only open connections are asked

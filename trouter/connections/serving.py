@@ -32,18 +32,26 @@ async def serve(
 ) -> None:
     """Serve the connection that ``make_peer`` makes in its scope, until it ends and all that it had is released.
 
+    A bug of ours in what its tasks do closes it with ``amqp:internal-error``; one in its end is raised.
+
     ``beside`` runs in one more task.
     """
     peer: Peer | None = None
     try:
-        async with trio.open_nursery() as nursery:
-            peer = make_peer(nursery.cancel_scope)
-            del make_peer  # and what only the making needed
-            if beside is not None:
-                nursery.start_soon(beside, peer)
-            await _obey(peer, nursery)
-            nursery.cancel_scope.cancel()
-        await _say_farewell(peer)
+        try:
+            async with trio.open_nursery() as nursery:
+                peer = make_peer(nursery.cancel_scope)
+                del make_peer  # and what only the making needed
+                if beside is not None:
+                    nursery.start_soon(beside, peer)
+                await _obey(peer, nursery)
+                nursery.cancel_scope.cancel()
+        except* Exception as bugs:  # a bug in the handling of an event: the peer gets a close
+            if peer is None:
+                raise
+            peer.lifetime.end_after_bug(bugs)
+        if peer is not None:
+            await _say_farewell(peer)
     finally:
         if peer is not None:
             peer.release_all()
@@ -53,14 +61,18 @@ async def _obey(peer: Peer, nursery: trio.Nursery) -> None:
     """Handle the events of a connection until it is over."""
     stream, engine = peer.stream, peer.engine
     peer.services.hub.flush()  # the first octets of an outgoing connection
-    began_s = trio.current_time() if peer.security.began_s is None else peer.security.began_s
-    peer.lifetime.scope.deadline = began_s + peer.settings.handshake_timeout_s
+    if peer.security.began_s is None or not peer.services.secure_defaults:
+        _restart_handshake(peer)
+    else:
+        peer.lifetime.scope.deadline = peer.security.began_s + peer.settings.handshake_timeout_s
     await _receive_early(peer, nursery)
     while not (engine.finished or stream.gone):  # the poller reads; its events are handled in between
         stream.begin_reading()
         await trio.lowlevel.wait_task_rescheduled(stream.stop_waiting)
         await _handle_events(peer, nursery)
         await stream.wait_for_room()
+    if peer.membership is not None:
+        await peer.membership.sessions.wait_for_answers()
 
 
 async def _say_farewell(peer: Peer) -> None:
@@ -90,29 +102,52 @@ async def _receive_early(peer: Peer, nursery: trio.Nursery) -> None:
 
 
 async def _handle_events(peer: Peer, nursery: trio.Nursery) -> None:
-    engine = peer.engine
+    """Handle the events in turns of the peer's user, and what else was read with them.
+
+    Before its open a peer waits for no further turn than that in which it was made; what it costs is its host's.
+    """
+    engine, stream, turns = peer.engine, peer.stream, peer.services.poller.turns
     while engine.events:
-        events = engine.events[:]
-        engine.events.clear()
-        for event in events:
-            if not peer.lifetime.is_ending:  # else everything is ignored
-                await _handle(peer, event, nursery)
-        peer.services.hub.flush()
-        if engine.has_more:
+        share = stream.share
+        began_s = turns.now() if peer.membership is None else await turns.take(share)
+        while engine.events:
+            events = engine.events[:]
+            engine.events.clear()
+            for event in events:
+                if turns.is_over(began_s):
+                    peer.services.hub.flush()
+                    began_s = await turns.give_way(share, began_s)
+                if peer.lifetime.is_ending:  # everything is ignored
+                    continue
+                if peer.membership is None and not isinstance(event, ConnectionOpened | ConnectionClosed):
+                    turns.end(share, began_s)  # a login may wait for a plugin
+                    await _log_in(peer, event)
+                    began_s = turns.now()
+                else:
+                    await _handle(peer, event, nursery)
+            peer.services.hub.flush()
+        turns.end(share, began_s)
+        if engine.has_more and not stream.gone:
             await trio.lowlevel.checkpoint()
-            await peer.stream.wait_for_room()
-            engine.receive_data(b"")
+            await stream.wait_for_room()
+            began_s = await turns.take(share)
+            stream.receive_rest()
+            turns.end(share, began_s)
 
 
 async def _handle(peer: Peer, event: Event, nursery: trio.Nursery) -> None:
+    """Handle any event that is not of the login."""
     membership = peer.membership
     if isinstance(event, ConnectionOpened):
         peer.answer_open(event.open)
     elif isinstance(event, ConnectionClosed):
         peer.note_close(event)
-    elif membership is None:
-        await _log_in(peer, event)
-    elif isinstance(event, LinkAttached):
+    elif membership is not None:
+        await _handle_request(peer, membership, event, nursery)
+
+
+async def _handle_request(peer: Peer, membership: Membership, event: Event, nursery: trio.Nursery) -> None:
+    if isinstance(event, LinkAttached):
         await membership.sessions.answer_link_event(event, nursery)
     elif isinstance(event, LinkDetached):
         _note_detach(peer, event, membership)
@@ -121,7 +156,7 @@ async def _handle(peer: Peer, event: Event, nursery: trio.Nursery) -> None:
     elif isinstance(event, SessionBegun):
         membership.sessions.answer_begin(event.session, ours=event.begin.remote_channel is not None)
     elif isinstance(event, SessionEnded):
-        membership.sessions.note_session_end(event)
+        await membership.sessions.answer_session_end(event)
 
 
 async def _log_in(peer: Peer, event: Event) -> None:
@@ -132,11 +167,18 @@ async def _log_in(peer: Peer, event: Event) -> None:
     except LoginFailed as failed:
         peer.stream.lose_peer(str(failed))
         return
+    if not (peer.outgoing or peer.services.secure_defaults):
+        _restart_handshake(peer)
     if goes_on:
         peer.services.hub.update_clock()
         if peer.login.outgoing:
             peer.engine.open()
         peer.engine.receive_data(b"")
+
+
+def _restart_handshake(peer: Peer) -> None:
+    """Let the peer's time until its open begin now."""
+    peer.lifetime.scope.deadline = trio.current_time() + peer.settings.handshake_timeout_s
 
 
 def _note_detach(peer: Peer, event: LinkDetached, membership: Membership) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -18,11 +17,12 @@ from typing import Final
 import trio
 
 from trouter.admission.memory import FEW_LINKS
+from trouter.core.by_address import ByAddress
 from trouter.core.containers import Container, DetachReason
 from trouter.core.entry import AddressEntry
-from trouter.core.incoming import IncomingEndpoint
-from trouter.core.links import AnyIncoming, Endpoint, update_gate, update_terms
-from trouter.core.lookups import LookupResult
+from trouter.core.ingress import Ingress
+from trouter.core.links import Endpoint, identity_of, update_gate, update_terms
+from trouter.core.lookups import LOOKUP_S, LookupResult
 from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.ports import Gate
 from trouter.core.refusals import NO_ROUTE
@@ -36,16 +36,16 @@ from trouter.engine.ports import Budget, SessionPort
 from trouter.engine.session import Session
 from trouter.engine.states import UNANSWERED, LinkState
 from trouter.logs.peer_text import and_more, describe_counters, describe_error, describe_terminus
+from trouter.net.shares import ProcessorShare
 from trouter.policy.connection_policy import ConnectionPolicy
 from trouter.policy.kinds import LINK_DENIED, SINGLY
+from trouter.telemetry.allowances import Teller, Writer
 from trouter.wire.performatives import Attach, Error, Source, Target
 
+from .inbox import Inbox, InboxEvent
 from .lifetime import Lifetime
-from .settings import EVENTS_AT_ONCE
 from .shared import Services
 
-#: Attaches and detaches of one session that may wait before reading pauses.
-BACKLOG: Final = 256
 #: Sessions and links that are lost at a time when their connection ends; then other connections get their turn.
 LOST_AT_ONCE: Final = 64
 
@@ -63,14 +63,17 @@ class NoCredit:
 
 NO_CREDIT: Final = NoCredit()
 
+#: The peer has attached the link and detached it, and we have not detached it.
+_DETACH_CAME: Final = frozenset((LinkState.ATTACH_DETACH_RECEIVED, LinkState.DETACH_RECEIVED))
+
 
 class Sessions:
     """The sessions and links of one connection."""
 
     __slots__ = (
         "_begun", "_connection", "_container", "_hub", "_inboxes", "_lifetime", "_max_links", "_memory",
-        "_own_sessions", "_policy", "_records", "_repeats", "_routed", "_suspended", "_uplinks",
-        "lost_resources", "terms",
+        "_own_sessions", "_policy", "_records", "_repeats", "_routed", "_share", "_suspended", "_tell", "_turns",
+        "_uplinks", "lost_resources", "terms",
     )  # fmt: skip
 
     def __init__(
@@ -81,8 +84,15 @@ class Sessions:
         policy: ConnectionPolicy,
         terms: PeerTerms,
         max_links: int,
+        share: ProcessorShare,
+        tell: Teller,
     ) -> None:
-        """Make the sessions of an admitted connection, whose links get ``terms`` and those of the policy."""
+        """Make the sessions of an admitted connection, whose links get ``terms`` and those of the policy.
+
+        What its tasks do counts as ``share``; ``tell`` tells the begins and ends of its links.
+        """
+        self._turns = services.poller.turns
+        self._share = share
         self._memory = services.guard.memory
         self._uplinks = services.uplinks
         self._policy = policy
@@ -93,6 +103,7 @@ class Sessions:
         self._lifetime = lifetime
         self._records = services.recorder.links
         self._repeats = services.recorder.repeats
+        self._tell = tell
         #: The most links of the peer, and those it has. Empty dicts are a third of the size of empty sets.
         self._max_links = max_links
         self._routed: dict[int, None] = {}
@@ -102,7 +113,7 @@ class Sessions:
         #: The peer's sessions, senders and receivers when its connection was lost; none if it was closed.
         self.lost_resources = 0, 0, 0
         #: The inboxes of the sessions' tasks, while there are any.
-        self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
+        self._inboxes: dict[SessionPort, Inbox] = {}
         connection.oversize_error = policy.oversize_error
         policy.count_sessions(0, connection.open_bytes)
         #: The terms of links that are attached from now on.
@@ -118,7 +129,8 @@ class Sessions:
         if self._container is None:
             remote = self._connection.remote_open
             container_id = "" if remote is None else remote.container_id
-            self._container = Container(self._connection, self.terms, container_id, name, self.terms.role)
+            role, end = self.terms.role, self.end_own_session
+            self._container = Container(self._connection, self.terms, container_id, name, role, end)
         return self._container
 
     def suspend_credit(self, suspended: bool) -> None:
@@ -128,8 +140,8 @@ class Sessions:
         for session in self._connection.sessions():
             for link in session.links.list_links():
                 sink = link.sink
-                # control links go on: without them there would be no network
-                if isinstance(sink, AnyIncoming) and not (sink.trunk is not None and sink.trunk.is_control(sink)):
+                # what routers tell each other about themselves goes on: without it there would be no network
+                if isinstance(sink, Ingress) and not sink.account.goes_on:
                     update_gate(sink, self.terms)
 
     def stop_messages(self) -> None:
@@ -141,7 +153,7 @@ class Sessions:
         for session in self._connection.sessions():
             for link in session.links.list_links():
                 sink = link.sink
-                if isinstance(sink, IncomingEndpoint):
+                if isinstance(sink, Ingress) and isinstance(sink.destination, ByAddress):
                     sink.link.drain()
                 elif isinstance(sink, OutgoingEndpoint):
                     entry = sink.entry
@@ -178,20 +190,20 @@ class Sessions:
             session.windows.count_in_budgets(self._byte_budgets())
         for link in [link for session in self._connection.sessions() for link in session.links.list_links()]:
             sink, attach = link.sink, link.remote_attach
-            if getattr(sink, "identity", 0) not in router.links or attach is None:
+            if identity_of(sink) not in router.links or attach is None:
                 continue
             own = router.is_own(link)
             error = None if own else policy.may_attach(attach, partial(kept.__getitem__, link.incoming))
             if error is not None:
                 self._uncount_link(link)
                 router.detach_link(link, True, error)
-                self._log_end(link, "detached by policy", False)
-                self._records.gone(router, link, "policy", closed=True, condition=error.condition)
+                record = self._records.gone(router, link, "policy", closed=True, condition=error.condition)
+                self._tell_end(link, "detached by policy", False, record)
                 continue
             kept[link.incoming] += not own
             if not own and policy.share is not None and sink not in policy.share.links:
-                policy.share.count_link(sink, self._address_key(attach) or getattr(sink.entry, "key", None))
-            if isinstance(sink, AnyIncoming):
+                policy.share.count_link(sink, self._address_key(attach) or _key_of(sink))
+            if isinstance(sink, Ingress):
                 update_terms(
                     sink, self.terms, self.terms.max_message_bytes or self._connection.limits.max_message_bytes
                 )
@@ -215,10 +227,10 @@ class Sessions:
 
     def _uncount_link(self, link: Link) -> None:
         """Stop counting a link that has ended; a second call does nothing."""
-        self._routed.pop(getattr(link.sink, "identity", 0), None)
+        self._routed.pop(identity_of(link.sink), None)
         share = self._policy.share
         if share is not None:
-            if isinstance(link.sink, AnyIncoming):
+            if isinstance(link.sink, Ingress):
                 share.end_sending(link.sink.account)
             share.uncount_link(link.sink)
 
@@ -258,8 +270,7 @@ class Sessions:
             self._hub.router.session_begun(session)
         session.begin()
 
-    def note_session_end(self, event: SessionEnded) -> None:
-        """Forget a session that the peer or a fault ended."""
+    def _end_session(self, event: SessionEnded) -> None:
         session = event.session
         if event.fault is not None:
             what = f"{self._lifetime.label} Session on channel {session.channel}"
@@ -273,7 +284,7 @@ class Sessions:
             self._policy.count_sessions(self._of_peer, self._connection.open_bytes)
 
     async def answer_link_event(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
-        """Answer an attach or detach; on an edge router pass it to its session's task in ``nursery``.
+        """Answer an attach or detach; on an edge router pass a new link's to its session's task in ``nursery``.
 
         Wait while the inbox of that task is full.
         """
@@ -282,18 +293,34 @@ class Sessions:
         session = self._begun.get(event.link.session)
         if session is None:
             return
-        if self._uplinks is None:
+        if self._uplinks is None or not _waits(event.link):
             self._answer_event(event, LookupResult.MESSAGES)
             return
         inbox = self._inboxes.get(session)
         if inbox is None:
-            inbox, receiver = trio.open_memory_channel[LinkAttached | LinkDetached](BACKLOG)
-            self._inboxes[session] = inbox
-            nursery.start_soon(self._serve_inbox, session, receiver)
-        try:
-            inbox.send_nowait(event)
-        except trio.WouldBlock:
-            await inbox.send(event)
+            inbox = self._inboxes[session] = Inbox()
+            nursery.start_soon(self._serve_inbox, session, inbox)
+        await inbox.put(event)
+
+    async def answer_session_end(self, event: SessionEnded) -> None:
+        """Forget a session that the peer or a fault ended, after the detaches of links whose attaches still wait."""
+        inbox = self._inboxes.get(event.session)
+        if inbox is not None and _is_given_back(event.session):
+            await inbox.put(event)
+        else:
+            self._end_session(event)
+
+    async def wait_for_answers(self) -> None:
+        """Wait, not for long, for the answers about links that the peer attached and detached before it left."""
+        pending = [
+            inbox
+            for session in self._connection.sessions()
+            if (inbox := self._inboxes.get(session)) is not None and _is_given_back(session)
+        ]
+        if pending:
+            with trio.move_on_after(LOOKUP_S):
+                for inbox in pending:
+                    await inbox.emptied.wait()
 
     def _count_too_large(self) -> None:
         """Count a message that was too large, and end the connection if the policy says so."""
@@ -311,7 +338,8 @@ class Sessions:
     async def lose_links_in_turns(self) -> None:
         """Lose every link, and then every session, with turns for other connections in between."""
         self._hub.router.container_gone(self.terms.connection_number, self._lifetime.peer_error)
-        lost = 0
+        turns, share, lost = self._turns, self._share, 0
+        began_s = await turns.take(share)
         remaining = self._connection.sessions()
         remaining.reverse()
         while remaining:
@@ -321,40 +349,44 @@ class Sessions:
             if lost >= LOST_AT_ONCE:
                 lost = 0
                 self._hub.flush()
-                await trio.lowlevel.checkpoint()
+                began_s = await turns.give_way(share, began_s)
         self._hub.flush()
         while self._connection.channels.forget_sessions(LOST_AT_ONCE):
-            await trio.lowlevel.checkpoint()
+            began_s = await turns.give_way(share, began_s)
+        turns.end(share, began_s)
 
-    async def _serve_inbox(
-        self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]
-    ) -> None:
+    async def _serve_inbox(self, session: Session, inbox: Inbox) -> None:
         """Answer the events in the inbox, those of one read together, and return once it is empty."""
-        while events := _take_events(inbox):
+        while events := inbox.take_events():
             found = await self._look_up_addresses(session, events)
+            began_s = await self._turns.take(self._share)
             for event in events:
-                self._answer_event(event, found.get(event.link, LookupResult.MESSAGES))
+                if isinstance(event, SessionEnded):
+                    self._end_session(event)
+                else:
+                    self._answer_event(event, found.get(event.link, LookupResult.MESSAGES))
             self._hub.flush()
+            self._turns.end(self._share, began_s)
             await trio.lowlevel.checkpoint()
         del self._inboxes[session]
+        inbox.emptied.set()
 
-    async def _look_up_addresses(
-        self, session: Session, events: Sequence[LinkAttached | LinkDetached]
-    ) -> Mapping[Link, LookupResult]:
+    async def _look_up_addresses(self, session: Session, events: Sequence[InboxEvent]) -> Mapping[Link, LookupResult]:
         """Return what the interior router says about the addresses of new links; nothing if it is not asked."""
         attached = (event.link for event in events if isinstance(event, LinkAttached))
-        links = [link for link in attached if session.mapped and link.state in UNANSWERED]
+        links = [link for link in attached if _waits(link) and (session.mapped or link.state in _DETACH_CAME)]
         return {} if self._uplinks is None else await self._uplinks.find(links, self.terms)
 
     def _answer_event(self, event: LinkAttached | LinkDetached, found: LookupResult) -> None:
-        session = event.link.session
-        assert isinstance(session, Session)  # noqa: S101 - every link of a connection is on one of ours
-        if not session.mapped:
-            return
-        if isinstance(event, LinkAttached):
-            self._answer_attach(event, found)
-        else:
+        """Answer an event, also after the peer has ended the session or closed the connection.
+
+        Of the links that the peer attached just before, only those that it detached too go on: the container may keep
+        something under the name, which the detach gives back.
+        """
+        if isinstance(event, LinkDetached):
             self._answer_detach(event)
+        elif event.link.session.mapped or event.link.state in _DETACH_CAME:
+            self._answer_attach(event, found)
 
     def _answer_attach(self, event: LinkAttached, found: LookupResult) -> None:
         link = event.link
@@ -363,7 +395,7 @@ class Sessions:
             if link.attached:
                 self._log_attached(link, event.attach)
             return
-        if self._hub.router.shared.stopping:
+        if self._hub.router.shared.stopping and not self.terms.is_router:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
         policy, key, quotas = self._policy, None, None
@@ -381,8 +413,8 @@ class Sessions:
             link.refuse(error)
         sink = link.sink
         if policy.share is not None and isinstance(sink, Endpoint):
-            policy.share.count_link(sink, key or getattr(sink.entry, "key", None))
-        if identity := getattr(sink, "identity", 0):
+            policy.share.count_link(sink, key or _key_of(sink))
+        if identity := identity_of(sink):
             self._routed[identity] = None
         if isinstance(sink, Endpoint):
             self._log_attached(link, event.attach)
@@ -399,16 +431,17 @@ class Sessions:
         return "maxMemoryBytes" if scarce and count >= FEW_LINKS else ""
 
     def _log_attached(self, link: Link, attach: Attach) -> None:
-        identity = getattr(link.sink, "identity", 0)
-        _log_attach(f"{self._lifetime.label}[L{identity}] Link attached", link.incoming, _describe(attach))
-        self._records.attached(link, attach)
+        identity = identity_of(link.sink)
+        what = f"{self._lifetime.label}[L{identity}] Link attached"
+        log_it = partial(_log_attach, what, link.incoming, _describe(attach))
+        self._tell("attached", partial(_write_both, log_it, self._records.attached(link, attach)))
 
     def _count_links(self, incoming: bool) -> int:
         """Return the number of the peer's links in one direction."""
         router = self._hub.router
         links = (link for session in self._connection.sessions() for link in session.links.list_links())
         return sum(
-            link.incoming == incoming and getattr(link.sink, "identity", 0) in router.links and not router.is_own(link)
+            link.incoming == incoming and identity_of(link.sink) in router.links and not router.is_own(link)
             for link in links
         )
 
@@ -421,16 +454,17 @@ class Sessions:
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount_link(link)
         self._hub.router.detach_link(link, event.closed, remote_error=_error_of(event))
-        self._log_end(link, "detached", blocked, describe_error(_error_of(event)))
-        self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
+        condition = _condition_of(event)
+        record = self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=condition)
+        self._tell_end(link, "detached", blocked, record, describe_error(_error_of(event)))
 
     def note_ended(self, link: Link, reason: DetachReason) -> None:
         """Detach a link of the connection that the router ends by itself."""
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount_link(link)
-        self._log_end(link, "detached by the router", blocked, describe_error(reason.error))
         condition = None if reason.error is None else reason.error.condition
-        self._records.gone(self._hub.router, link, "routed", closed=reason.closed, condition=condition)
+        record = self._records.gone(self._hub.router, link, "routed", closed=reason.closed, condition=condition)
+        self._tell_end(link, "detached by the router", blocked, record, describe_error(reason.error))
 
     def _lose_session(self, session: Session) -> None:
         """Lose a session with its connection, and note what the peer had on it; a second call does nothing."""
@@ -444,31 +478,38 @@ class Sessions:
     def _lose_links(self, session: Session, error: Error | None = None) -> None:
         """Lose the links that the session still has; ``error`` is the peer's. A second call does nothing."""
         router = self._hub.router
-        held = [link for link in session.links.list_links() if getattr(link.sink, "identity", 0) in router.links]
+        held = [link for link in session.links.list_links() if identity_of(link.sink) in router.links]
         blocked = [router.zero_credit_s(link) > BLOCKED_AFTER_S for link in held]
         for link in held:
             self._uncount_link(link)
         router.lose_session(session, error)
         condition = None if error is None else error.condition
         for link, was_blocked in zip(held, blocked, strict=True):
-            self._log_end(link, "lost", was_blocked, describe_error(error))
-            self._records.gone(router, link, "lost", closed=True, condition=condition)
+            record = self._records.gone(router, link, "lost", closed=True, condition=condition)
+            self._tell_end(link, "lost", was_blocked, record, describe_error(error))
 
-    def _log_end(self, link: Link, how: str, blocked: bool, why: str = "") -> None:
-        """Log that a link has ended, with its counts."""
+    def _tell_end(self, link: Link, how: str, blocked: bool, record: Writer | None, why: str = "") -> None:
+        """Log that a link has ended, with its counts, and write the record."""
         sink = link.sink
         if isinstance(sink, Endpoint):
             counts = describe_counters(sink.counters, blocked)
-            core_log.info("%s[L%d] Link %s: %s%s", self._lifetime.label, sink.identity, how, counts, why)
+            line = f"{self._lifetime.label}[L{sink.identity}] Link {how}: {counts}{why}"
+            self._tell("ended", partial(_write_both, partial(_log_end, line), record))
 
 
-def _take_events(inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> list[LinkAttached | LinkDetached]:
-    """Return the next events in an inbox, at most as many as the peer's task takes from one read."""
-    events: list[LinkAttached | LinkDetached] = []
-    with suppress(trio.WouldBlock):
-        while len(events) < EVENTS_AT_ONCE:
-            events.append(inbox.receive_nowait())
-    return events
+def _key_of(endpoint: Endpoint) -> str | None:
+    """Return the key of the address of a link; None for none."""
+    return None if endpoint.entry is None else endpoint.entry.key
+
+
+def _waits(link: Link) -> bool:
+    """Return whether the peer's attach was neither answered nor taken to the other end of a routed link."""
+    return link.state in UNANSWERED and not isinstance(link.sink, Endpoint)
+
+
+def _is_given_back(session: Session) -> bool:
+    """Return whether a link of the session is detached, though its attach still waits."""
+    return any(_waits(link) and link.state in _DETACH_CAME for link in session.links.list_links())
 
 
 def _describe(attach: Attach) -> str:
@@ -478,6 +519,18 @@ def _describe(attach: Attach) -> str:
 def _log_attach(what: str, incoming: bool, termini: str, count: int = 1) -> None:
     """Log how an attach was answered, for ``count`` of them."""
     core_log.info("%s: dir=%s %s%s", what, "in" if incoming else "out", termini, and_more(count))
+
+
+def _log_end(line: str, count: int) -> None:
+    """Log that ``count`` links have ended, of which ``line`` has the first."""
+    core_log.info("%s%s", line, and_more(count))
+
+
+def _write_both(log_it: Writer, record: Writer | None, count: int) -> None:
+    """Write the line and the record of ``count`` events."""
+    log_it(count)
+    if record is not None:
+        record(count)
 
 
 def _log_session_end(what: str, fault: object, count: int) -> None:

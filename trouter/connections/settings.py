@@ -8,10 +8,10 @@ from typing import Final
 import trouter
 from trouter.config import ConnectorEntity, ListenerEntity
 from trouter.config.entities import ends
+from trouter.config.logins import requires_login
 from trouter.core.streams import STREAMING_LINKS
 from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.limits import UNLIMITED, EngineLimits
-from trouter.mechanisms import ANONYMOUS
 from trouter.policy.tenancy import tenancy_of
 from trouter.wire.constants import MAX_ATTACH_NODES, MAX_CLIENT_ATTACH_NODES
 from trouter.wire.performatives import Open
@@ -29,6 +29,8 @@ _MAX_INT: Final = 0x7FFFFFFF
 HANDSHAKE_TIMEOUT_S: Final = 20.0
 #: Begins, attaches and the like of one peer that are handled before other peers get their turn.
 EVENTS_AT_ONCE: Final = 32
+#: Work of one peer's flows and dispositions that is done before other peers get their turn.
+WORK_AT_ONCE: Final = 1024
 #: The window of each session between routers, which carries the messages of many clients.
 ROUTER_WINDOW_BYTES: Final = 64 * 1024 * 1024
 
@@ -43,7 +45,7 @@ def listener_settings(router_id: str, entity: ListenerEntity, *, secure: bool = 
         ]
     return replace(
         _settings(router_id, entity, own),
-        require_sasl=_requires_sasl(entity),
+        require_sasl=requires_login(entity),
         require_tls=entity.require_ssl or entity.require_encryption,
         stamp_user_id=entity.stamp_user_id,
         handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
@@ -51,13 +53,8 @@ def listener_settings(router_id: str, entity: ListenerEntity, *, secure: bool = 
         withholds_version=secure,
         hostname_from_sni=entity.hostname_from_sni,
         leaves_in_drain=entity.clients_leave,
+        allowed_users=entity.allowed_users,
     )
-
-
-def _requires_sasl(entity: ListenerEntity) -> bool:
-    """Return whether clients must use SASL: mechanisms without ANONYMOUS leave no client unnamed (security.md 1.4)."""
-    named = bool(entity.sasl_mechanisms) and ANONYMOUS not in entity.sasl_mechanisms
-    return entity.authenticate_peer or entity.sasl_plugin is not None or named
 
 
 def connector_settings(router_id: str, entity: ConnectorEntity) -> PeerSettings:
@@ -78,6 +75,7 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
         session_window_frames=0 if entity.max_session_frames is None else entity.max_session_frames or 0x7FFFFFFF,
         idle_timeout_s=float(entity.idle_timeout_seconds),
         max_events=EVENTS_AT_ONCE,
+        max_work=WORK_AT_ONCE,
         max_links=min(ends.MAX_LINKS_GIVEN, 2 * max_links),  # with links that are refused and not detached yet
         max_buffered_bytes=_cap(entity, entity.max_buffered_bytes, ends.MAX_BUFFERED_BYTES),
         max_attach_nodes=MAX_ATTACH_NODES if entity.role in ROUTER_ROLES else MAX_CLIENT_ATTACH_NODES,
@@ -85,7 +83,12 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
     )
     if entity.role in ROUTER_ROLES:
         # A neighbour passes on what a client sent: that must not end the link to it.
-        limits = replace(limits, session_window_bytes=ROUTER_WINDOW_BYTES, undecodable_states=Undecodable.CUT)
+        limits = replace(
+            limits,
+            session_window_bytes=ROUTER_WINDOW_BYTES,
+            undecodable_states=Undecodable.CUT,
+            requires_container_id=True,
+        )
         own = {**own, "qd.annotations-version": Int(ANNOTATIONS_VERSION)}
         if entity.cost > 1:
             own["qd.inter-router-cost"] = Int(entity.cost)

@@ -59,6 +59,8 @@ class PeerSettings:
     hostname_from_sni: bool = False
     #: The connection is closed when the router drains.
     leaves_in_drain: bool = False
+    #: The users that may open, as `allowedUsers` names them; None for all.
+    allowed_users: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

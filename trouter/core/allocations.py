@@ -25,11 +25,13 @@ from trouter.engine.ports import Budget, ConnectionPort, Delivery
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Open, Source, Target
 
+from .arrival import UNCHANGED, Arrival
+from .by_address import ByAddress
 from .counters import AddressCounters
 from .entry import AddressEntry
 from .forwarders import Multicast
-from .incoming import IncomingEndpoint
-from .inprocess import InsideSender
+from .incoming_parts import CreditAccount
+from .ingress import Ingress
 from .message import IncomingDelivery, Message, OutgoingDelivery
 from .outgoing import OutgoingEndpoint
 from .ports import SharedState
@@ -49,7 +51,7 @@ def owners(router: Router, connections: Collection[Connection]) -> list[tuple[st
     links = len(router.links)
     incoming = sum(not isinstance(each, OutgoingEndpoint) for each in router.links.values())
     sizes = _sizes()
-    link_bytes = sizes[IncomingEndpoint] * incoming + sizes[OutgoingEndpoint] * (links - incoming)
+    link_bytes = sizes[Ingress] * incoming + sizes[OutgoingEndpoint] * (links - incoming)
     return [
         ("qd_connection_t", sizes[Connection], len(connections)),
         ("qd_session_t", sizes[Session], sum(len(each.sessions()) for each in connections)),
@@ -145,19 +147,18 @@ def _sizes() -> dict[type, int]:
     limits = EngineLimits()
     session = Session(ConnectionPort([], Budget(0)), 0, limits, [])
     link_in, link_out = IncomingLink(session, "sample"), OutgoingLink(session, "sample")
-    incoming = IncomingEndpoint(
-        link_in, shared, table, None, capacity=1, strips=True, to_override="sample", totals=AddressCounters()
-    )
+    by_address = ByAddress(table, AddressCounters(), None, strips=True, to_override="sample")
+    incoming = Ingress(link_in, shared, Arrival(), CreditAccount(link_in, shared, None, 1), by_address)
     outgoing = OutgoingEndpoint(link_out, shared, 1, True, False)
     links: tuple[Link, ...] = (link_in, link_out)
     for link, sink in zip(links, (incoming, outgoing), strict=True):
         link.sink = sink
         link.remote_attach = Attach("sample", 0, not link.incoming, source=Source("sample"), target=Target("sample"))
-    message = Message(None, InsideSender(shared))
+    message = Message(None, UNCHANGED)
     message.copies.append(OutgoingDelivery(link_out))
     message.chunks.append(b"")
     samples: dict[type, tuple[object, ...]] = {
-        IncomingEndpoint: (incoming, link_in),
+        Ingress: (incoming, link_in),
         OutgoingEndpoint: (outgoing, link_out),
         AddressEntry: (AddressEntry("M0sample", "sample", "balanced"),),
         OutgoingDelivery: (OutgoingDelivery(link_out),),
@@ -166,12 +167,12 @@ def _sizes() -> dict[type, int]:
         Connection: (Connection(limits, Open("sample"), [], None, True),),
     }
     of_session = (session, session.connection, session.deliveries, session.links, session.windows)
-    others = (limits, shared, table, table.known, *of_session, incoming.totals, message.source)
+    others = (limits, shared, table, table.known, *of_session, incoming.arrival, by_address.totals, message.rewriter)
     return {kind: sum(_own_bytes(part, others) for part in parts) for kind, parts in samples.items()}
 
 
 #: Objects that many share, or that have a sample of their own.
-_NOT_OWN: Final = (type, ModuleType, Enum, Link, IncomingEndpoint, OutgoingEndpoint, AddressEntry, Delivery, Message)
+_NOT_OWN: Final = (type, ModuleType, Enum, Link, Ingress, OutgoingEndpoint, AddressEntry, Delivery, Message)
 
 
 def _own_bytes(sample: object, others: Iterable[object]) -> int:

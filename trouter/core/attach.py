@@ -28,6 +28,7 @@ from .edge.downlinks import EdgeRouterPort, accept_downlink, accept_tracking, se
 from .edge.protocol import DOWNLINK, SERVICES, TRACKING
 from .entry import AddressEntry
 from .links import LinkOptions, attach_link, make_incoming, make_outgoing
+from .modes import SETTLED, granted_modes
 from .refusals import LINK_DENIED, NO_ROUTE, AttachRefused
 from .routed import carry, carry_up
 from .routerport import RouterPort
@@ -37,8 +38,6 @@ from .tenants import Tenant
 from .terms import DEFAULT_CAPACITY, PeerTerms
 
 __all__ = ["PeerTerms", "attach"]
-
-SETTLED_ONLY: Final = 1
 
 ROUTER_CAPABILITIES: Final = frozenset({"qd.router", "qd.router-data", DOWNLINK})
 FALLBACK: Final = ("qd.fallback",)
@@ -113,7 +112,7 @@ def _accept_incoming(router: EdgeRouterPort, link: IncomingLink, wanted: Attach,
     incoming = make_incoming(router, link, options)
     if entry is not None:
         entry.add_sender(incoming)
-    attach_link(link, _without_filter(wanted.source), target)
+    attach_link(link, _without_filter(wanted.source), target, **granted_modes(wanted))
     incoming.account.grant_first_credit()
     edge = router.edges.peers.get(terms.connection_number)
     if edge is not None and entry is not None:
@@ -143,9 +142,9 @@ def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach,
         raise AttachRefused(NO_ROUTE)
     text = _address_text(source.address)
     entry = _find_entry(router, text, source.capabilities, terms, outgoing=True, dynamic=source.dynamic)
-    sends_settled = wanted.snd_settle_mode == SETTLED_ONLY
+    sends_settled = wanted.snd_settle_mode == SETTLED
     outgoing = make_outgoing(router, link, LinkOptions(terms=terms, entry=entry, sends_settled=sends_settled))
-    attach_link(link, _without_filter(source), wanted.target)
+    attach_link(link, _without_filter(source), wanted.target, **granted_modes(wanted))
     entry.add_consumer(outgoing)
     if link.credit > 0:
         outgoing.on_credit(link)

@@ -14,10 +14,10 @@ from trouter.engine.session import Session
 from trouter.wire.performatives import Error, Source, Target
 
 from .addresses import FALLBACK_PHASE, temporary_token
-from .containers import Container, Containers, DetachReason, OwnSession, free_name, own_link, passed_on
+from .containers import Container, Containers, DetachReason, LinkOwner, OwnSession, free_name, own_link, passed_on
 from .entry import AddressEntry
-from .incoming import IncomingEndpoint
-from .links import LinkOptions, attach_link, make_incoming, make_outgoing
+from .ingress import Ingress
+from .links import LinkOptions, attach_link, identity_of, make_incoming, make_outgoing
 from .outgoing import OutgoingEndpoint
 from .refusals import LINK_LOST, AttachRefused
 from .routerport import RouterPort
@@ -118,7 +118,7 @@ class AutoLinkRouter(RouterPort, Protocol):
         """Containers that are connected."""
 
 
-class Activation:
+class Activation(LinkOwner):
     """One auto link on one connection; owned by its ``AutoLink``."""
 
     def __init__(self, router: AutoLinkRouter, auto: AutoLink, container: Container) -> None:
@@ -137,7 +137,7 @@ class Activation:
     @property
     def identity(self) -> int:
         """Identity of its link in management, 0 for none."""
-        return 0 if self._link is None else getattr(self._link.sink, "identity", 0)
+        return 0 if self._link is None else identity_of(self._link.sink)
 
     def begin_link(self) -> None:
         """Attach the link, now or once the session is mapped."""
@@ -170,7 +170,7 @@ class Activation:
             raise
         address = rule.external_address or rule.address
         source, target = Source(expiry_policy=_DETACH), Target(expiry_policy=_DETACH)
-        endpoint: IncomingEndpoint | OutgoingEndpoint
+        endpoint: Ingress | OutgoingEndpoint
         if isinstance(link, IncomingLink):
             source.address = address
             options = LinkOptions(
@@ -181,7 +181,7 @@ class Activation:
         else:
             target.address = address
             endpoint = make_outgoing(router, link, LinkOptions(terms=terms, entry=entry))
-        self._link, link.context = link, self
+        self._link, link.holder = link, self
         router.add_endpoint(endpoint, terms.connection_number)
         attach_link(link, source, target)
 
@@ -207,7 +207,7 @@ class Activation:
             return
         self.state = ACTIVE
         self._router.observer.note_activated(self)
-        if isinstance(sink, IncomingEndpoint):
+        if isinstance(sink, Ingress):
             sink.account.grant_first_credit()
         elif isinstance(sink, OutgoingEndpoint):
             entry = self._obtain_entry() or sink.entry  # no user has kept the entry until now
@@ -254,7 +254,7 @@ class Activation:
         self._leave_session()
         self._router.observer.note_idle(self)
         if link is not None:
-            self._link = link.context = None
+            self._link = link.holder = None
             self._router.end_link(link, DetachReason(True, None))
 
     def forget_link(self) -> None:

@@ -1,6 +1,7 @@
 cimport cython
 
-from trouter.core.message cimport Message
+from trouter.core.arrival cimport Arrival
+from trouter.wire cimport octets
 from trouter.wire.order cimport SectionOrder
 from trouter.wire.sections cimport MessageScan
 
@@ -14,7 +15,7 @@ cdef class MessageCheck:
     cdef object _may_send
     cdef dict _known
 
-    cpdef bytes inspect_message(self, MessageScan scan, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete, Message message)
-    cpdef bint is_own(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    @cython.locals(user_id=bytes, data=bytes)
+    cpdef bint inspect_message(self, MessageScan scan, Arrival arrival, int depth) except -1
     cpdef bint allows_address(self, bytes address) except -1
     cdef bint _judge_address(self, bytes address) except -1

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from trouter.wire import octets
 from trouter.wire.order import SectionOrder
 from trouter.wire.sections import MessageScan
 from trouter.wire.stamp import stamped
 
 from .addresses import MAX_ADDRESS_BYTES
-from .message import Message
+from .arrival import Arrival
 from .outcomes import rejected_state
 
 #: The reasons for ``MessageCheck.notify``.
@@ -62,30 +63,25 @@ class MessageCheck:
         """True if messages to a known address are read too."""
         return self.user is not None or self.stamp is not None
 
-    def inspect_message(
-        self, scan: MessageScan, data: bytes, start: int, end: int, depth: int, complete: bool, message: Message | None
-    ) -> bytes | None:
-        """Return ``data``, or the whole message with the user's name in it; None if it is denied. InvalidMessage.
+    def inspect_message(self, scan: MessageScan, arrival: Arrival, depth: int) -> bool:
+        """Return whether the message in hand may go on; it has the user's name then, if that is set. InvalidMessage.
 
-        ``scan`` has read the message up to ``depth``; then it describes the returned one.
+        ``scan`` has read the message up to ``depth``; it describes what goes on.
         """
-        if message is None:
-            self.order.check_message(data, start, end)
+        if arrival.message is None:
+            self.order.check_message(arrival.data, arrival.start, arrival.end)
         if scan.user_id_start < scan.user_id_end:
-            if not self.is_own(data, scan.user_id_start, scan.user_id_end):
-                whose = data[scan.user_id_start : min(scan.user_id_end, scan.user_id_start + MAX_ADDRESS_BYTES)]
-                self.notify(USER_ID, str(whose, errors="replace"))
-                return None
+            user_id = octets.cut(arrival.data, scan.user_id_start, scan.user_id_end)
+            if self.user is not None and user_id != self.user:
+                self.notify(USER_ID, str(user_id[:MAX_ADDRESS_BYTES], errors="replace"))
+                return False
         elif self.stamp is not None:
-            data = stamped(data, start, end, scan, self.stamp)
-            scan.scan_sections(data, 0, len(data), depth, complete)
-            if message is not None:
-                message.replace_kept(data)
-        return data
-
-    def is_own(self, data: bytes, start: int, end: int) -> bool:
-        """Return whether the user-id ``data[start:end]`` is the connection's."""
-        return self.user is None or data[start:end] == self.user
+            data = stamped(arrival.data, arrival.start, arrival.end, scan, self.stamp)
+            scan.scan_sections(data, 0, len(data), depth, arrival.delivery.complete)
+            arrival.replace_data(data)
+            if arrival.message is not None:
+                arrival.message.replace_kept(data)
+        return True
 
     def allows_address(self, address: bytes) -> bool:
         """Return whether an anonymous message may go to ``address``."""

@@ -4,8 +4,10 @@
 The router opens sessions there when it first needs them: one for its auto links, others for routed links. Some brokers
 end the whole session for a queue that they do not have; auto links that lost their session to an error get one each
 from then on, so that a missing queue does not disturb the others. A link waits until the peer has answered the begin,
-which gives the handle-max. Clients share a session for routed links only if there are too few, because a client that
-reads nothing closes the window of its session. The next router keeps the sessions apart too.
+which gives the handle-max. The routed links of each client have a session of their own, which ends with the last of
+them: a client that reads nothing closes the window of its session, and some brokers keep a transaction until the
+session of its coordinator ends. Clients share a session only if the peer allows no more; where there are auto links
+they leave one free, for those that lose theirs. The next router keeps the sessions apart too.
 """
 
 from __future__ import annotations
@@ -17,23 +19,20 @@ from trouter.engine.connection import Connection
 from trouter.engine.faults import Misuse
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.link_base import Link
+from trouter.engine.ports import LinkHolder, SessionHolder
 from trouter.engine.session import Session
 from trouter.wire.composite import encode
 from trouter.wire.framing import frame
 from trouter.wire.performatives import Attach, Error, encode_performative
 
+from .names import LinkNames
 from .refusals import CONTAINER_FULL, LINK_LOST, NO_ROUTE, AttachRefused
 from .terms import ROUTE_CONTAINER, PeerTerms
 
-#: Sessions for routed links on one connection; further clients share them. Other routers have many more clients.
-MAX_SESSIONS: Final = 32
-MAX_ROUTER_SESSIONS: Final = 1024
 #: The longest error of a peer that is sent to another, in bytes, and its parts in characters: it fits into any frame.
 _MAX_ERROR_BYTES: Final = 400
 _MAX_CONDITION: Final = 100
 _MAX_DESCRIPTION: Final = 60
-
-Client = tuple[int, int]
 
 
 class DetachReason(NamedTuple):
@@ -43,17 +42,20 @@ class DetachReason(NamedTuple):
     error: Error | None
 
 
-class LinkOwner(Protocol):
+class LinkOwner(LinkHolder):
     """The part of the core that attached a link of the router's own, or joined a peer's to one."""
 
     def is_own_link(self, link: Link) -> bool:
         """Return whether the link is one of ours, and not a peer's that was joined to one."""
+        raise NotImplementedError
 
     def handle_answer(self, link: Link) -> None:
         """Note that the peer answered the attach of a link of ours."""
+        raise NotImplementedError
 
     def handle_end(self, link: Link, reason: DetachReason | None) -> None:
         """Handle the end of a link whose deliveries are settled; ``reason`` is None if the peer sent no detach."""
+        raise NotImplementedError
 
 
 class SessionWaiter(Protocol):
@@ -66,33 +68,46 @@ class SessionWaiter(Protocol):
         """Give up: the link cannot be attached because of ``error``."""
 
 
-class OwnSession:
+class OwnSession(SessionHolder):
     """A session of ours on a container's connection."""
 
     def __init__(self, container: Container, session: Session) -> None:
         self.session = session
-        #: The client of its routed links: the connection's number and, for a router, the channel of its session.
-        self.client: Client = (0, 0)
-        #: The number of links on it and of owners that wait to attach one.
+        #: The number of links on it and of owners that wait to attach one; and those of each client.
         self.links = 0
+        self.clients: dict[object, int] = {}
         #: The error with which the peer ended it, or closed its connection.
         self.error: Error | None = None
         self._container = container
         self._waiting: dict[SessionWaiter, None] = {}
-        session.context = self
+        session.holder = self
 
-    def attach_or_wait(self, waiting: SessionWaiter) -> None:
-        """Attach a link, now or once the session is mapped; AttachRefused."""
-        if self.session.mapped:
-            waiting.attach_on_session(self.session)
-        else:
-            self._waiting[waiting] = None
+    @property
+    def waiting(self) -> int:
+        """Number of owners that wait to attach a link, because the session is not mapped."""
+        return len(self._waiting)
+
+    def attach_or_wait(self, waiting: SessionWaiter, client: object = None) -> None:
+        """Attach a link, of ``client`` if it is routed, now or once the session is mapped; AttachRefused."""
         self.links += 1
+        self.clients[client] = self.clients.get(client, 0) + 1
+        if not self.session.mapped:
+            self._waiting[waiting] = None
+            return
+        try:
+            waiting.attach_on_session(self.session)
+        except AttachRefused:
+            self.drop_link(waiting, client)
+            raise
 
-    def drop_link(self, waiting: SessionWaiter) -> None:
-        """Forget a link that has ended or is no longer wanted."""
+    def drop_link(self, waiting: SessionWaiter, client: object = None) -> None:
+        """Forget a link that has ended or is no longer wanted; the last routed one ends the session."""
         self._waiting.pop(waiting, None)
         self.links -= 1
+        self.clients[client] -= 1
+        if not self.clients[client]:
+            del self.clients[client]
+            self._container.client_left(self, client)
 
     def attach_waiting(self) -> None:
         """Attach the links that waited for the peer to answer the begin."""
@@ -119,18 +134,33 @@ class OwnSession:
 class Container:
     """The container at the other end of one connection; ``name`` is that of the connector or listener, empty for none.
 
-    ``terms`` apply to links that the peer attaches, and to links of ours on the connection.
+    ``terms`` apply to links that the peer attaches, and to links of ours on the connection. ``end_session`` ends a
+    session of ours.
     """
 
-    def __init__(self, connection: Connection, terms: PeerTerms, container_id: str, name: str, role: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        terms: PeerTerms,
+        container_id: str,
+        name: str,
+        role: str,
+        end_session: Callable[[Session], None] = Session.end,
+    ) -> None:
         self.connection = connection
         self.terms = terms
         self.container_id = container_id
         self.name = name
         self.role = role
         self._auto: OwnSession | None = None
+        self._has_auto_links = False
         self._apart: list[OwnSession] = []
-        self._routed: list[OwnSession] = []
+        #: The sessions of routed links, and the one of each client; clients share one if the peer allows no more.
+        self._routed: dict[OwnSession, None] = {}
+        self._of_clients: dict[object, OwnSession] = {}
+        #: The names of links that go up there from an edge router.
+        self.names = LinkNames()
+        self._end_session = end_session
 
     @property
     def number(self) -> int:
@@ -145,6 +175,7 @@ class Container:
 
     def for_auto_links(self, *, apart: bool = False) -> OwnSession:
         """Return the session of all auto links, or with ``apart`` one for a single link; AttachRefused."""
+        self._has_auto_links = True
         if apart:
             own = next((each for each in self._apart if not each.links), None)
             if own is None:
@@ -155,20 +186,37 @@ class Container:
             self._auto = self._begin_session()
         return self._auto
 
-    def for_routed_links(self, client: Client) -> OwnSession:
-        """Return the session for the routed links of ``client`` (see ``OwnSession.client``); AttachRefused."""
-        own = next((each for each in self._routed if each.links and each.client == client), None)
-        own = own or next((each for each in self._routed if not each.links), None)
-        if own is None and len(self._routed) < (MAX_ROUTER_SESSIONS if self.terms.is_router else MAX_SESSIONS):
-            try:
-                own = self._begin_session()
-                self._routed.append(own)
-            except AttachRefused:
-                if not self._routed:
-                    raise
-        own = own or min(self._routed, key=lambda each: each.links)
-        own.client = client
+    def for_routed_links(self, client: object) -> OwnSession:
+        """Return the session for the routed links of ``client``: its own, or a shared one; AttachRefused.
+
+        A client is a connection, or a session of another router, which has one for each of its clients.
+        """
+        own = self._of_clients.get(client)
+        if own is None:
+            own = self._of_clients[client] = self._begin_routed()
         return own
+
+    def _begin_routed(self) -> OwnSession:
+        """Begin a session; if the peer allows no more than auto links may need, return one that others have."""
+        if self._routed and self.connection.channels.count_free() <= self._kept_for_auto_links():
+            return min(self._routed, key=lambda each: each.links)
+        own = self._begin_session()
+        self._routed[own] = None
+        return own
+
+    def _kept_for_auto_links(self) -> int:
+        """Return how many sessions clients leave: one more than auto links have, and that which these have lost."""
+        if not self._has_auto_links:
+            return 0
+        return 1 if self._auto is not None or self._apart else 2
+
+    def client_left(self, own: OwnSession, client: object) -> None:
+        """Forget a client without links; end the session if it was the last on it, and with it what it left there."""
+        if own in self._routed:
+            del self._of_clients[client]
+            if not own.links:
+                del self._routed[own]
+                self._end_session(own.session)
 
     def _begin_session(self) -> OwnSession:
         try:
@@ -183,9 +231,12 @@ class Container:
         """Forget a session of ours that has ended."""
         if own is self._auto:
             self._auto = None
-        for others in (self._apart, self._routed):
-            if own in others:
-                others.remove(own)
+        if own in self._apart:
+            self._apart.remove(own)
+        if own in self._routed:
+            del self._routed[own]
+            for client in own.clients:
+                del self._of_clients[client]
 
     def refuse_waiting(self, error: Error | None) -> None:
         """End all sessions: the connection has ended; ``error`` is that of the peer's close."""

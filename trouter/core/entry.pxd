@@ -1,5 +1,6 @@
 cimport cython
 
+from trouter.core.arrival cimport Arrival
 from trouter.core.counters cimport AddressCounters
 from trouter.core.forwarders cimport Forwarder
 
@@ -33,7 +34,7 @@ cdef class AddressEntry:
     cpdef Py_ssize_t count_destinations(self)
     cpdef bint is_reachable(self)
     @cython.locals(taker=AddressEntry)
-    cpdef Py_ssize_t bytes_to_gather(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    cpdef Py_ssize_t bytes_to_gather(self, Arrival arrival) except -1
     cpdef add_consumer(self, outgoing)
     cpdef add_subscription(self, subscription)
     cpdef bint is_unused(self)

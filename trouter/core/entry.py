@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from .addresses import phase_of
+from .arrival import Arrival
 from .counters import AddressCounters
 from .forwarders import FORWARDERS, Forwarder
 from .inprocess import Subscription
@@ -20,7 +21,7 @@ _NO_SPELLINGS: list[tuple[dict[bytes, AddressEntry], bytes]] = []
 
 
 class AddressSender(Protocol):
-    """What an address needs of an incoming link that sends to it; see ``IncomingEndpoint``."""
+    """What an address needs of an incoming link that sends to it; see ``Ingress``."""
 
     @property
     def connection_number(self) -> int:
@@ -120,10 +121,10 @@ class AddressEntry:
         fallback = self.fallback
         return self.forwarder.has_destinations() or (fallback is not None and fallback.forwarder.has_destinations())
 
-    def bytes_to_gather(self, data: bytes, start: int, end: int) -> int:
+    def bytes_to_gather(self, arrival: Arrival) -> int:
         """Return what ``Forwarder.bytes_to_gather`` does, for the current receivers."""
         taker = self if self.forwarder.has_destinations() or self.fallback is None else self.fallback
-        return taker.forwarder.bytes_to_gather(data, start, end)
+        return taker.forwarder.bytes_to_gather(arrival)
 
     def add_consumer(self, outgoing: OutgoingEndpoint) -> None:
         """Add a link that receives from the address."""

@@ -15,14 +15,15 @@ from trouter.wire.sections import NEED_MORE, THROUGH_PROPERTIES, InvalidMessage,
 from trouter.wire.subject import read_subject
 
 from .addresses import EDGE, FALLBACK_NUMBER, MOBILE, ROUTER, UPLINK_KEY
+from .arrival import Arrival, DeliverySource
 from .counters import AddressCounters, Copies
 from .entry import AddressEntry
 from .forwarders import Forwarder
-from .keys import KeyTree
 from .message import IncomingDelivery, Message, presettled
 from .network import RemoteRouter
 from .outgoing import OutgoingEndpoint
-from .ports import MAX_INSIDE_BYTES, DeliverySource, SharedState
+from .patterns import KEYS, PatternTree
+from .ports import MAX_INSIDE_BYTES, SharedState
 from .stalls import Stalls, has_little_room
 from .table import UNAVAILABLE, AddressTable
 
@@ -41,7 +42,7 @@ _SHORT_HEAD_BYTES: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRule:
-    """An exchange as configured; ``method`` is one of ``keys.SPELLINGS``, ``alternate`` is empty for none."""
+    """An exchange as configured; ``method`` is one of ``patterns.KEYS``, ``alternate`` is empty for none."""
 
     name: str
     address: str
@@ -102,18 +103,6 @@ _NOTHING: Final = Matched([])
 _NO_COPIES: Final = Copies(0, 0, 0)
 
 
-class ExchangeSource(DeliverySource):
-    """The place where copies for next hops enter the network: here, for every sender and connection."""
-
-    __slots__ = ()
-
-    def set_fields(self, source: DeliverySource, priority: int) -> None:
-        """Set the fields for a message of ``source``."""
-        self.connection_number = source.connection_number
-        self.tenant = source.tenant
-        self.arrival.priority = source.arrival.priority if priority < 0 else priority
-
-
 class Exchange(Forwarder):
     """The forwarder of an exchange's address; ``inner`` is that of its consumers, and shares its lists."""
 
@@ -153,9 +142,10 @@ class Exchange(Forwarder):
         self.diverted = 0
         self.dropped = 0
         self._exchanges = exchanges
-        self._entrance = ExchangeSource(exchanges.shared)
+        #: The place where copies for next hops enter the network: here, for every sender and connection.
+        self._entrance = DeliverySource(exchanges.shared)
         self._scan = MessageScan(reads_to=False)
-        self._keys: KeyTree[Binding] = KeyTree(rule.method)
+        self._keys: PatternTree[list[Binding]] = PatternTree(KEYS[rule.method])
         self._hops: dict[tuple[str, int], NextHop] = {}
         self._known: dict[str, Matched] = {}
         #: A message is being forwarded: one that returns to its own exchange goes no further.
@@ -197,7 +187,11 @@ class Exchange(Forwarder):
         place = rule.next_hop, rule.phase
         hop = self._hops.get(place)
         binding = Binding(rule, hop or self._exchanges.make_hop(*place))
-        self._keys.insert(rule.key, binding)
+        bindings = self._keys.get(rule.key)
+        if bindings is None:
+            self._keys.insert(rule.key, [binding])
+        else:
+            bindings.append(binding)
         if hop is None:
             self._hops[place] = binding.hop
             self._exchanges.keep_entry(binding.hop)
@@ -209,7 +203,10 @@ class Exchange(Forwarder):
     def unbind(self, binding: Binding) -> None:
         """Remove a binding; ValueError if it was not bound."""
         hop = binding.hop
-        self._keys.remove(binding.rule.key, binding)
+        bindings = self._keys.get(binding.rule.key) or []
+        bindings.remove(binding)
+        if not bindings:
+            self._keys.remove(binding.rule.key)
         self.bindings -= 1
         self._known.clear()
         hop.uses -= 1
@@ -224,104 +221,89 @@ class Exchange(Forwarder):
 
     # --- messages
 
-    def bytes_to_gather(self, data: bytes, start: int, end: int) -> int:
+    def bytes_to_gather(self, arrival: Arrival) -> int:
         """See ``Forwarder.bytes_to_gather``: wait until the next hops are known, and as long as one of them asks."""
         if self._busy:
             return 0
-        found = self._match(data, start, end, False)
-        if found is None:
+        result = self._match(arrival, False)
+        if result is None:
             return MAX_INSIDE_BYTES
-        max_bytes = self.inner.bytes_to_gather(data, start, end)
+        max_bytes = self.inner.bytes_to_gather(arrival)
         self._busy = True
         try:
             alternate = [] if self.alternate is None else [self.alternate]
-            for hop in (*found.hops, *alternate):
-                max_bytes = max(max_bytes, hop.entry.bytes_to_gather(data, start, end))
+            for hop in (*result.hops, *alternate):
+                max_bytes = max(max_bytes, hop.entry.bytes_to_gather(arrival))
         finally:
             self._busy = False
         return max_bytes
 
-    def forward_message(
-        self,
-        source: DeliverySource,
-        delivery: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message | None,
-    ) -> Copies:
-        """See ``Forwarder.forward_message``; the sender gets an outcome if the message had a receiver."""
+    def forward(self, arrival: Arrival) -> Copies:
+        """See ``Forwarder.forward``; the sender gets an outcome if the message had a receiver."""
         exchanges = self._exchanges
         if self._busy or exchanges.depth >= MAX_EXCHANGES:
             return _NO_COPIES
         self._busy = True
         exchanges.depth += 1
         try:
-            return self._distribute(source, delivery, data, start, end, message)
+            return self._distribute(arrival)
         finally:
             self._busy = False
             exchanges.depth -= 1
 
-    def _distribute(
-        self,
-        source: DeliverySource,
-        delivery: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message | None,
-    ) -> Copies:
+    def _distribute(self, arrival: Arrival) -> Copies:
         self.received += 1
-        found = self._match(data, start, end, delivery.complete) or _NOTHING
-        kept = message
-        if kept is None:
-            kept = source.build_message(delivery, data, start, end)
-            kept.routed = False  # more copies follow the first
-        if len(kept.chunks) == 1 and not kept.copies and len(kept.chunks[0]) > _LONG_HEAD_BYTES:
-            kept.split_first_piece(max(kept.cut_to, _SHORT_HEAD_BYTES))
+        delivery = arrival.delivery
+        result = self._match(arrival, delivery.complete) or _NOTHING
+        message = arrival.message
+        if message is None:
+            message = arrival.keep()
+            message.routed = False  # more copies follow the first
+        if len(message.chunks) == 1 and not message.copies and len(message.chunks[0]) > _LONG_HEAD_BYTES:
+            message.split_first_piece(max(message.cut_to, _SHORT_HEAD_BYTES))
         copy = _presettled(delivery)
         copies = _NO_COPIES
         if self.consumers or self.subscriptions or self.remotes or self.inner.is_exchange:
-            copies = self.inner.forward_message(source, copy, data, start, end, kept)
-        outer = None if kept.heads is None else kept.heads.now
+            inner = arrival.for_copies(arrival.source, copy, message)
+            inner.origin, inner.trace = arrival.origin, arrival.trace
+            copies = self.inner.forward(inner)
+        outer = None if message.heads is None else message.heads.now
         sent = 0
-        for binding in found.bindings:
+        for binding in result.bindings:
             binding.matched += 1
-        for hop in found.hops:
-            sent += self._forward_over(hop, source, copy, data, start, end, kept)
+        onward = self._enter(arrival, copy, message)
+        for hop in result.hops:
+            sent += self._forward_over(hop, onward, arrival.priority)
         if copies.total + sent == 0 and self.alternate is not None:
-            sent = self._forward_over(self.alternate, source, copy, data, start, end, kept)
+            sent = self._forward_over(self.alternate, onward, arrival.priority)
             self.diverted += sent > 0
-        if kept.heads is not None:
-            kept.heads.now = outer
-        if kept.copies and has_little_room(kept.session, 2):
-            for each in kept.copies[:]:
+        if message.heads is not None:
+            message.heads.now = outer
+        if message.copies and has_little_room(message.session, 2):
+            for each in message.copies[:]:
                 sink = each.link.sink
                 if isinstance(sink, OutgoingEndpoint):
                     sink.release_blocked_copy(each)
-        if not delivery.complete and len(kept.copies) > 1:
-            self._exchanges.stalls.watch_message(kept)
-        if message is None:
-            kept.now_routed()
+        if not delivery.complete and len(message.copies) > 1:
+            self._exchanges.stalls.watch_message(message)
+        if arrival.message is None:
+            message.now_routed()
         beside = sent + copies.total - copies.here - copies.inside - copies.across
         if copies.total + sent == 0:
             self.dropped += 1
             return _NO_COPIES
         self.forwarded += 1
         if not delivery.remote_settled:
-            source.accept_delivery(delivery)
+            arrival.source.accept_delivery(delivery)
         return Copies(copies.here, copies.inside, copies.across, beside)
 
-    def _forward_over(
-        self,
-        hop: NextHop,
-        source: DeliverySource,
-        copy: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message,
-    ) -> int:
+    def _enter(self, arrival: Arrival, copy: IncomingDelivery, message: Message) -> Arrival:
+        """Return the message in the hand of the exchange, as it goes to next hops."""
+        self._entrance.connection_number = arrival.source.connection_number
+        self._entrance.tenant = arrival.source.tenant
+        return arrival.for_copies(self._entrance, copy, message)
+
+    def _forward_over(self, hop: NextHop, arrival: Arrival, priority: int) -> int:
         """Forward the message to the consumers of another address by its treatment; return their number."""
         exchanges = self._exchanges
         entry = hop.entry
@@ -337,18 +319,21 @@ class Exchange(Forwarder):
                 if not isinstance(up, AddressEntry):
                     return 0
                 entry = up
-        self._entrance.set_fields(source, hop.entry.priority)
-        message.begin_with(message.source.write_onward(message, hop.to, phase))
-        copies = entry.forwarder.forward_message(self._entrance, copy, data, start, end, message)
+        arrival.priority = priority if hop.entry.priority < 0 else hop.entry.priority
+        message = arrival.message
+        assert message is not None  # noqa: S101 - `_enter` has kept it
+        message.begin_with(message.head_for(hop.to, phase))
+        copies = entry.forwarder.forward(arrival)
         entry.counters.add_copies(copies)
         exchanges.totals.add_copies(copies)
         return copies.total
 
-    def _match(self, data: bytes, start: int, end: int, complete: bool) -> Matched | None:
-        """Return what matches the message in ``data[start:end]``; None if its properties are not complete yet."""
+    def _match(self, arrival: Arrival, complete: bool) -> Matched | None:
+        """Return what matches the message in hand; None if its properties are not complete yet."""
         scan = self._scan
+        data = arrival.data
         try:
-            if scan.scan_sections(data, start, end, THROUGH_PROPERTIES, complete) == NEED_MORE:
+            if scan.scan_sections(data, arrival.start, arrival.end, THROUGH_PROPERTIES, complete) == NEED_MORE:
                 return None
         except InvalidMessage:
             return _NOTHING  # treated as one without properties: other addresses do not read them at all
@@ -357,14 +342,14 @@ class Exchange(Forwarder):
         subject = read_subject(data, scan.properties_start, scan.properties_end)
         if subject is None:
             return _NOTHING
-        found = self._known.get(subject)
-        if found is None:
-            found = Matched(self._keys.match(subject))
+        result = self._known.get(subject)
+        if result is None:
+            result = Matched([binding for bindings in self._keys.matches(subject) for binding in bindings])
             if len(subject) <= _REMEMBERED_LENGTH:
                 if len(self._known) >= _MAX_SUBJECTS:
                     self._known.clear()
-                self._known[subject] = found
-        return found
+                self._known[subject] = result
+        return result
 
 
 def _presettled(delivery: IncomingDelivery) -> IncomingDelivery:

@@ -1,10 +1,10 @@
 cimport cython
 
+from trouter.core.arrival cimport Arrival, DeliverySource
 from trouter.core.counters cimport Copies
 from trouter.core.outgoing cimport OutgoingEndpoint
-from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding
+from trouter.core.message cimport Message, OutgoingDelivery, Outstanding
 from trouter.core.network cimport Network, RemoteRouter, Trunk
-from trouter.core.ports cimport DeliverySource
 
 cdef Py_ssize_t _LOOKS
 cdef Py_ssize_t _MAX_ORIGINS
@@ -44,41 +44,41 @@ cdef class Forwarder:
     cpdef add_remote(self, RemoteRouter router)
     cpdef remove_remote(self, RemoteRouter router)
     cdef _work_out(self, Network network)
-    cpdef Copies forward_message(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
-    cpdef Py_ssize_t bytes_to_gather(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
-    cdef Copies _to_inside(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cpdef Copies forward(self, Arrival arrival)
+    cpdef Py_ssize_t bytes_to_gather(self, Arrival arrival) except -1
+    cdef Copies _to_inside(self, Arrival arrival)
     @cython.locals(network=Network, count=Py_ssize_t, looks=Py_ssize_t, router=RemoteRouter, outgoing=OutgoingEndpoint)
-    cdef Copies _to_nearest(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef Copies _to_nearest(self, Arrival arrival)
 
 
-cdef OutgoingEndpoint _way(Trunk trunk, DeliverySource source, Message message)
+cdef OutgoingEndpoint _way(Trunk trunk, Arrival arrival)
 
 
 cdef class Closest(Forwarder):
     @cython.locals(outgoing=OutgoingEndpoint)
-    cpdef Copies forward_message(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cpdef Copies forward(self, Arrival arrival)
     @cython.locals(count=Py_ssize_t, looks=Py_ssize_t, outgoing=OutgoingEndpoint)
-    cdef OutgoingEndpoint _next_here(self, DeliverySource source)
+    cdef OutgoingEndpoint _next_here(self, Arrival arrival)
     @cython.locals(origin=Trunk, sibling=RemoteRouter, place=Py_ssize_t)
-    cdef OutgoingEndpoint _next_sibling(self, DeliverySource source, Message message)
+    cdef OutgoingEndpoint _next_sibling(self, Arrival arrival)
 
 
 cdef class Balanced(Forwarder):
     @cython.locals(chosen=OutgoingEndpoint)
-    cpdef Copies forward_message(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cpdef Copies forward(self, Arrival arrival)
     @cython.locals(best=OutgoingEndpoint, outgoing=OutgoingEndpoint, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, position=Py_ssize_t, looks=Py_ssize_t)
-    cdef OutgoingEndpoint _least_loaded(self, DeliverySource source, Py_ssize_t count)
+    cdef OutgoingEndpoint _least_loaded(self, Arrival arrival, Py_ssize_t count)
     @cython.locals(count=Py_ssize_t, outgoing=OutgoingEndpoint)
-    cdef OutgoingEndpoint _best_here(self, DeliverySource source)
-    cdef list _find_candidates(self, DeliverySource source)
+    cdef OutgoingEndpoint _best_here(self, Arrival arrival)
+    cdef list _find_candidates(self, Arrival arrival)
     @cython.locals(best=OutgoingEndpoint, way=Trunk, trunk=Trunk, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, router=RemoteRouter, outstanding=Outstanding, under_way=Outstanding, out=OutgoingDelivery)
-    cdef Copies _weigh(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef Copies _weigh(self, Arrival arrival)
 
 
 cdef class Multicast(Forwarder):
     @cython.locals(network=Network, trunks=list, ways=list, trunk=Trunk, outgoing=OutgoingEndpoint)
-    cdef list _find_across(self, DeliverySource source, Message message)
+    cdef list _find_across(self, Arrival arrival)
     @cython.locals(outgoing=OutgoingEndpoint)
     cdef bint _goes_up(self, OutgoingEndpoint uplink)
     @cython.locals(copies=Copies, outgoing=OutgoingEndpoint, uplink=OutgoingEndpoint, out=OutgoingDelivery, across=list, here=list)
-    cpdef Copies forward_message(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cpdef Copies forward(self, Arrival arrival)

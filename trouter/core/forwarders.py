@@ -10,11 +10,12 @@ from bisect import insort
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from .arrival import Arrival, DeliverySource
 from .counters import Copies
-from .message import Fanout, IncomingDelivery, Message
+from .message import Fanout, Message
 from .network import Network, RemoteRouter, Trunk
 from .outgoing import OutgoingEndpoint
-from .ports import MAX_INSIDE_BYTES, DeliverySource
+from .ports import MAX_INSIDE_BYTES
 
 if TYPE_CHECKING:
     from .inprocess import Subscription
@@ -137,56 +138,29 @@ class Forwarder:
         lowest = min([each.cost for each in self.remotes])
         self._nearest = [each for each in self.remotes if each.cost == lowest]
 
-    def forward_message(
-        self,
-        source: DeliverySource,
-        delivery: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message | None,
-    ) -> Copies:
-        """Forward the message to its consumers; return the number of copies.
-
-        It is complete in ``data[start:end]`` and described by ``source``, or it is ``message``.
-        """
+    def forward(self, arrival: Arrival) -> Copies:
+        """Forward the message in hand to its consumers; return the number of copies."""
         return _NONE
 
-    def bytes_to_gather(self, data: bytes, start: int, end: int) -> int:
+    def bytes_to_gather(self, arrival: Arrival) -> int:
         """Return up to how many bytes of an unfinished message to wait for before it is forwarded; 0 for no more.
 
-        ``data[start:end]`` is what has come. Consumers inside the router take only complete messages.
+        Consumers inside the router take only complete messages.
         """
         return MAX_INSIDE_BYTES if self.subscriptions else 0
 
-    def _to_inside(
-        self,
-        source: DeliverySource,
-        delivery: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message | None,
-    ) -> Copies:
+    def _to_inside(self, arrival: Arrival) -> Copies:
         """Forward the message to one consumer inside the router, in turn."""
         if self._turn_inside >= len(self.subscriptions):
             self._turn_inside = 0
         subscription = self.subscriptions[self._turn_inside]
         self._turn_inside += 1
-        subscription.offer_delivery(source, delivery, data, start, end, message)
+        subscription.offer(arrival)
         return _ONE_INSIDE
 
-    def _to_nearest(
-        self,
-        source: DeliverySource,
-        delivery: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message | None,
-    ) -> Copies:
+    def _to_nearest(self, arrival: Arrival) -> Copies:
         """Forward the message towards one of the nearest routers, in turn (2.2), if there is a way."""
-        network: Network = source.shared.network  # type: ignore[assignment]  # behind the port
+        network: Network = arrival.source.shared.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
         count = len(self._nearest)
@@ -197,22 +171,23 @@ class Forwarder:
                 self._turn_across = 0
             router = self._nearest[self._turn_across]
             self._turn_across += 1
-            outgoing = None if router.trunk is source.trunk else _way(router.trunk, source, message)
+            outgoing = None if router.trunk is arrival.source.trunk else _way(router.trunk, arrival)
             if outgoing is not None:
-                outgoing.offer_delivery(source, delivery, data, start, end, message)
+                outgoing.offer(arrival)
                 return _ONE_ACROSS
         return _NONE
 
 
-def _way(trunk: Trunk | None, source: DeliverySource, message: Message | None) -> OutgoingEndpoint | None:
+def _way(trunk: Trunk | None, arrival: Arrival) -> OutgoingEndpoint | None:
     """Return the link of ``trunk`` for the message: by priority, or its own if it is unfinished; None if none."""
     if trunk is None:
         return None
+    message: Message | None = arrival.message
     if message is not None and not message.complete and trunk.stream_pool is not None:
         stream: OutgoingEndpoint | None = trunk.stream_pool.borrow_link()
         if stream is not None:
             return stream
-    return trunk.link_for(source.arrival.priority)
+    return trunk.link_for(arrival.priority)
 
 
 def _with_router(routers: list[RemoteRouter], router: RemoteRouter) -> list[RemoteRouter]:
@@ -230,35 +205,27 @@ class Closest(Forwarder):
 
     __slots__ = ()
 
-    def forward_message(
-        self,
-        source: DeliverySource,
-        delivery: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message | None,
-    ) -> Copies:
-        """See ``Forwarder.forward_message``."""
+    def forward(self, arrival: Arrival) -> Copies:
+        """See ``Forwarder.forward``."""
         if self.subscriptions:
-            return self._to_inside(source, delivery, data, start, end, message)
+            return self._to_inside(arrival)
         if self.siblings:
-            way = self._next_sibling(source, message)
+            way = self._next_sibling(arrival)
             if way is not None:
-                way.offer_delivery(source, delivery, data, start, end, message)
+                way.offer(arrival)
                 return _ONE_ACROSS
-        outgoing = self._next_here(source)
+        outgoing = self._next_here(arrival)
         if outgoing is None:
-            return self._to_nearest(source, delivery, data, start, end, message) if self.remotes else _NONE
-        outgoing.offer_delivery(source, delivery, data, start, end, message)
+            return self._to_nearest(arrival) if self.remotes else _NONE
+        outgoing.offer(arrival)
         return _ONE_HERE
 
-    def _next_sibling(self, source: DeliverySource, message: Message | None) -> OutgoingEndpoint | None:
+    def _next_sibling(self, arrival: Arrival) -> OutgoingEndpoint | None:
         """Return the link to the worker whose turn it is among the local links and the workers with consumers.
 
         None if it is the turn of a local link, or the message comes from a worker: each of these passes it on once.
         """
-        origin: Trunk | None = source.trunk  # type: ignore[assignment]  # behind the port
+        origin: Trunk | None = arrival.source.trunk  # type: ignore[assignment]  # behind the port
         if origin is not None and origin.to_sibling:
             return None
         if self._turn_across >= len(self.consumers) + len(self.siblings):
@@ -268,14 +235,14 @@ class Closest(Forwarder):
         if place < 0:
             return None
         sibling: RemoteRouter = self.siblings[place]
-        return _way(sibling.trunk, source, message)
+        return _way(sibling.trunk, arrival)
 
-    def _next_here(self, source: DeliverySource) -> OutgoingEndpoint | None:
+    def _next_here(self, arrival: Arrival) -> OutgoingEndpoint | None:
         """Return the local link whose turn it is; None if there is none for this source."""
         if self._sole is not None:
             outgoing = self._sole
             self._turn = 1
-            return None if source.via_edge and outgoing.connection_number == source.connection_number else outgoing
+            return None if arrival.came_over_edge(outgoing.connection_number) else outgoing
         count = len(self.consumers)
         looks = count
         while looks > 0:
@@ -284,7 +251,7 @@ class Closest(Forwarder):
                 self._turn = 0
             outgoing = self.consumers[self._turn]
             self._turn += 1
-            if not (source.via_edge and outgoing.connection_number == source.connection_number):
+            if not arrival.came_over_edge(outgoing.connection_number):
                 return outgoing
         return None
 
@@ -297,37 +264,21 @@ class Balanced(Forwarder):
 
     __slots__ = ()
 
-    def forward_message(
-        self,
-        source: DeliverySource,
-        delivery: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message | None,
-    ) -> Copies:
-        """See ``Forwarder.forward_message``. A consumer inside the router gets it only if no link does."""
+    def forward(self, arrival: Arrival) -> Copies:
+        """See ``Forwarder.forward``. A consumer inside the router gets it only if no link does."""
         if self.remotes:
-            return self._weigh(source, delivery, data, start, end, message)
-        chosen = self._best_here(source)
+            return self._weigh(arrival)
+        chosen = self._best_here(arrival)
         if chosen is None:
             if self.subscriptions:
-                return self._to_inside(source, delivery, data, start, end, message)
+                return self._to_inside(arrival)
             return _NONE
-        chosen.offer_delivery(source, delivery, data, start, end, message)
+        chosen.offer(arrival)
         return _ONE_HERE
 
-    def _weigh(
-        self,
-        source: DeliverySource,
-        delivery: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message | None,
-    ) -> Copies:
+    def _weigh(self, arrival: Arrival) -> Copies:
         """Choose between the links here and the routers elsewhere; a tie goes to the links, then by id."""
-        best = self._best_here(source)
+        best = self._best_here(arrival)
         best_load = 0
         best_eligible = False
         outstanding = None
@@ -336,10 +287,10 @@ class Balanced(Forwarder):
             best_load = best.count_load()
             best_eligible = best_load < best.capacity
         if best is None or best_load > 0:
-            for each in self._find_candidates(source):
+            for each in self._find_candidates(arrival):
                 router = each
                 trunk: Trunk = router.trunk  # type: ignore[assignment]  # it can be reached
-                if trunk is source.trunk or trunk.link_for(source.arrival.priority) is None:
+                if trunk is arrival.source.trunk or trunk.link_for(arrival.priority) is None:
                     continue
                 under_way = trunk.outstanding_of(self)
                 load = under_way.count + router.cost
@@ -354,12 +305,12 @@ class Balanced(Forwarder):
                     best_eligible = eligible
                     outstanding = under_way
             if way is not None:
-                best = _way(way, source, message)
+                best = _way(way, arrival)
         if best is None:
             if self.subscriptions:
-                return self._to_inside(source, delivery, data, start, end, message)
+                return self._to_inside(arrival)
             return _NONE
-        out = best.offer_delivery(source, delivery, data, start, end, message)
+        out = best.offer(arrival)
         if outstanding is None:
             return _ONE_HERE
         if out.sender_delivery is not None and not out.settled:
@@ -367,19 +318,19 @@ class Balanced(Forwarder):
             out.outstanding = outstanding
         return _ONE_ACROSS
 
-    def _find_candidates(self, source: DeliverySource) -> list[RemoteRouter]:
+    def _find_candidates(self, arrival: Arrival) -> list[RemoteRouter]:
         """Return the nearest router behind each connection that leads on from the message's origin, sorted by id.
 
         Deliveries under way are counted by connection, so the other routers behind it are never better. Only the
         ``_LOOKS`` nearest are returned.
         """
-        network: Network = source.shared.network  # type: ignore[assignment]  # behind the port
+        network: Network = arrival.source.shared.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
-        found = self._candidates.get(source.arrival.origin)
+        found = self._candidates.get(arrival.origin)
         if found is None:
-            beyond = network.routers_beyond(source.arrival.origin)
-            if not beyond and not network.is_known(source.arrival.origin):
+            beyond = network.routers_beyond(arrival.origin)
+            if not beyond and not network.is_known(arrival.origin):
                 beyond = network.routers_beyond("")
             nearest: dict[Trunk | None, RemoteRouter] = {}
             for router in self.remotes:
@@ -389,10 +340,10 @@ class Balanced(Forwarder):
             found.sort(key=_ROUTER_ID)
             if len(self._candidates) > _MAX_ORIGINS:
                 self._candidates.clear()
-            self._candidates[source.arrival.origin] = found
+            self._candidates[arrival.origin] = found
         return found
 
-    def _best_here(self, source: DeliverySource) -> OutgoingEndpoint | None:
+    def _best_here(self, arrival: Arrival) -> OutgoingEndpoint | None:
         """Return the local link for the message; None if there is none for this source."""
         if self._sole is None:
             count = len(self.consumers)
@@ -400,11 +351,11 @@ class Balanced(Forwarder):
                 return None
             if self._turn >= count:
                 self._turn = 0
-            return self._least_loaded(source, count)
+            return self._least_loaded(arrival, count)
         outgoing = self._sole
-        return None if source.via_edge and outgoing.connection_number == source.connection_number else outgoing
+        return None if arrival.came_over_edge(outgoing.connection_number) else outgoing
 
-    def _least_loaded(self, source: DeliverySource, count: int) -> OutgoingEndpoint | None:
+    def _least_loaded(self, arrival: Arrival, count: int) -> OutgoingEndpoint | None:
         """Return the best of the next links: below capacity first, then fewer deliveries, then earlier in turn."""
         best = None
         best_load = 0
@@ -417,7 +368,7 @@ class Balanced(Forwarder):
             position += 1
             if position == count:
                 position = 0
-            if source.via_edge and outgoing.connection_number == source.connection_number:
+            if arrival.came_over_edge(outgoing.connection_number):
                 continue
             load = outgoing.count_load()
             if load == 0:
@@ -442,18 +393,11 @@ class Multicast(Forwarder):
 
     __slots__ = ()
 
-    def forward_message(
-        self,
-        source: DeliverySource,
-        delivery: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message | None,
-    ) -> Copies:
-        """See ``Forwarder.forward_message``. The sender of an unsettled message gets one outcome for all copies."""
-        across = self._find_across(source, message) if self.remotes else []
+    def forward(self, arrival: Arrival) -> Copies:
+        """See ``Forwarder.forward``. The sender of an unsettled message gets one outcome for all copies."""
+        across = self._find_across(arrival) if self.remotes else []
         here = self.consumers
+        source: DeliverySource = arrival.source
         if source.via_edge:
             here = [each for each in here if each.connection_number != source.connection_number]
         elif source.by_name and source.shared.uplink is not None:
@@ -463,15 +407,15 @@ class Multicast(Forwarder):
         copies = Copies(len(here), len(self.subscriptions), len(across))
         if copies.total == 0:
             return _NONE
-        if not delivery.remote_settled:
-            delivery.fanout = Fanout(copies.total)
+        if not arrival.delivery.remote_settled:
+            arrival.delivery.fanout = Fanout(copies.total)
         for each in here + across:
             outgoing = each
-            out = outgoing.offer_delivery(source, delivery, data, start, end, message)
-            if message is None:
-                message = out.message
+            out = outgoing.offer(arrival)
+            if arrival.message is None:
+                arrival.message = out.message  # the first copy that has to wait has kept it for the others
         for subscription in list(self.subscriptions):
-            subscription.offer_delivery(source, delivery, data, start, end, message)
+            subscription.offer(arrival)
         return copies
 
     def _goes_up(self, uplink: OutgoingEndpoint) -> bool:
@@ -482,24 +426,24 @@ class Multicast(Forwarder):
                 return True
         return False
 
-    def _find_across(self, source: DeliverySource, message: Message | None) -> list[OutgoingEndpoint]:
-        """Return the links to other routers for a message from ``source``."""
-        network: Network = source.shared.network  # type: ignore[assignment]  # behind the port
+    def _find_across(self, arrival: Arrival) -> list[OutgoingEndpoint]:
+        """Return the links to other routers for the message in hand."""
+        network: Network = arrival.source.shared.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
-        trunks = self._across.get(source.arrival.origin)
+        trunks = self._across.get(arrival.origin)
         if trunks is None:
-            beyond = network.routers_beyond(source.arrival.origin)
+            beyond = network.routers_beyond(arrival.origin)
             trunks = list(dict.fromkeys([each.trunk for each in self.remotes if each.id in beyond]))  # type: ignore[misc]
             if len(self._across) > _MAX_ORIGINS:
                 self._across.clear()
-            self._across[source.arrival.origin] = trunks
+            self._across[arrival.origin] = trunks
         ways = []
         for each in trunks:
             trunk = each
-            if trunk is source.trunk or trunk.name in source.arrival.trace:
+            if trunk is arrival.source.trunk or trunk.name in arrival.trace:
                 continue
-            outgoing = _way(trunk, source, message)
+            outgoing = _way(trunk, arrival)
             if outgoing is not None:
                 ways.append(outgoing)
         return ways

@@ -1,9 +1,10 @@
 cimport cython
 
+from trouter.core.arrival cimport Arrival
 from trouter.core.counters cimport Counters
 from trouter.core.outgoing cimport OutgoingEndpoint
 from trouter.core.entry cimport AddressEntry
-from trouter.core.message cimport CachedAnnotations, IncomingDelivery, Message, OutgoingDelivery
+from trouter.core.message cimport AnnotationRewriter, CachedAnnotations, IncomingDelivery, Message, OutgoingDelivery
 from trouter.core.ports cimport SharedState
 from trouter.core.times cimport TimesByAddress
 from trouter.engine.link cimport IncomingLink
@@ -14,7 +15,6 @@ from trouter.wire.order cimport SectionOrder
 cdef Py_ssize_t _STREAM_AT
 
 
-@cython.final
 cdef class CreditAccount:
     cdef public IncomingLink link
     cdef public SharedState shared
@@ -28,6 +28,7 @@ cdef class CreditAccount:
     cdef public double no_credit_since_s
     cdef public bint of_container
     cdef public bint between_routers
+    cdef public bint goes_on
 
     cpdef grant_first_credit(self)
     cpdef grant_kept(self)
@@ -49,8 +50,9 @@ cdef class Settlement:
     cdef public bint of_router
 
     @cython.locals(account=CreditAccount)
-    cdef release_undeliverable(self, IncomingDelivery delivery, Message message)
-    cdef refuse_delivery(self, IncomingDelivery delivery, Message message, int code, bytes state)
+    cdef release_undeliverable(self, IncomingDelivery delivery)
+    cpdef refuse_delivery(self, IncomingDelivery delivery, int code, bytes state)
+    cpdef answer_uncounted(self, IncomingDelivery delivery, int code)
     cdef _give_outcome(self, IncomingDelivery delivery, int code, bytes state)
     cdef _finish_delivery(self, IncomingDelivery delivery, int code, bytes state)
     cdef bint accept_delivery(self, IncomingDelivery delivery) except -1
@@ -77,14 +79,14 @@ cdef class Frames:
     cdef Py_ssize_t _window_bytes
     cdef public bint of_router
     cdef public bint routes_at_once
+    cdef public Py_ssize_t max_read_bytes
 
     @cython.locals(message=Message)
-    cdef Message begin_message(self, IncomingDelivery delivery, source, bint is_checked)
-    cdef bint add_frame(self, IncomingDelivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
-    @cython.locals(order=SectionOrder)
-    cdef _check_order(self, IncomingDelivery delivery, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef begin_message(self, IncomingDelivery delivery, AnnotationRewriter rewriter, bint is_checked)
+    cdef bint add_frame(self, Arrival arrival) except -1
+    cdef _check_order(self, Arrival arrival, Message message)
     @cython.locals(only=OutgoingDelivery, sole=OutgoingEndpoint, copy=OutgoingDelivery, outgoing=OutgoingEndpoint)
-    cdef _send_frame_on(self, Message message, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef _send_frame_on(self, Arrival arrival, Message message)
     @cython.locals(copy=OutgoingDelivery, outgoing=OutgoingEndpoint)
     cdef release_blocked_copies(self, Message message)
     cdef bint _must_not_wait(self, Message message)

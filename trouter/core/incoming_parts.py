@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery
-from trouter.wire import octets
 from trouter.wire.order import SectionOrder
 from trouter.wire.sections import InvalidMessage
 
+from .arrival import Arrival
 from .counters import Counters, address_class_of
 from .entry import AddressEntry
-from .message import CachedAnnotations, HeadWriter, IncomingDelivery, Message
+from .message import AnnotationRewriter, CachedAnnotations, IncomingDelivery, Message
 from .outcomes import (
     ACCEPTED,
     ACCEPTED_STATE,
+    BARE,
     FAILED_STATE,
     MODIFIED,
     REJECTED,
@@ -48,8 +49,8 @@ def end_span(delivery: IncomingDelivery, code: int) -> None:
 class CreditAccount:
     """The credit of a link's sender: how much, and when (routing.md 1.6, 3.1-3.3).
 
-    Credit waits for a consumer of ``entry``, the link's address (None for an anonymous link), and is granted again as
-    deliveries end.
+    Credit waits for a consumer of ``entry``, the link's address (None for a link without one, whose credit waits for
+    nothing), and is granted again as deliveries end. ``relay`` has the one that follows a receiver's credit.
     """
 
     __slots__ = (
@@ -59,6 +60,7 @@ class CreditAccount:
         "no_credit_since_s",
         "entry",
         "gate",
+        "goes_on",
         "link",
         "deliveries_when_owed",
         "of_container",
@@ -85,18 +87,20 @@ class CreditAccount:
         self.of_container = False
         #: Credit does not wait for outcomes (3.1).
         self.between_routers = False
+        #: Credit is granted also while the router drains or stops: the messages are about the routers themselves.
+        self.goes_on = False
         #: When the sender's credit ran out, while it is out; negative if that is unknown.
         self.no_credit_since_s = shared.now_s
 
     def grant_first_credit(self) -> None:
         """Grant the first credit, or keep it until a consumer exists (routing.md 1.6)."""
-        self.kept_credit = self.capacity
+        self.kept_credit = self.capacity - self.link.credit - self.unsettled  # a broker may have begun without credit
         if self.entry is None or self.entry.is_reachable():
             self.grant_kept()
 
     def grant_kept(self) -> None:
         """Grant the credit that was kept back, because the address has a consumer again (3.2); this ends a drain."""
-        if (self.kept_credit > 0 or self.link.draining) and not self.shared.stopping:
+        if (self.kept_credit > 0 or self.link.draining) and (self.goes_on or not self.shared.stopping):
             count = self.kept_credit
             self.kept_credit = 0
             self.grant_credit(count)
@@ -139,7 +143,7 @@ class CreditAccount:
         owed = self.capacity - self.kept_credit - link.credit
         if not self.between_routers:
             owed -= self.unsettled
-        if link.draining or self.shared.stopping:
+        if link.draining or (self.shared.stopping and not self.goes_on):
             self.kept_credit += owed
         elif owed > 0 and (link.credit <= 0 or link.flow_due if self.of_container else owed >= link.credit):
             waits = link.credit <= 0 and not self.between_routers and self.entry is not None
@@ -197,23 +201,24 @@ class Settlement:
 
     # --- to the sender
 
-    def release_undeliverable(self, delivery: IncomingDelivery, message: Message | None) -> None:
+    def release_undeliverable(self, delivery: IncomingDelivery) -> None:
         """Release or drop a message without receivers (2.6); drain a link with an address instead of granting."""
         account = self.account
         if account.entry is None or account.between_routers or account.entry.forwarder.is_exchange:
-            self.refuse_delivery(delivery, message, RELEASED, RELEASED_STATE)
+            self.refuse_delivery(delivery, RELEASED, RELEASED_STATE)
             return
         account.counters.undeliverable += 1
-        if message is not None:
-            message.now_routed()
+        if delivery.message is not None:
+            delivery.message.now_routed()
         account.link.drain()
         if delivery.remote_settled:
             self._count_dropped(delivery)
         else:
             self._give_outcome(delivery, RELEASED, RELEASED_STATE)
 
-    def refuse_delivery(self, delivery: IncomingDelivery, message: Message | None, code: int, state: bytes) -> None:
+    def refuse_delivery(self, delivery: IncomingDelivery, code: int, state: bytes) -> None:
         """Answer a delivery by the router itself."""
+        message: Message | None = delivery.message
         if message is not None:
             message.now_routed()
             message.discard_rest()
@@ -223,6 +228,14 @@ class Settlement:
             self._count_dropped(delivery)
         else:
             self._give_outcome(delivery, code, state)
+
+    def answer_uncounted(self, delivery: IncomingDelivery, code: int) -> None:
+        """Answer a complete delivery, which the router has read itself, and count it on the link only."""
+        if delivery.remote_settled:
+            self.account.counters.presettled += 1
+        else:
+            delivery.link.session.settle_incoming(delivery, code, BARE[code], True)
+            self.account.unsettled -= 1
 
     def _give_outcome(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
         """Give a delivery its outcome; settle it once the message is complete."""
@@ -394,7 +407,7 @@ class Frames:
     Obeys routing.md 3.7-3.8 (streaming). ``of_router``: the sender is a neighbouring router.
     """
 
-    __slots__ = ("_link", "_order", "_window_bytes", "of_router", "routes_at_once")
+    __slots__ = ("_link", "_order", "_window_bytes", "max_read_bytes", "of_router", "routes_at_once")
 
     def __init__(self, link: IncomingLink) -> None:
         self._link = link
@@ -402,38 +415,45 @@ class Frames:
         self.of_router = False
         #: Unfinished messages are routed as soon as possible.
         self.routes_at_once = False
+        #: The router reads the messages itself, whole and up to this size, and no session holds them; 0 for others.
+        self.max_read_bytes = 0
         #: The order of sections in a message of several frames, if that is checked.
         self._order: SectionOrder | None = None
 
-    def begin_message(self, delivery: IncomingDelivery, source: HeadWriter, is_checked: bool) -> Message:
-        """Return the message of a delivery whose first frame is not its last; ``source`` writes its annotations."""
-        message = Message(self._link.session, source)
-        message.wanted = 1 if self.of_router else _STREAM_AT  # a neighbour's may be a stream
+    def begin_message(self, delivery: IncomingDelivery, rewriter: AnnotationRewriter, is_checked: bool) -> None:
+        """Make the message of a delivery whose first frame is not its last; ``rewriter`` writes its annotations."""
+        if self.max_read_bytes > 0:
+            message = Message(None, rewriter)
+            message.wanted = self.max_read_bytes + 1
+        else:
+            message = Message(self._link.session, rewriter)
+            message.wanted = 1 if self.of_router else _STREAM_AT  # a neighbour's may be a stream
         delivery.message = message
         self._order = SectionOrder() if is_checked else None
-        return message
 
-    def add_frame(self, delivery: IncomingDelivery, message: Message, data: bytes, start: int, end: int) -> bool:
-        """Keep or send on the next frame, ``data[start:end]``; return whether the message is to be routed now.
+    def add_frame(self, arrival: Arrival) -> bool:
+        """Keep or send on the next frame, which is in hand; return whether the message is to be passed on now.
 
         InvalidMessage for a frame that breaks the order of sections.
         """
-        message.complete = delivery.complete
+        message: Message = arrival.message  # type: ignore[assignment]  # ``begin_message`` has made it
+        message.complete = arrival.delivery.complete
         if self._order is not None:
-            self._check_order(delivery, message, data, start, end)
+            self._check_order(arrival, message)
         if message.routed:
             if not message.discard:
-                self._send_frame_on(message, data, start, end)
+                self._send_frame_on(arrival, message)
             return False
-        message.append_chunk(octets.cut(data, start, end))
+        message.append_chunk(arrival.whole())
         return message.complete or message.held >= message.wanted or self._must_not_wait(message)
 
-    def _check_order(self, delivery: IncomingDelivery, message: Message, data: bytes, start: int, end: int) -> None:
+    def _check_order(self, arrival: Arrival, message: Message) -> None:
         """Check the next frame; if it breaks the order, abort the copies; InvalidMessage."""
-        order = self._order
+        delivery: IncomingDelivery = arrival.delivery
+        order: SectionOrder = self._order  # type: ignore[assignment]  # the caller has checked
         self._order = None
         try:
-            order.check_bytes(data, start, end, delivery.complete)  # type: ignore[union-attr]  # the caller has checked
+            order.check_bytes(arrival.data, arrival.start, arrival.end, delivery.complete)
         except InvalidMessage:
             if message.copies:
                 abort_copies(delivery)
@@ -441,17 +461,17 @@ class Frames:
             raise
         self._order = order
 
-    def _send_frame_on(self, message: Message, data: bytes, start: int, end: int) -> None:
+    def _send_frame_on(self, arrival: Arrival, message: Message) -> None:
         """Send a frame of a routed message to every copy; keep what a receiver does not take now."""
         if len(message.copies) == 1:
             only = message.copies[0]
             sole: OutgoingEndpoint = only.link.sink  # type: ignore[assignment]
-            start = sole.continue_with(only, message, data, start, end)
+            sole.continue_with(only, arrival)
             if only.complete:
                 return
-            if start == end and not message.complete:
+            if arrival.start == arrival.end and not message.complete:
                 return
-        message.append_chunk(octets.cut(data, start, end))
+        message.append_chunk(arrival.whole())
         for each in message.copies[:]:
             copy = each
             outgoing: OutgoingEndpoint = copy.link.sink  # type: ignore[assignment]

@@ -12,23 +12,26 @@ from typing import Final, Protocol, TypeVar
 
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.link_base import Link
+from trouter.engine.ports import LinkSink
 
+from .arrival import Arrival
+from .by_address import ByAddress
 from .check import MessageCheck
 from .counters import AddressCounters
 from .entry import AddressEntry
-from .gather import MAX_NOTE_BYTES, Gatherer, Read
-from .incoming import IncomingEndpoint
+from .incoming_parts import CreditAccount
+from .ingress import Destination, Ingress
 from .messagelog import SentLog
 from .network import Network, Trunk
 from .outgoing import OutgoingEndpoint, Streaming
 from .ports import SharedState
-from .relay import RoutedIncomingEndpoint, RoutedOutgoingEndpoint
+from .readers import MAX_NOTE_BYTES, Read, ToReader
+from .relay import MirroredCredit, RoutedOutgoingEndpoint, ToOtherEnd
 from .table import AddressTable
 from .terms import CONTAINER_OVERDRAFT, DEFAULT_CAPACITY, ROUTE_CONTAINER, PeerTerms
 
 #: The routing endpoints that links have.
-AnyIncoming = IncomingEndpoint | RoutedIncomingEndpoint | Gatherer
-Endpoint = AnyIncoming | OutgoingEndpoint
+Endpoint = Ingress | OutgoingEndpoint
 
 _E = TypeVar("_E", bound=OutgoingEndpoint)
 #: Makes an endpoint of its link, the shared state, the capacity, ``strips_annotations`` and ``sends_settled``.
@@ -45,6 +48,10 @@ class LinkHome(Protocol):
     @property
     def shared(self) -> SharedState:
         """Return the state that all links share."""
+
+    @property
+    def arrival(self) -> Arrival:
+        """Return the hand in which its links take their messages, one after the other."""
 
     @property
     def totals(self) -> AddressCounters:
@@ -76,31 +83,26 @@ class LinkOptions:
     borrows_streams: bool = True
 
 
-def make_incoming(home: LinkHome, link: IncomingLink, options: LinkOptions) -> IncomingEndpoint:
-    """Return the endpoint of a link whose messages are routed; its ``account`` grants the first credit."""
+def make_incoming(home: LinkHome, link: IncomingLink, options: LinkOptions) -> Ingress:
+    """Return the ingress of a link whose messages are routed by address; its ``account`` grants the first credit."""
     terms = options.terms
-    incoming = IncomingEndpoint(
-        link,
-        home.shared,
+    by_address = ByAddress(
         home.table,
+        home.totals,
         options.entry,
-        capacity=_capacity(terms),
         strips=terms.strip_in,
         to_override=options.to_override,
-        totals=home.totals,
         is_fallback=options.is_fallback,
         tenant=terms.tenant,
     )
-    _apply_terms(incoming, terms)
-    incoming.rewriter.only_traces = terms.only_traces
+    by_address.rewriter.only_traces = terms.only_traces
+    account = CreditAccount(link, home.shared, options.entry, _capacity(terms))
+    ingress = _make_ingress(home, account, by_address, options)
+    _apply_terms(ingress, terms)
     if terms.via_edge:
-        incoming.comes_from_edge()
-    incoming.frames.routes_at_once = options.routes_at_once
-    if options.trunk is not None:
-        incoming.comes_from(options.trunk)
-    link.keeps_tags = False
-    link.sink = incoming
-    return incoming
+        ingress.via_edge = account.between_routers = by_address.rewriter.via_edge = True
+    ingress.frames.routes_at_once = options.routes_at_once
+    return ingress
 
 
 def make_outgoing(home: LinkHome, link: OutgoingLink, options: LinkOptions) -> OutgoingEndpoint:
@@ -120,35 +122,40 @@ def make_outgoing_by(make: MakeOutgoing[_E], home: LinkHome, link: OutgoingLink,
 
 
 def make_receiver(
-    home: LinkHome,
-    link: IncomingLink,
-    options: LinkOptions,
-    read: Read,
-    max_bytes: int = MAX_NOTE_BYTES,
-) -> Gatherer:
-    """Return the endpoint of a link whose messages the router itself reads; its ``account`` grants the credit."""
-    terms = options.terms
-    receiver = Gatherer(link, home.shared, _capacity(terms), read, max_bytes)
-    receiver.connection_number = terms.connection_number
-    if options.trunk is not None:
-        receiver.comes_from(options.trunk)
-    link.keeps_tags = False
-    link.sink = receiver
-    return receiver
+    home: LinkHome, link: IncomingLink, options: LinkOptions, read: Read, max_bytes: int = MAX_NOTE_BYTES
+) -> Ingress:
+    """Return the ingress of a link whose messages the router itself reads; its ``account`` grants the credit."""
+    account = CreditAccount(link, home.shared, None, _capacity(options.terms))
+    account.goes_on = True
+    ingress = _make_ingress(home, account, ToReader(read, max_bytes), options)
+    ingress.connection_number = options.terms.connection_number
+    ingress.frames.max_read_bytes = max_bytes
+    return ingress
 
 
-def make_routed_incoming(home: LinkHome, link: IncomingLink, options: LinkOptions) -> RoutedIncomingEndpoint:
-    """Return the incoming end of a link route's link."""
-    assert options.entry is not None  # noqa: S101 - that of the route's pattern
-    incoming = RoutedIncomingEndpoint(link, home.shared, options.entry, home.totals, options.terms.tenant)
-    _apply_terms(incoming, options.terms)
-    if options.terms.via_edge:
-        incoming.via_edge = incoming.account.between_routers = True
-    trunk = options.terms.trunk
-    incoming.settlement.of_router = trunk is not None and trunk.remote_container in home.network.siblings
+def make_routed_incoming(home: LinkHome, link: IncomingLink, options: LinkOptions) -> Ingress:
+    """Return the incoming end of a link route's link, whose account is a ``MirroredCredit``."""
+    terms, entry = options.terms, options.entry
+    assert entry is not None  # noqa: S101 - that of the route's pattern
+    account = MirroredCredit(link, home.shared, entry)
+    ingress = _make_ingress(home, account, ToOtherEnd(account, entry, home.totals), options)
+    _apply_terms(ingress, terms)
+    if terms.via_edge:
+        ingress.via_edge = account.between_routers = True
+    ingress.settlement.of_router = terms.trunk is not None and terms.trunk.remote_container in home.network.siblings
     link.keeps_tags = True
-    link.sink = incoming
-    return incoming
+    return ingress
+
+
+def _make_ingress(home: LinkHome, account: CreditAccount, destination: Destination, options: LinkOptions) -> Ingress:
+    """Return the ingress of the link of ``account``, as the owner of the link."""
+    link = account.link
+    ingress = Ingress(link, home.shared, home.arrival, account, destination, options.terms.tenant)
+    if options.trunk is not None:
+        ingress.come_from(options.trunk)
+    link.keeps_tags = False
+    link.sink = ingress
+    return ingress
 
 
 def make_routed_outgoing(
@@ -161,39 +168,41 @@ def make_routed_outgoing(
 
 
 def attach_link(link: Link, source: object, target: object, **fields: object) -> None:
-    """Send our attach, as the first or as the answer: the first settlement is final, messages have any size."""
-    link.attach(source, target, rcv_settle_mode=_FIRST, max_message_size=_ANY_SIZE, **fields)
+    """Send our attach, as the first or as the answer: messages have any size, and the modes are mixed and first."""
+    link.attach(source, target, max_message_size=_ANY_SIZE, **fields)
 
 
-def update_terms(endpoint: AnyIncoming, terms: PeerTerms, max_message_bytes: int) -> None:
+def update_terms(ingress: Ingress, terms: PeerTerms, max_message_bytes: int) -> None:
     """Apply the changed terms of its connection to a link, and grant what they no longer keep back."""
-    if not isinstance(endpoint, Gatherer):
-        check_messages(endpoint, terms.check)
-        endpoint.tap = terms.tap or terms.log
-    endpoint.link.max_message_bytes = max_message_bytes
-    update_gate(endpoint, terms)
+    if not ingress.account.goes_on:
+        check_messages(ingress, terms.check)
+        ingress.tap = terms.tap or terms.log
+    ingress.link.max_message_bytes = max_message_bytes
+    update_gate(ingress, terms)
 
 
-def update_gate(endpoint: AnyIncoming, terms: PeerTerms) -> None:
+def update_gate(ingress: Ingress, terms: PeerTerms) -> None:
     """Let the gate of the terms limit the sender's credit from now on, and grant what it allows."""
-    endpoint.account.gate = terms.gate
-    if isinstance(endpoint, RoutedIncomingEndpoint):
-        endpoint.follow_receiver()
-    else:
-        endpoint.account.top_up_credit()
+    ingress.account.gate = terms.gate
+    ingress.account.top_up_credit()
 
 
-def check_messages(incoming: IncomingEndpoint | RoutedIncomingEndpoint, check: MessageCheck | None) -> None:
+def check_messages(ingress: Ingress, check: MessageCheck | None) -> None:
     """Apply ``check`` to the messages of a link, if it checks such messages."""
-    is_checked = check is not None and (incoming.entry is None or check.reads_messages)
-    incoming.check = check if is_checked else None
+    is_checked = check is not None and (ingress.entry is None or check.reads_messages)
+    ingress.check = check if is_checked else None
+
+
+def identity_of(sink: LinkSink) -> int:
+    """Return the number in management of the link that ``sink`` owns; 0 for a link that is not routed."""
+    return sink.identity if isinstance(sink, Endpoint) else 0
 
 
 def _capacity(terms: PeerTerms) -> int:
     return terms.link_capacity or DEFAULT_CAPACITY
 
 
-def _apply_terms(incoming: IncomingEndpoint | RoutedIncomingEndpoint, terms: PeerTerms) -> None:
+def _apply_terms(incoming: Ingress, terms: PeerTerms) -> None:
     """Apply the terms of its connection to an incoming link."""
     incoming.tap = terms.tap or terms.log
     incoming.connection_number = terms.connection_number
@@ -202,6 +211,8 @@ def _apply_terms(incoming: IncomingEndpoint | RoutedIncomingEndpoint, terms: Pee
     incoming.account.of_container = terms.role == ROUTE_CONTAINER
     if incoming.account.of_container:
         incoming.link.overdraft = CONTAINER_OVERDRAFT
+        # RabbitMQ 3.6 sends before its first credit: then about as much as the link has capacity
+        incoming.link.max_credit = _capacity(terms) // CONTAINER_OVERDRAFT + 1
     if terms.max_message_bytes > 0:
         incoming.link.max_message_bytes = terms.max_message_bytes
 
@@ -219,6 +230,4 @@ def _complete_outgoing(home: LinkHome, outgoing: OutgoingEndpoint, options: Link
     outgoing.link.sink = outgoing
 
 
-#: The receiver settles first, so its settlement is final.
-_FIRST: Final = 0
 _ANY_SIZE: Final = 0

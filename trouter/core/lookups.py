@@ -14,7 +14,7 @@ from trouter.wire.types import UInt
 
 from .addresses import MOBILE
 from .edge.protocol import LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES
-from .gather import Gatherer
+from .ingress import Ingress
 from .notes import Note, read, write
 from .outgoing import OutgoingEndpoint
 from .routerport import RouterPort
@@ -50,7 +50,7 @@ class Lookups:
         self._router = router
         #: Links to the interior router. None before they are attached, ``query_link`` also once it has failed.
         self.query_link: OutgoingEndpoint | None = None
-        self.reply_link: Gatherer | None = None
+        self.reply_link: Ingress | None = None
         self._queries: dict[str, Query] = {}
         self._unsent: list[str] = []
         self._numbers = count(1)

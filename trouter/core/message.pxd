@@ -1,7 +1,7 @@
 cimport cython
 
 from trouter.engine cimport reuse
-from trouter.engine.ports cimport Delivery, SessionPort, advance_incoming
+from trouter.engine.ports cimport Delivery, SessionPort, SessionWindows, advance_incoming
 from trouter.wire cimport octets
 from trouter.wire.annotations cimport RouterAnnotations, compose_annotations, parse_annotations
 from trouter.wire.sections cimport MessageScan
@@ -41,8 +41,8 @@ cdef class AnnotationRewriter:
     cdef CachedAnnotations _recent
     cdef dict _known
 
-    @cython.locals(annotations=CachedAnnotations, section=bytes, came=RouterAnnotations)
-    cpdef CachedAnnotations read_section(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(annotations=CachedAnnotations, section=bytes, came=RouterAnnotations, start=Py_ssize_t, end=Py_ssize_t)
+    cpdef CachedAnnotations read_section(self, MessageScan scan, bytes data)
     @cython.locals(came=RouterAnnotations)
     cpdef bytes fresh_section(self, CachedAnnotations annotations, str to, int phase)
     cpdef bytes onward_section(self, CachedAnnotations annotations, str to, int phase)
@@ -89,7 +89,7 @@ cdef class OutgoingDelivery(Delivery):
 @cython.freelist(2048)
 cdef class Message:
     cdef public SessionPort session
-    cdef public object source
+    cdef public AnnotationRewriter rewriter
     cdef public list chunks
     cdef public Py_ssize_t first
     cdef public Py_ssize_t held
@@ -122,11 +122,20 @@ cdef class Message:
     @cython.locals(grown=Py_ssize_t)
     cpdef replace_kept(self, bytes whole_message)
     cpdef bytes join_pieces(self)
+    @cython.locals(count=Py_ssize_t, index=Py_ssize_t)
+    cdef Py_ssize_t count_joinable(self, Py_ssize_t number, Py_ssize_t size, Py_ssize_t room) except -1
+    @cython.locals(index=Py_ssize_t)
+    cdef bytes join_on(self, bytes piece, Py_ssize_t number, Py_ssize_t count)
+    @cython.locals(windows=SessionWindows)
+    cdef bint waits_for_rest(self, SessionPort session) except -1
     cpdef bytes first_piece(self)
     @cython.locals(index=Py_ssize_t)
     cpdef bytes piece_for(self, Py_ssize_t number, bint strips_annotations)
     cpdef bytes annotated_head(self)
     cpdef bytes plain_head(self)
+    cpdef bytes head_for(self, str to, int phase)
+    @cython.locals(head=bytes)
+    cdef bytes _head_with(self, bytes section)
     cpdef bytes whole_message(self, bint strips_annotations)
     cpdef bint ends_with(self, Py_ssize_t number)
     @cython.locals(passed=Py_ssize_t, copy=OutgoingDelivery)
@@ -138,25 +147,7 @@ cdef class Message:
     cdef _drop_pieces(self, Py_ssize_t count)
 
 
-cdef int _DEFAULT_PRIORITY
-cdef int _HIGHEST_PRIORITY
-
-
-@cython.final
-cdef class Arrival:
-    cdef public int priority
-    cdef public str origin
-    cdef public tuple trace
-    cdef public bint rewrites
-    cdef public CachedAnnotations annotations
-    cdef public str to
-    cdef public int phase
-    cdef public Py_ssize_t cut_from
-    cdef public Py_ssize_t cut_to
-
-    @cython.locals(priority=int)
-    cdef begin_message(self, MessageScan scan, CachedAnnotations annotations, bint from_neighbour)
-    cdef copy_state_to(self, Message message, str to, int phase, Py_ssize_t start)
+cdef Py_ssize_t _FEW_FRAMES
 
 
 cpdef join_copy(IncomingDelivery delivery, OutgoingDelivery out)

@@ -1,7 +1,7 @@
 """A message on its way: its deliveries, its router annotations, and its bytes while they are kept.
 
 An incoming delivery and its copies refer to each other until the sender has its outcome. Most messages are copied from
-the input to the output of another connection in one step, and are only an ``Arrival``, which each incoming link reuses.
+the input to the output of another connection in one step, and are only an ``Arrival``.
 A ``Message`` is one that could not be sent within the pass that brought it, or that needs other annotations. The bytes
 kept there are held by the session that brought them, whose incoming window closes accordingly, and are released frame
 by frame as the slowest receiver takes them.
@@ -12,7 +12,7 @@ and what it writes instead (routing.md 4.3).
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from trouter.engine import reuse
 from trouter.engine.ports import Delivery, LinkPort, SessionPort, advance_incoming
@@ -93,8 +93,10 @@ class AnnotationRewriter:
         #: Further sections that came, of a peer that is a router; None before the first.
         self._known: dict[bytes, CachedAnnotations] | None = None
 
-    def read_section(self, data: bytes, start: int, end: int) -> CachedAnnotations:
-        """Return the annotations in the section ``data[start:end]``; InvalidAnnotation."""
+    def read_section(self, scan: MessageScan, data: bytes) -> CachedAnnotations:
+        """Return the annotations whose section ``scan`` has found in ``data``; InvalidAnnotation."""
+        start = scan.annotations_start
+        end = scan.annotations_end
         annotations = self._recent
         if annotations is not None and octets.stands_at(annotations.section, data, start, end):
             return annotations
@@ -162,18 +164,10 @@ class AnnotationRewriter:
 _RELEASED = 0x26
 _REJECTED = 0x25
 _RANKS = {_RELEASED: 1, 0x27: 2, 0x24: 3, _REJECTED: 4}
+#: A window of fewer frames is nearly used up: an unfinished message begins once it fills a frame.
+_FEW_FRAMES = 256
 #: Smaller pieces are joined, in bytes.
 _SMALL_PIECE = 512
-
-
-class HeadWriter(Protocol):
-    """Writes the annotations of a message; see ``IncomingEndpoint``."""
-
-    def write_head(self, message: Message, head: bytes, strips_annotations: bool) -> bytes:
-        """Return ``head`` with the router's annotations, or without any router's."""
-
-    def write_onward(self, message: Message, to: str, phase: int) -> bytes:
-        """Return the first piece of ``message`` for the address ``to``, as if it had entered the network here."""
 
 
 class Fanout:
@@ -316,7 +310,7 @@ class Message:
 
     ``chunks[0]`` is piece number ``first``. The first piece holds every section up to the message annotations. A
     receiver with other annotations gets ``plain_head`` or ``annotated_head`` (with the router's) instead, which
-    ``source`` writes when first needed.
+    ``rewriter`` writes when first needed.
     """
 
     __slots__ = (
@@ -334,18 +328,18 @@ class Message:
         "held",
         "annotations",
         "phase",
+        "rewriter",
         "rewrites",
         "routed",
         "session",
-        "source",
         "to",
         "logged",
         "wanted",
     )
 
-    def __init__(self, session: SessionPort | None, source: HeadWriter) -> None:
+    def __init__(self, session: SessionPort | None, rewriter: AnnotationRewriter) -> None:
         self.session = session
-        self.source = source
+        self.rewriter = rewriter
         self.chunks: list[bytes] = []
         self.first = 0
         self.held = 0
@@ -451,6 +445,36 @@ class Message:
                 return self.plain_head()
         return self.chunks[index]
 
+    def count_joinable(self, number: int, size: int, room: int) -> int:
+        """Return how many of the next pieces fit into ``room`` bytes with piece ``number``, which has ``size``."""
+        count = 0
+        index = number - self.first + 1
+        while index < len(self.chunks):
+            size += len(self.chunks[index])
+            if size > room:
+                break
+            count += 1
+            index += 1
+        return count
+
+    def join_on(self, piece: bytes, number: int, count: int) -> bytes:
+        """Return ``piece``, which is piece ``number`` or the rest of it, with the next ``count`` pieces."""
+        index = number - self.first + 1
+        return b"".join((piece, *self.chunks[index : index + count]))
+
+    def waits_for_rest(self, session: SessionPort) -> bool:
+        """Return whether it is not to begin yet on ``session``, whose window is nearly used up.
+
+        Frame by frame, as it comes, it might use up the rest, and some receivers open the window by one frame for each
+        whole message. A stream begins, and a message whose sender has hardly any window left for the rest.
+        """
+        if session.windows.outgoing_frames >= _FEW_FRAMES or self.held >= session.connection.remote_max_frame_bytes:
+            return False
+        if self.session is None or (self.annotations is not None and self.annotations.parsed.stream):
+            return False
+        windows = self.session.windows
+        return windows.held_bytes * 2 <= windows.max_incoming_bytes
+
     def first_piece(self) -> bytes:
         """Return the first piece as it came; b"" once it is released."""
         return self.chunks[0] if self.first == 0 and self.chunks else b""
@@ -458,14 +482,24 @@ class Message:
     def annotated_head(self) -> bytes:
         """Return the first piece with the router's annotations, while the piece is kept."""
         if self._annotated_head is None:
-            self._annotated_head = self.source.write_head(self, self.chunks[0], False)
+            section = self.rewriter.onward_section(self.annotations, self.to, self.phase)
+            self._annotated_head = self._head_with(section)
         return self._annotated_head
 
     def plain_head(self) -> bytes:
         """Return the first piece without routers' annotations, while the piece is kept."""
         if self._plain_head is None:
-            self._plain_head = self.source.write_head(self, self.chunks[0], True)
+            self._plain_head = self._head_with(b"" if self.annotations is None else self.annotations.plain_section())
         return self._plain_head
+
+    def head_for(self, to: str, phase: int) -> bytes:
+        """Return the first piece for the address ``to``, as if the message had entered the network here."""
+        return self._head_with(self.rewriter.fresh_section(self.annotations, to, phase))
+
+    def _head_with(self, section: bytes) -> bytes:
+        """Return the first piece, which is kept, with these annotations in place of its own."""
+        head = self.chunks[0]
+        return octets.replaced(head, 0, self.cut_from, section, self.cut_to, len(head))
 
     def whole_message(self, strips_annotations: bool) -> bytes:
         """Return a complete message of which nothing was released."""
@@ -534,59 +568,3 @@ class Message:
         self.held -= freed
         if self.session is not None:
             self.session.release_bytes(freed)
-
-
-#: The priority of messages without one (inter-router.md 1.6).
-DEFAULT_PRIORITY: Final = 4
-_DEFAULT_PRIORITY = DEFAULT_PRIORITY
-_HIGHEST_PRIORITY = 9
-
-
-class Arrival:
-    """The message under way, as forwarders and outgoing links see it. Each incoming link has one and reuses it.
-
-    It is valid from the routing of one message to that of the next; a ``Message`` copies what is needed longer.
-    """
-
-    __slots__ = ("cut_from", "cut_to", "origin", "annotations", "phase", "priority", "rewrites", "to", "trace")
-
-    def __init__(self) -> None:
-        #: 0 to 9.
-        self.priority: int = DEFAULT_PRIORITY
-        #: The router where it entered ("" for this one), and the routers that it passed, as annotations name them.
-        self.origin = ""
-        self.trace: tuple[str, ...] = ()
-        #: It has router annotations, which most receivers must not get.
-        self.rewrites = False
-        #: Its annotations; None if it has none.
-        self.annotations: CachedAnnotations | None = None
-        #: The address and phase for other routers, if they differ from the sender's.
-        self.to: str | None = None
-        self.phase = 0
-        #: The offsets of its message annotations, or of the place for them.
-        self.cut_from = 0
-        self.cut_to = 0
-
-    def begin_message(self, scan: MessageScan, annotations: CachedAnnotations | None, from_neighbour: bool) -> None:
-        """Set the fields for the next message; origin and trace only if it is from another router."""
-        self.to = None
-        self.phase = 0
-        self.annotations = annotations
-        self.rewrites = annotations is not None and annotations.parsed.had_router_keys
-        self.cut_from = scan.insert_at
-        self.cut_to = scan.insert_at if scan.annotations_end < 0 else scan.annotations_end
-        priority = scan.priority
-        self.priority = _DEFAULT_PRIORITY if priority < 0 else min(priority, _HIGHEST_PRIORITY)
-        if from_neighbour:
-            came_by = None if annotations is None else annotations.parsed.ingress
-            self.origin = "" if came_by is None else came_by
-            self.trace = () if annotations is None else annotations.parsed.trace
-
-    def copy_state_to(self, message: Message, to: str | None, phase: int, start: int) -> None:
-        """Copy the message's state to ``message``; ``start`` is its offset, ``to`` its address elsewhere."""
-        message.annotations = self.annotations
-        message.rewrites = self.rewrites
-        message.to = to
-        message.phase = phase
-        message.cut_from = self.cut_from - start
-        message.cut_to = self.cut_to - start

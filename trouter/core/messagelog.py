@@ -18,6 +18,7 @@ from trouter.wire.value_text import property_text
 if TYPE_CHECKING:
     from trouter.engine.link_base import Link
 
+    from .arrival import Arrival
     from .message import OutgoingDelivery
 
 #: The longest line, in characters.
@@ -53,9 +54,10 @@ class MessageLog:
         self._names = [name for name in COMPONENTS if name in wanted or "all" in wanted]
         self._emit = emit
 
-    def note_received(self, link: Link, message: bytes) -> None:
+    def note_received(self, arrival: Arrival) -> None:
         """Log a message that was received."""
-        self._log_line(link, f"Received {self.describe_message(message)}")
+        link: Link = arrival.delivery.link  # type: ignore[assignment]  # messages come on links
+        self._log_line(link, f"Received {self.describe_message(arrival.whole())}")
 
     def note_aborted(self, link: Link) -> None:
         """Log a message that its sender aborted."""

@@ -10,11 +10,11 @@ from trouter.engine.connection import Connection
 from trouter.engine.ports import LinkSink
 
 from .addresses import DEFAULT_AREA, EDGE, MOBILE, ROUTER
+from .arrival import DeliverySource
 from .listeners import EventListeners
 from .message import Outstanding
 from .messagelog import MessageLog
 from .outgoing import OutgoingEndpoint, StreamPoolPort
-from .ports import DeliverySource
 
 #: The treatment of each advertised number (inter-router.md 2.6).
 TREATMENT_OF_HINT: Final = {0: "multicast", 1: "multicast", 2: "closest", 3: "balanced"}

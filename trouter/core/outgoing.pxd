@@ -1,9 +1,10 @@
 cimport cython
 
 from trouter.core cimport deliveries
+from trouter.core.arrival cimport Arrival, notify_sender
 from trouter.core.counters cimport AddressCounters, Counters, Origins
 from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
-from trouter.core.ports cimport DeliverySource, SharedState, notify_sender
+from trouter.core.ports cimport SharedState
 from trouter.engine.link cimport OutgoingLink
 from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, SessionPort
 
@@ -40,7 +41,7 @@ cdef class Streaming:
     cdef public Outstanding unsettled
 
     @cython.locals(stream=OutgoingEndpoint, out=OutgoingDelivery)
-    cdef OutgoingDelivery lend_delivery(self, DeliverySource source, IncomingDelivery delivery, Message message)
+    cdef OutgoingDelivery lend(self, Arrival arrival)
     cdef return_link(self, OutgoingEndpoint outgoing)
     cpdef forget_link(self, OutgoingEndpoint outgoing)
 
@@ -57,6 +58,7 @@ cdef class OutgoingEndpoint(LinkSink):
     cdef public object trunk
     cdef public bint strips_annotations
     cdef public bint sends_settled
+    cdef public Py_ssize_t next_tag
     cdef public Py_ssize_t unsettled
     cdef public Py_ssize_t max_unsettled
     cdef public Py_ssize_t entered_here
@@ -71,13 +73,14 @@ cdef class OutgoingEndpoint(LinkSink):
     cdef public Origins origins
 
     cpdef Py_ssize_t count_load(self)
-    @cython.locals(out=OutgoingDelivery, shared=SharedState, link=OutgoingLink, written=bytes)
-    cpdef OutgoingDelivery offer_delivery(self, DeliverySource source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(out=OutgoingDelivery)
+    cpdef OutgoingDelivery offer(self, Arrival arrival)
     cdef Backlog _own_backlog(self)
-    cdef _count_offered(self, DeliverySource source)
-    @cython.locals(link=OutgoingLink)
-    cpdef Py_ssize_t continue_with(self, OutgoingDelivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    cdef _count_offered(self, Arrival arrival)
+    @cython.locals(message=Message)
+    cpdef continue_with(self, OutgoingDelivery out, Arrival arrival)
     cdef bint _may_begin(self, OutgoingLink link)
+    cdef bint _may_send(self, OutgoingDelivery out, Message message) except -1
     cdef _settled_one(self)
     cpdef send_more(self, OutgoingDelivery out)
     @cython.locals(sender=OutgoingLink, idle=bint)
@@ -87,7 +90,7 @@ cdef class OutgoingEndpoint(LinkSink):
     cdef note_credit(self)
     cdef _remove_waiting(self, OutgoingDelivery out)
     cdef _count_dropped(self, Py_ssize_t count)
-    @cython.locals(link=OutgoingLink, piece=bytes, last=bint, size=Py_ssize_t)
+    @cython.locals(link=OutgoingLink, piece=bytes, joined=bytes, last=bint, size=Py_ssize_t, more=Py_ssize_t)
     cdef _send_available(self, OutgoingDelivery out, Message message)
     @cython.locals(sender_delivery=IncomingDelivery)
     cdef _note_sent(self, OutgoingDelivery out)

@@ -14,6 +14,7 @@ from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
 
 from . import deliveries
+from .arrival import Arrival, notify_sender
 from .counters import AddressCounters, Counters, Origins, address_class_of
 from .message import IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
 from .messagelog import SentLog
@@ -28,7 +29,7 @@ from .outcomes import (
     has_outcome_in_transaction,
 )
 from .pace import Pace
-from .ports import AddressPort, DeliverySource, SharedState, TrunkPort, notify_sender
+from .ports import AddressPort, SharedState, TrunkPort
 
 _FIRST_OUTCOME = 0x24
 _LAST_OUTCOME = 0x27
@@ -164,14 +165,12 @@ class Streaming:
         #: The number of unsettled deliveries that were offered to this link and went over borrowed ones.
         self.unsettled = Outstanding()
 
-    def lend_delivery(
-        self, source: DeliverySource, delivery: IncomingDelivery, message: Message
-    ) -> OutgoingDelivery | None:
+    def lend(self, arrival: Arrival) -> OutgoingDelivery | None:
         """Send a copy of an unfinished message over a borrowed link; return it, or None if there is no such link."""
         stream = None if self.lender is None else self.lender.borrow_link()
         if stream is None:
             return None
-        out = stream.offer_delivery(source, delivery, b"", 0, 0, message)
+        out = stream.offer(arrival)
         if not out.settled:
             self.unsettled.count += 1
             out.outstanding = self.unsettled
@@ -204,6 +203,7 @@ class OutgoingEndpoint(LinkSink):
         "link",
         "log",
         "max_unsettled",
+        "next_tag",
         "origins",
         "pace",
         "strips_annotations",
@@ -230,6 +230,8 @@ class OutgoingEndpoint(LinkSink):
         self.strips_annotations = strips_annotations
         #: The receiver asked for settled deliveries only.
         self.sends_settled = sends_settled
+        #: The number that becomes the next delivery-tag: of the link's own deliveries, so that it counts no others.
+        self.next_tag = 0
         self.unsettled = 0
         #: The most unsettled deliveries that the receiver may have; more wait until it has settled some.
         self.max_unsettled = 1 << 62
@@ -277,56 +279,39 @@ class OutgoingEndpoint(LinkSink):
 
     # --- sending
 
-    def offer_delivery(
-        self,
-        source: DeliverySource,
-        delivery: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message | None,
-    ) -> OutgoingDelivery:
-        """Send a copy of ``delivery``, now or later; return the copy.
-
-        The message is complete in ``data[start:end]`` and described by ``source``, or it is ``message``.
-        """
+    def offer(self, arrival: Arrival) -> OutgoingDelivery:
+        """Send a copy of the message in hand, now or later; return the copy."""
+        delivery: IncomingDelivery = arrival.delivery
+        message: Message | None = arrival.message
         if self.streaming is not None and message is not None and not message.complete:
-            out = self.streaming.lend_delivery(source, delivery, message)
+            out = self.streaming.lend(arrival)
             if out is not None:
                 return out
         out = deliveries.new_outgoing(self.link)
-        shared = self.shared
         out.tag = delivery.tag
-        out.number = shared.next_tag
-        shared.next_tag = out.number + 1
+        out.number = self.next_tag
+        self.next_tag = out.number + 1
         out.arrived_at_s = delivery.arrived_at_s
         out.message_format = delivery.message_format
         out.transfer_state = delivery.transfer_state
-        self._count_offered(source)
+        self._count_offered(arrival)
         if delivery.remote_settled:
             out.mark_settled()
         else:
             join_copy(delivery, out)
             if self.sends_settled:
                 out.mark_settled()
-        link = self.link
         if self.log is not None:
-            self.log.note_offered(out, data[start:end] if message is None else message.first_piece())
+            self.log.note_offered(out, arrival.whole() if message is None else message.first_piece())
         if message is None:
-            if self.waiting.count == 0 and self._may_begin(link):
-                if self.strips_annotations and not source.arrival.rewrites:
-                    out.offset = link.send(out, data, start, end, False) - start
-                else:
-                    written = source.write_whole(data, start, end, self.strips_annotations)
-                    out.offset = link.send(out, written, 0, len(written), False)
+            if self.waiting.count == 0 and self._may_begin(self.link):
+                arrival.send(self.link, out, self.strips_annotations)
                 if out.complete:
                     self._note_sent(out)
                     return out
-                message = source.build_message(delivery, data, start, end)
-            else:
-                message = source.build_message(delivery, data, start, end)
+            message = arrival.keep()
         message.add_copy(out)
-        if self.waiting.count == 0 and (self._may_begin(link) or (out.begun and link.attached and not link.waiting)):
+        if self.waiting.count == 0 and self._may_send(out, message):
             self._send_available(out, message)
             if out.complete:
                 return out
@@ -344,14 +329,14 @@ class OutgoingEndpoint(LinkSink):
             self.waiting = Backlog()
         return self.waiting
 
-    def _count_offered(self, source: DeliverySource) -> None:
+    def _count_offered(self, arrival: Arrival) -> None:
         """Count a delivery by the router where it entered the network, and as one to a container if this is one."""
-        if source.trunk is None:
+        if arrival.source.trunk is None:
             self.entered_here += 1
         elif self.trunk is None:
             if self.origins is None:
                 self.origins = Origins()
-            self.origins.count_origin(source.arrival.origin)
+            self.origins.count_origin(arrival.origin)
         if self.totals is not None:
             self.totals.egress_container += 1
             self.entry.counters.egress_container += 1  # type: ignore[union-attr]  # what counts has an address
@@ -360,13 +345,21 @@ class OutgoingEndpoint(LinkSink):
         """Return whether one more delivery may be sent now."""
         return link.credit > 0 and self.unsettled < self.max_unsettled and link.attached and not link.waiting
 
-    def continue_with(self, out: OutgoingDelivery, message: Message, data: bytes, start: int, end: int) -> int:
-        """Send more of a message, uncopied if ``out`` can take it; return the offset in ``data`` up to which it was
-        sent.
+    def _may_send(self, out: OutgoingDelivery, message: Message) -> bool:
+        """Return whether ``out`` may begin or go on now."""
+        if out.begun:
+            return self.link.attached and not self.link.waiting
+        if not self._may_begin(self.link):
+            return False
+        return message.complete or self.trunk is not None or not message.waits_for_rest(self.link.session)
+
+    def continue_with(self, out: OutgoingDelivery, arrival: Arrival) -> None:
+        """Send more of a message, uncopied if ``out`` can take it; ``arrival`` has then what was not sent.
 
         Called only while ``out`` is the message's single copy.
         """
-        link = self.link
+        link: OutgoingLink = self.link
+        message: Message = arrival.message  # type: ignore[assignment]  # a frame of it is in hand
         if (
             link.attached
             and not link.waiting
@@ -375,14 +368,13 @@ class OutgoingEndpoint(LinkSink):
             and out.chunk - message.first >= len(message.chunks)
             and self.waiting.begins_with(out)
         ):
-            start = link.send(out, data, start, end, not message.complete)
+            arrival.start = link.send(out, arrival.data, arrival.start, arrival.end, not message.complete)
             if out.complete:
                 self._remove_waiting(out)  # type: ignore[unreachable]
                 message.remove_copy(out)
                 self._note_sent(out)
                 if self.waiting.count > 0 or link.drain:
                     self.on_credit(link)
-        return start
 
     def send_more(self, out: OutgoingDelivery) -> None:
         """Send more of ``out``, after more of its message has come."""
@@ -406,9 +398,9 @@ class OutgoingEndpoint(LinkSink):
             self.no_credit_since_s = -1.0
         while waiting.count > 0:
             out = waiting.first()
-            if not (out.begun or self._may_begin(sender)) or sender.waiting or not sender.attached:
-                break
             message: Message = out.message  # type: ignore[assignment]  # until it is sent in full
+            if not self._may_send(out, message):
+                break
             self._send_available(out, message)
             if not out.complete:
                 break
@@ -447,12 +439,18 @@ class OutgoingEndpoint(LinkSink):
                 if message.complete and not message.discard:
                     link.send(out, b"", 0, 0, False)
                 break
-            last = message.ends_with(out.chunk)
-            size = len(piece)
-            out.offset = link.send(out, piece, out.offset, size, not last)
-            if out.offset < size or (last and not out.complete):
-                break
-            out.chunk += 1
+            more = message.count_joinable(out.chunk, len(piece) - out.offset, link.frame_room(out))
+            if more > 0:  # the joined pieces go in one frame, or stay
+                joined = message.join_on(piece[out.offset :], out.chunk, more)
+                if link.send(out, joined, 0, len(joined), not message.ends_with(out.chunk + more)) < len(joined):
+                    break
+            else:
+                last = message.ends_with(out.chunk)
+                size = len(piece)
+                out.offset = link.send(out, piece, out.offset, size, not last)
+                if out.offset < size or (last and not out.complete):
+                    break
+            out.chunk += 1 + more
             out.offset = 0
         if out.complete:
             message.remove_copy(out)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from hashlib import sha256
 from typing import Final, TypeVar
 
 from trouter.engine.connection import Connection
@@ -20,11 +19,14 @@ from trouter.wire.performatives import Attach, Coordinator, Error, Source, Targe
 from trouter.wire.types import Described
 
 from .addresses import MOBILE, strip_location
-from .containers import DetachReason, OwnSession, free_name, own_link, passed_on, takes
+from .containers import DetachReason, LinkOwner, free_name, own_link, passed_on, takes
 from .entry import AddressEntry
+from .ingress import Ingress
 from .links import LinkOptions, attach_link, make_routed_incoming, make_routed_outgoing
+from .modes import SETTLED, Modes, answered_modes, passed_modes
+from .names import with_id
 from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, AttachRefused
-from .relay import RoutedIncomingEndpoint, RoutedOutgoingEndpoint
+from .relay import MirroredCredit, RoutedOutgoingEndpoint
 from .routerport import RouterPort
 from .routes import (
     ADDRESS_PROPERTY,
@@ -42,17 +44,16 @@ from .routes import (
 from .tenants import Tenant
 from .terms import PeerTerms
 
-_SETTLED_ONLY: Final = 1
-#: The longest link name that other routers accept for certain, in bytes; a longer one becomes its digest.
-_MAX_NAME_BYTES: Final = 8192
 #: The longest handle in a frame, for measuring one.
 _ANY_HANDLE: Final = 0xFFFFFFFF
 _NEVER: Final = "never"
+#: Links at most, of those that wait for one session of ours, that outlive the client's session to be given back.
+_MAX_GIVEN_BACK: Final = 16
 
 _Terminus = TypeVar("_Terminus", Source | Described | None, Target | Coordinator | Described | None)
 
 
-class RoutedLink:
+class RoutedLink(LinkOwner):
     """One routed link: ``near`` is the peer's, ``far`` ours at the container, None before its session is mapped."""
 
     def __init__(
@@ -62,10 +63,9 @@ class RoutedLink:
         terms: PeerTerms,
         pattern: RoutePattern,
         hop: Hop,
-        own: OwnSession,
         text: str,
     ) -> None:
-        """Make a routed link; ``text`` is the address in the table of routes, with its tenant."""
+        """Make a routed link; ``text`` is the address in the table of routes, with its tenant; AttachRefused."""
         self.near = near
         self.far: Link | None = None
         self.text = text
@@ -73,8 +73,13 @@ class RoutedLink:
         self._terms = terms
         self._pattern = pattern
         self._hop = hop
-        self._own = own
-        #: The end whose peer detached it and waits for the other peer's answer; and the reason of that detach.
+        #: The client, and the session at the container that its links have (see ``Container.for_routed_links``).
+        self._client: object = near.session if terms.is_router else near.session.connection
+        self._own = hop.container.for_routed_links(self._client)
+        #: The name that it has taken for its way up from an edge router, as in ``LinkNames``; None for none.
+        self._taken: tuple[bool, str, object] | None = None
+        #: The end whose peer detached it, and waits for the other peer's answer while the end's context is this, or
+        #: that was lost; and the reason, which the other peer hears.
         self._asker: Link | None = None
         self._word = DetachReason(True, None)
 
@@ -83,12 +88,13 @@ class RoutedLink:
     def begin_link(self) -> None:
         """Accept the peer's link, and attach ours as soon as possible; AttachRefused."""
         near, wanted = self.near, _attach_of(self.near)
-        self._make_endpoint(near, self._terms, sends_settled=wanted.snd_settle_mode == _SETTLED_ONLY)
-        near.context = self
+        self._make_endpoint(near, self._terms, sends_settled=wanted.snd_settle_mode == SETTLED)
+        near.holder = self
         try:
-            self._own.attach_or_wait(self)
+            self._own.attach_or_wait(self, self._client)
         except AttachRefused:
-            near.sink, near.context = _NO_OWNER, None
+            self._give_name_back()
+            near.sink, near.holder = _NO_OWNER, None
             raise
 
     def attach_on_session(self, session: Session) -> None:
@@ -96,23 +102,25 @@ class RoutedLink:
         near, wanted = self.near, _attach_of(self.near)
         name = free_name(session, self._own_name(wanted.name), not near.incoming, self._router.next_identity)
         source, target = self._outward_termini(wanted)
-        attach = Attach(name=name, handle=_ANY_HANDLE, role=not near.incoming, source=source, target=target)
+        fields = _passed_fields(wanted, passed_modes(wanted))
+        attach = Attach(name=name, handle=_ANY_HANDLE, role=not near.incoming, source=source, target=target, **fields)
         if not takes(self._hop.container.connection, attach):
             raise AttachRefused(FRAME_TOO_SMALL)
         far = self.far = own_link(session, name, not near.incoming)
-        far.context = self
+        far.holder = self
         endpoint = self._make_endpoint(far, self._hop.container.terms, sends_settled=False)
-        incoming, outgoing = (near.sink, endpoint) if near.incoming else (endpoint, near.sink)
-        assert isinstance(incoming, RoutedIncomingEndpoint)  # noqa: S101 - by its direction
-        assert isinstance(outgoing, RoutedOutgoingEndpoint)  # noqa: S101 - by its direction
-        incoming.join_ends(outgoing)
         self._router.add_endpoint(endpoint, self._hop.container.number)
-        attach_link(far, source, target)
+        if self._asker is not None:  # the peer has detached it meanwhile
+            attach_link(far, source, target, **fields)
+            self._pass_detach_on()
+            return
+        incoming, outgoing = (near.sink, endpoint) if near.incoming else (endpoint, near.sink)
+        assert isinstance(outgoing, RoutedOutgoingEndpoint)  # noqa: S101 - by its direction
+        _credit_of(incoming).join_ends(outgoing)
+        attach_link(far, source, target, **fields)
         near.keep_essentials()
 
-    def _make_endpoint(
-        self, link: Link, terms: PeerTerms, *, sends_settled: bool
-    ) -> RoutedIncomingEndpoint | RoutedOutgoingEndpoint:
+    def _make_endpoint(self, link: Link, terms: PeerTerms, *, sends_settled: bool) -> Ingress | RoutedOutgoingEndpoint:
         options = LinkOptions(terms=terms, entry=self._pattern.entry, sends_settled=sends_settled)
         if isinstance(link, IncomingLink):
             return make_routed_incoming(self._router, link, options)
@@ -125,8 +133,21 @@ class RoutedLink:
         from_router = self._terms.role == "inter-router"
         if from_router or remote is None:
             return name
-        unique = f"{name}@{remote.container_id}"
-        return unique if len(unique.encode()) <= _MAX_NAME_BYTES else sha256(unique.encode()).hexdigest()
+        if self._hop.goes_up:
+            incoming, holder = not self.near.incoming, remote.container_id or self._terms.connection_number
+            self._taken = incoming, self._hop.container.names.take(incoming, name, holder, remote.container_id), holder
+            return self._taken[1]
+        return with_id(name, remote.container_id)
+
+    def _leave(self) -> None:
+        """Give up the session at the container, and the name there: the link is over at both ends."""
+        self._give_name_back()
+        self._own.drop_link(self, self._client)
+
+    def _give_name_back(self) -> None:
+        if self._taken is not None:
+            self._hop.container.names.give_back(*self._taken)
+            self._taken = None
 
     # --- the address on both sides
 
@@ -175,19 +196,22 @@ class RoutedLink:
             target = self._addressed(target, self._home)
         else:
             source = self._addressed(source, self._home)
-        answer = Attach(name=near.name, handle=near.handle, role=near.incoming, source=source, target=target)
+        fields = _passed_fields(attach, answered_modes(_attach_of(near), attach))
+        answer = Attach(name=near.name, handle=near.handle, role=near.incoming, source=source, target=target, **fields)
         if not takes(_connection_of(near), answer):
             self._router.end_link(near, DetachReason(True, FRAME_TOO_SMALL))
             return
-        attach_link(near, source, target)
+        attach_link(near, source, target, **fields)
         incoming = near.sink if near.incoming else link.sink
-        assert isinstance(incoming, RoutedIncomingEndpoint)  # noqa: S101 - by its direction
-        incoming.follow_receiver()
+        _credit_of(incoming).top_up_credit()
 
     def handle_refusal(self, error: Error) -> None:
         """Refuse the peer's link: there is no session, or it cannot have our link."""
-        self._own.drop_link(self)
-        self.near.context = None
+        if self._asker is not None:
+            self._answer_asker(True, error)
+            return
+        self._leave()
+        self.near.holder = None
         self._router.end_link(self.near, DetachReason(True, error))
 
     # --- the end
@@ -198,45 +222,65 @@ class RoutedLink:
             self._answer_detach(link, reason)
             return
         near, far = self.near, self.far
-        self._own.drop_link(self)
         other = far if link is near else near
         for each in (near.sink, far.sink if far is not None else None):
-            if isinstance(each, RoutedIncomingEndpoint):
-                each.part_ends()
-        if other is None:
+            if isinstance(each, Ingress):
+                _credit_of(each).part_ends()
+        if other is None and reason is None:
+            self._leave()
             return
         if reason is None:
             outlives = other is far and _outlives(near.remote_attach)
-            other.context = None
-            self._router.end_link(other, DetachReason(not outlives, self._why_lost(link)))
-            return
-        self._asker, self._word = link, DetachReason(reason.closed, passed_on(reason.error))
-        link.context = self
+            self._word = DetachReason(not outlives, self._why_lost(link))
+        else:
+            self._word = DetachReason(reason.closed, passed_on(reason.error))
+            link.holder = self
+        self._asker = link
         self._router.farewells.add(self, self._router.shared.now_s)
+        if other is None:
+            return  # it is attached and detached once its session is mapped
         if isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.backlog > 0:
             other.sink.closing = True
         else:
             self._pass_detach_on()
 
     def _pass_detach_on(self) -> None:
-        """Detach the other end, after its deliveries, and wait for its peer's answer."""
-        _, other = self._detached_ends()
-        other.context = None
-        other.awaited = True
+        """Detach the other end, after its deliveries, and wait for its peer's answer if the first peer does."""
+        asker, other = self._detached_ends()
+        assert other is not None  # noqa: S101 - the caller has attached it
+        other.holder = None
+        other.awaited = asker.holder is self
         self._router.end_link(other, self._word)
-        other.context = self
+        if other.awaited:
+            other.holder = self
+        else:
+            self._forget_farewell()
+            self._leave()
 
     def _answer_detach(self, link: Link, reason: DetachReason | None) -> None:
         """Answer the first detach, because the other peer answered or an end was lost.
 
-        A close is answered with a close, whatever the answer was: RabbitMQ never closes, and clients wait for it.
+        What the first peer sent before its loss still goes to the other one. A close is answered with a close, whatever
+        the answer was: RabbitMQ never closes, and clients wait for it.
         """
-        asker = self._forget_farewell()
+        asker, other = self._detached_ends()
         if link is asker:
-            self._cut_short()
-        else:
-            word = reason or DetachReason(self._word.closed, self._why_lost(link))
-            asker.detach(word.closed or self._word.closed, passed_on(word.error))
+            bounded = other is not None or (asker.kept_bytes == 0 and self._own.waiting <= _MAX_GIVEN_BACK)
+            if not (bounded and self._is_held_back(other)):
+                self._forget_farewell()
+                self._leave()
+            return
+        word = reason or DetachReason(self._word.closed, self._why_lost(link))
+        self._answer_asker(word.closed or self._word.closed, passed_on(word.error))
+
+    def _answer_asker(self, closed: bool, error: Error | None = None) -> None:
+        """Answer the first detach, unless its end was lost since."""
+        asker, _ = self._detached_ends()
+        waits = asker.holder is self
+        self._forget_farewell()
+        if waits:
+            asker.detach(closed, error)
+        self._leave()
 
     def _why_lost(self, link: Link) -> Error:
         """Return what one end hears if ``link``, the other one, was lost: the container's reason if it gave one."""
@@ -244,33 +288,31 @@ class RoutedLink:
 
     def wait_no_longer(self) -> None:
         """See ``Farewell``."""
-        asker = self._forget_farewell()
-        self._cut_short()
-        asker.detach(self._word.closed)
+        _, other = self._detached_ends()
+        if other is not None and isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.closing:
+            other.sink.closing = False
+            other.holder = None
+            self._router.end_link(other, self._word)
+        self._answer_asker(self._word.closed)
 
-    def _detached_ends(self) -> tuple[Link, Link]:
-        """Return the end whose peer detached it, and the other one, while one waits for the other."""
-        asker, other = (self.near, self.far) if self._asker is self.near else (self.far, self.near)
-        assert asker is not None  # noqa: S101 - both exist while one waits
-        assert other is not None  # noqa: S101 - the same
-        return asker, other
+    def _detached_ends(self) -> tuple[Link, Link | None]:
+        """Return the end that its peer detached or lost first, and the other one, None before it is attached."""
+        assert self._asker is not None  # noqa: S101 - asked for after that
+        return self._asker, self.other_end(self._asker)
 
-    def _forget_farewell(self) -> Link:
-        """Stop reports of both ends; return the end that waited."""
+    def _is_held_back(self, other: Link | None) -> bool:
+        """Return whether the other end is still to be detached: after its deliveries, or once it is attached."""
+        return other is None or (isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.closing)
+
+    def _forget_farewell(self) -> None:
+        """Stop reports of both ends, and the wait."""
         asker, other = self._detached_ends()
         self._router.farewells.discard(self)
-        asker.context = None
-        other.context = None
-        other.awaited = False
-        other.release_if_refused()
-        return asker
-
-    def _cut_short(self) -> None:
-        """Stop waiting for the other end; detach it now if its deliveries held that back."""
-        _, other = self._detached_ends()
-        if isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.closing:
-            other.sink.closing = False
-            self._router.end_link(other, self._word)
+        asker.holder = None
+        if other is not None:
+            other.holder = None
+            other.awaited = False
+            other.release_if_refused()
 
     def other_end(self, link: Link) -> Link | None:
         """Return the link at the other end; None before it is attached."""
@@ -308,14 +350,12 @@ def carry_up(router: RouterPort, link: Link, terms: PeerTerms, terminus: object)
         raise AttachRefused(NO_ROUTE)
     qualified = router.table.parse(text, tenant=terms.tenant).text
     key = LETTERS[IN if link.incoming else OUT][1] + qualified
-    hop = Hop(router.uplink.container, AS_IT_IS)
+    hop = Hop(router.uplink.container, AS_IT_IS, goes_up=True)
     _set_out(router, link, terms, RoutePattern(key, AddressEntry(key, qualified, LINK_BALANCED)), hop, qualified)
 
 
 def _set_out(router: RouterPort, link: Link, terms: PeerTerms, pattern: RoutePattern, hop: Hop, text: str) -> None:
-    client = (terms.connection_number, link.session.channel if terms.is_router else 0)
-    own = hop.container.for_routed_links(client)
-    RoutedLink(router, link, terms, pattern, hop, own, text).begin_link()
+    RoutedLink(router, link, terms, pattern, hop, text).begin_link()
 
 
 def to_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
@@ -344,6 +384,31 @@ def _attach_of(link: Link) -> Attach:
     attach = link.remote_attach
     assert attach is not None  # noqa: S101 - the caller has a link that the peer attached or answered
     return attach
+
+
+class _PassedFields(Modes):
+    """The fields of an attach that go to the other end, besides the termini."""
+
+    offered_capabilities: tuple[str, ...]
+    desired_capabilities: tuple[str, ...]
+    properties: dict[object, object] | None
+
+
+def _passed_fields(attach: Attach, modes: Modes) -> _PassedFields:
+    """Return what goes to the other end of an attach with these modes."""
+    return {
+        **modes,
+        "offered_capabilities": attach.offered_capabilities,
+        "desired_capabilities": attach.desired_capabilities,
+        "properties": attach.properties,
+    }
+
+
+def _credit_of(incoming: LinkSink) -> MirroredCredit:
+    """Return the credit of the incoming end."""
+    assert isinstance(incoming, Ingress)  # noqa: S101 - by its direction
+    assert isinstance(incoming.account, MirroredCredit)  # noqa: S101 - `make_routed_incoming` has made it
+    return incoming.account
 
 
 def _connection_of(link: Link) -> Connection:

@@ -10,6 +10,7 @@ from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.engine.session import Session
 from trouter.wire.performatives import Error
 
+from .arrival import Arrival
 from .attach import attach
 from .autolinks import AutoLinks
 from .containers import Container, Containers, DetachReason, LinkOwner, OwnSession
@@ -19,9 +20,9 @@ from .edge.uplink import Uplink
 from .entry import AddressEntry
 from .exchanges import Exchanges
 from .farewells import Farewells
-from .incoming import IncomingEndpoint
+from .ingress import Ingress
 from .inside import InsideTraffic
-from .links import AnyIncoming, Endpoint
+from .links import Endpoint
 from .network import Network, Trunk
 from .observer import RouterObserver
 from .outgoing import OutgoingEndpoint
@@ -57,6 +58,8 @@ class Router:
         #: The messages from the router itself, and to it.
         self.inside = InsideTraffic(self.table, self.shared, self.totals)
         #: The edge routers connected to this one.
+        #: The hand in which its links take their messages.
+        self.arrival = Arrival()
         self.edges = Edges(self)
         self.table.user_listeners.add(self.edges.notify_followers)
         #: The uplink of an edge router, while it has one.
@@ -67,6 +70,8 @@ class Router:
         self.identities: Iterator[int] = count(1)
         #: The links that were lost last; their sinks may still be asked for numbers.
         self._lost: list[Link] = []
+        #: This router drains; another worker has closed its connection and is not there again.
+        self._leaves = self._sibling_leaves = False
         self._watch = Watch()
         self._paces = Paces()
         self.observer = observer or RouterObserver()
@@ -121,8 +126,8 @@ class Router:
 
     def handle_own_attach(self, link: Link) -> bool:
         """Return whether the peer's attach answers one of ours, and handle it then; call it before ``attach``."""
-        owner: LinkOwner | None = link.context
-        if owner is None:
+        owner = link.holder
+        if not isinstance(owner, LinkOwner):
             return False
         owner.handle_answer(link)
         if link.attached:
@@ -139,10 +144,10 @@ class Router:
         """Return whether this router attached the link by itself."""
         sink = link.sink
         streaming = sink.streaming if isinstance(sink, OutgoingEndpoint) else None
-        owner: LinkOwner | None = link.context
+        owner = link.holder
         if streaming is not None and streaming.owner is not None:
             return True
-        return owner is not None and owner.is_own_link(link)
+        return isinstance(owner, LinkOwner) and owner.is_own_link(link)
 
     def detach_link(
         self, link: Link, closed: bool, error: Error | None = None, remote_error: Error | None = None
@@ -154,7 +159,7 @@ class Router:
         """
         self._let_go([link])
         self._lose_endpoint(link, DetachReason(closed, remote_error or error))
-        if error is not None or link.context is None:
+        if error is not None or link.holder is None:
             link.detach(closed, error)
 
     def end_link(self, link: Link, reason: DetachReason) -> None:
@@ -178,7 +183,7 @@ class Router:
         sink = link.sink
         if isinstance(sink, OutgoingEndpoint):
             self._lose_outgoing(sink)
-        elif isinstance(sink, AnyIncoming):
+        elif isinstance(sink, Ingress):
             self._lose_incoming(sink)
         _notify_owner(link, reason)
 
@@ -194,10 +199,10 @@ class Router:
             sink = link.sink
             if isinstance(sink, OutgoingEndpoint):
                 self._lose_outgoing(sink, own.get(link, []))
-            elif isinstance(sink, AnyIncoming):
+            elif isinstance(sink, Ingress):
                 self._lose_incoming(sink, own.get(link, []))
-        if isinstance(session.context, OwnSession):
-            session.context.refuse_waiting(error)
+        if isinstance(session.holder, OwnSession):
+            session.holder.refuse_waiting(error)
         for link in links:
             _notify_owner(link, None)
 
@@ -240,7 +245,7 @@ class Router:
 
     def session_begun(self, session: Session) -> bool:
         """Return whether the peer's begin answers one of ours, so that it needs no answer."""
-        own = session.context
+        own = session.holder
         if not isinstance(own, OwnSession):
             return False
         own.attach_waiting()
@@ -252,7 +257,7 @@ class Router:
             link.sink = _NO_OWNER
         self._lost = links
 
-    def _lose_incoming(self, incoming: AnyIncoming, own: list[Delivery] | None = None) -> None:
+    def _lose_incoming(self, incoming: Ingress, own: list[Delivery] | None = None) -> None:
         if self.links.pop(incoming.identity, None) is None:
             return
         self._watch.forget_link(incoming)
@@ -263,8 +268,7 @@ class Router:
         self.edges.forget_endpoint(incoming)
         entry = incoming.entry
         if entry is not None:
-            if isinstance(incoming, IncomingEndpoint):
-                entry.remove_sender(incoming)
+            entry.remove_sender(incoming)
             self.table.counts.leave_link(entry, IN, incoming.counters)
             self.table.release_entry(entry)
         self._lose_trunk_link(incoming)
@@ -301,15 +305,15 @@ class Router:
                 continue
             for sender in list(former.senders):
                 if (
-                    isinstance(sender, IncomingEndpoint)
-                    and table.parse(sender.rewriter.to_override or "").key == whole.key
+                    isinstance(sender, Ingress)
+                    and table.parse(sender.destination.rewriter.to_override or "").key == whole.key
                 ):
                     former.remove_sender(sender)
                     sender.move_to(whole)
                     whole.add_sender(sender)
             table.release_entry(former)
 
-    def incoming_endpoints(self) -> Iterator[AnyIncoming]:
+    def incoming_endpoints(self) -> Iterator[Ingress]:
         """Return an iterator over the links on which peers send."""
         return (each for each in self.links.values() if not isinstance(each, OutgoingEndpoint))
 
@@ -319,11 +323,36 @@ class Router:
 
     # --- the end of the router
 
+    def set_leaving(self, leaving: bool) -> None:
+        """Withdraw nothing from edge routers while the router is ``leaving``; tell them all once it stays again.
+
+        An edge router of Qpid Dispatch that hears of the end of an address's last receiver, and then loses its
+        connection, never sends to the address again.
+        """
+        self._leaves = leaving
+        self._update_leaving()
+
+    def note_sibling(self, *, leaves: bool) -> None:
+        """Note that another worker closes its connection in order, or is there again.
+
+        The router stops then, or another worker takes that one's place: until this worker knows which, its edge routers
+        hear of no receiver that went with the other.
+        """
+        self._sibling_leaves = leaves
+        self._update_leaving()
+
+    def _update_leaving(self) -> None:
+        self.shared.leaving = self._leaves or self._sibling_leaves or self.shared.stopping
+        if not self.shared.leaving:
+            self.edges.tell_all()
+
     def stop_credit(self) -> None:
-        """Grant no more credit, and drain every sender."""
+        """Grant no more credit, and drain every sender; what routers tell each other about themselves goes on."""
         self.shared.stopping = True
+        self.set_leaving(True)
         for incoming in self.incoming_endpoints():
-            incoming.link.drain()
+            if not incoming.account.goes_on:
+                incoming.link.drain()
 
     def count_unsettled(self) -> int:
         """Return the number of deliveries without an outcome, or not sent on yet."""
@@ -376,9 +405,9 @@ class Router:
 
 def _notify_owner(link: Link, reason: DetachReason | None) -> None:
     """Notify the owner of the link, once, that it has ended."""
-    owner: LinkOwner | None = link.context
-    if owner is not None:
-        link.context = None
+    owner = link.holder
+    if isinstance(owner, LinkOwner):
+        link.holder = None
         owner.handle_end(link, reason)
 
 

@@ -12,13 +12,10 @@ from trouter.engine.link_base import Link
 from trouter.engine.ports import LinkSink
 
 from .containers import Container, DetachReason
-from .counters import AddressCounters
 from .farewells import Farewells
 from .inside import InsideTraffic
-from .network import Network
-from .ports import SharedState
+from .links import LinkHome
 from .routes import Routes
-from .table import AddressTable
 
 
 class UplinkPort(Protocol):
@@ -29,24 +26,8 @@ class UplinkPort(Protocol):
         """Return the connection as a container for routed links."""
 
 
-class RouterPort(Protocol):
+class RouterPort(LinkHome, Protocol):
     """The state that all parts share, and the events of links."""
-
-    @property
-    def table(self) -> AddressTable:
-        """Return the router's addresses."""
-
-    @property
-    def shared(self) -> SharedState:
-        """Return the time, and the state that all links share."""
-
-    @property
-    def totals(self) -> AddressCounters:
-        """Return the counters of all addresses together."""
-
-    @property
-    def network(self) -> Network:
-        """Return the other routers."""
 
     @property
     def routes(self) -> Routes:

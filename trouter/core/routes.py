@@ -15,7 +15,16 @@ from trouter.wire.performatives import Coordinator, Source, Target
 from .containers import Container
 from .entry import AddressEntry
 from .network import MAX_KEY
-from .patterns import MANY, WILDCARDS, PatternError, PatternTree, normalise_pattern, pattern_tokens, prefix_pattern
+from .patterns import (
+    ADDRESSES,
+    MANY,
+    Pattern,
+    PatternError,
+    PatternTree,
+    TooManyStepsError,
+    is_exact,
+    prefix_pattern,
+)
 from .table import AddressTable
 
 IN: Final = "in"
@@ -32,9 +41,11 @@ COORDINATOR: Final = "$coordinator"
 #: The property by which a dynamic terminus names its link route (1.3a).
 ADDRESS_PROPERTY: Final = "x-opt-qd.address"
 
-#: The direction of a pattern, and its tokens.
-Identity = tuple[str, tuple[str, ...]]
+#: The direction of a pattern, and the pattern.
+Identity = tuple[str, Pattern]
 
+#: The most steps of a search: clients and other routers bring patterns, and only patterns made for it come near.
+MAX_STEPS: Final = 20_000
 #: Routes that one connection may request for itself.
 MAX_SCOPED: Final = 1000
 
@@ -69,11 +80,15 @@ class LinkRoute:
 
 
 class Hop(NamedTuple):
-    """The next hop of a link, and its route; ``router`` is the destination, empty for a container here."""
+    """The next hop of a link, and its route; ``router`` is the destination, empty for a container here.
+
+    With ``goes_up`` it is the interior router of this edge router.
+    """
 
     container: Container
     route: LinkRoute
     router: str = ""
+    goes_up: bool = False
 
 
 class RoutePattern:
@@ -95,6 +110,9 @@ class RoutePattern:
         """True if no route, container or other router refers to it."""
         return not (self.routes or self.hops or self.routers)
 
+
+#: The pattern of addresses whose search is given up.
+_UNDECIDED: Final = RoutePattern("E#", AddressEntry("E#", "#", LINK_BALANCED))
 
 #: Returns the connection that leads to another router, by its id; None for none.
 Reach = Callable[[str], Container | None]
@@ -145,9 +163,13 @@ class Routes:
         """Return the pattern that matches the address ``text``, qualified by its tenant; None for none.
 
         Addresses in the ``space`` of a tenant match only patterns that begin with it literally: to the tree, a dot in
-        it would be the same as the slash behind it.
+        it would be the same as the slash behind it. A search of more than ``MAX_STEPS`` is given up; its answer is a
+        pattern that never has a container, so that the link is refused.
         """
-        pattern = self._trees[direction].match(text) if len(self._trees[direction]) else None
+        try:
+            pattern = self._trees[direction].match(text, MAX_STEPS) if len(self._trees[direction]) else None
+        except TooManyStepsError:
+            return _UNDECIDED
         return None if pattern is None or (space and not pattern.key.startswith(f"{space}/", 1)) else pattern
 
     def next_hop(self, pattern: RoutePattern, coming_from: int) -> Hop | None:
@@ -283,7 +305,7 @@ class Routes:
             entry = AddressEntry(key, key[1:], LINK_BALANCED)
             entry.pinned = True
             pattern = self._patterns[identity] = RoutePattern(key, entry)
-            self._trees[identity[0]].insert("/".join(identity[1]), pattern)
+            self._trees[identity[0]].insert(identity[1], pattern)
             self._table.entries[key] = entry
             self._table.forget_spellings()
         return pattern
@@ -291,7 +313,7 @@ class Routes:
     def _release_pattern(self, pattern: RoutePattern) -> None:
         identity = identify(pattern.key)
         if pattern.unused and self._patterns.pop(identity, None) is not None:
-            self._trees[identity[0]].remove("/".join(identity[1]))
+            self._trees[identity[0]].remove(identity[1])
             del self._table.entries[pattern.key]
             self._table.forget_spellings()
 
@@ -312,10 +334,10 @@ class Routes:
 
 def key_of(tree_pattern: str, direction: str) -> str:
     """Return the key of a pattern: that of a prefix if its only wildcard is a ``#`` at the end; PatternError."""
-    tokens = pattern_tokens(tree_pattern)
+    pattern = ADDRESSES.parse(tree_pattern)
     as_prefix, as_pattern = LETTERS[direction]
-    normalised = normalise_pattern(tree_pattern)
-    if len(tokens) > 1 and tokens[-1] == MANY and WILDCARDS.isdisjoint(tokens[:-1]):
+    normalised = ADDRESSES.normalise(tree_pattern)
+    if len(pattern) > 1 and pattern[-1] is MANY and is_exact(pattern[:-1]):
         return as_prefix + normalised[:-2]
     return as_pattern + normalised
 
@@ -323,7 +345,7 @@ def key_of(tree_pattern: str, direction: str) -> str:
 def identify(key: str) -> Identity:
     """Return the identity of a key, equal for all spellings of the same pattern; PatternError."""
     direction, is_prefix = _MEANING[key[0]]
-    return direction, pattern_tokens(prefix_pattern(key[1:]) if is_prefix else key[1:])
+    return direction, ADDRESSES.parse(prefix_pattern(key[1:]) if is_prefix else key[1:])
 
 
 def is_key(text: str) -> bool:

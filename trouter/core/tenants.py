@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from .addresses import strip_location
+from .identities import Identities
 
 MAX_NAME_BYTES: Final = 255
 #: Tenants without a connection whose counts are kept; the one idle longest is forgotten first.
@@ -64,6 +65,8 @@ class Tenants:
         self._by_name: dict[str, Tenant] = {}
         self._idle: dict[str, Tenant] = {}
         self._on_idle = on_idle
+        #: What all tenants see in place of the numbers of connections and links.
+        self.identities = Identities()
 
     def enter_connection(self, name: str, number: int) -> Tenant:
         """Return the tenant ``name`` for a new connection with this number; the name must be valid."""

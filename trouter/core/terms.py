@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from .arrival import MessageTap
 from .check import MessageCheck
 from .messagelog import MessageLog
 from .network import Trunk
-from .ports import Gate, MessageTap
+from .ports import Gate
 from .tenants import Tenant
 
 DEFAULT_CAPACITY: Final = 250

@@ -32,9 +32,9 @@ cdef class Tracing:
     cdef public Py_ssize_t dropped
 
     @cython.locals(place=Py_ssize_t, flags=Py_ssize_t)
-    cpdef Py_ssize_t find_context(self, bytes data, Py_ssize_t start, Py_ssize_t end) except? -3
+    cpdef Py_ssize_t find_context(self, arrival) except? -3
     @cython.locals(context=bytes)
-    cpdef Span begin_span(self, bytes data, Py_ssize_t place, tuple source)
-    cpdef bytes write_context(self, Span span, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef Span begin_span(self, arrival, Py_ssize_t place, tuple source)
+    cpdef bytes write_context(self, Span span, arrival)
     cpdef keep_ended(self, tuple span)
     cpdef list take_ended(self)

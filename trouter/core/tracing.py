@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import getrandbits
 from time import time_ns
-from typing import Final
+from typing import Final, Protocol
 
+from trouter.engine.ports import LinkPort
 from trouter.wire import octets
 from trouter.wire.trace_context import UNREADABLE, TraceContextScan
 
@@ -33,6 +34,14 @@ Source = tuple[str, int]
 #: A span that has ended: begin and end in ns since 1970; trace id (empty: any), parent's span id (empty: none) and span
 #: id (empty: any) in hex digits; ``tracestate``; the address of the message; its source; its outcome.
 EndedSpan = tuple[int, int, bytes, bytes, bytes, bytes, str, Source, str]
+
+
+class MessageInHand(Protocol):
+    """The octets of a message, ``data[start:end]``; see ``Arrival``."""
+
+    data: bytes
+    start: int
+    end: int
 
 
 class Span:
@@ -95,7 +104,7 @@ class Tracing:
         ratio: float,
         one_in: int,
         propagates: bool,
-        describe_source: Callable[[object], Source],
+        describe_source: Callable[[LinkPort], Source],
         notify: Callable[[], None],
     ) -> None:
         bound = round(ratio * 2**64)
@@ -111,12 +120,13 @@ class Tracing:
         #: Spans that had no room.
         self.dropped = 0
 
-    def find_context(self, data: bytes, start: int, end: int) -> int:
+    def find_context(self, arrival: MessageInHand) -> int:
         """Return where the sampled context of a message is, -1 if it begins a trace; -2 for a message without a span.
 
-        The message is ``data[start:end]``, or its beginning; ``begin_span`` is to be called for it next.
+        The beginning of the message suffices; ``begin_span`` is to be called for it next.
         """
-        place = self._scan.find_context(data, start, end)
+        data: bytes = arrival.data
+        place = self._scan.find_context(data, arrival.start, arrival.end)
         if place >= 0:
             flags = octets.octet_at(data, place + _FLAGS)
             if (flags & 1) == (flags > 0x39):  # of digits the odd ones, of the letters b, d and f
@@ -132,22 +142,22 @@ class Tracing:
         self._left = self._one_in
         return -1
 
-    def begin_span(self, data: bytes, place: int, source: Source) -> Span | None:
+    def begin_span(self, arrival: MessageInHand, place: int, source: Source) -> Span | None:
         """Return the span of the message for which ``find_context`` has returned ``place``; None if it has none."""
         if place < 0:
             return Span(self, source, b"", b"", b"")
-        context = self._scan.read_context(data, place)
+        context = self._scan.read_context(arrival.data, place)
         if not context:
             return None
-        return Span(self, source, context[3:35], context[36:52], self._scan.read_state(data))
+        return Span(self, source, context[3:35], context[36:52], self._scan.read_state(arrival.data))
 
-    def write_context(self, span: Span, data: bytes, start: int, end: int) -> bytes:
+    def write_context(self, span: Span, arrival: MessageInHand) -> bytes:
         """Return the message with the context of its span among the message annotations."""
         if not span.trace_id:
             span.trace_id = b"%032x" % getrandbits(128)
         span.span_id = b"%016x" % getrandbits(64)
         context = b"00-%b-%b-01" % (span.trace_id, span.span_id)
-        return self._scan.write_context(data, start, end, context, span.state)
+        return self._scan.write_context(arrival.data, arrival.start, arrival.end, context, span.state)
 
     def keep_ended(self, span: EndedSpan) -> None:
         """Keep a span that has ended until it is taken; count it as dropped if there is no room."""

@@ -12,12 +12,12 @@ from trouter.engine.link_base import Link
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
 
-from .gather import Gatherer, every
-from .incoming import IncomingEndpoint
+from .arrival import DEFAULT_PRIORITY
+from .ingress import Ingress
 from .links import LinkOptions, attach_link, make_incoming, make_outgoing, make_receiver
-from .message import DEFAULT_PRIORITY
 from .network import PRIORITIES, Trunk
 from .outgoing import OutgoingEndpoint
+from .readers import every
 from .routerport import RouterPort
 from .streams import StreamPool
 from .terms import PeerTerms
@@ -134,7 +134,7 @@ def _make_endpoint(router: RouterPort, link: Link, trunk: Trunk, kind: str, capa
 
 def _begin(router: RouterPort, link: Link, trunk: Trunk) -> None:
     sink = link.sink
-    assert isinstance(sink, IncomingEndpoint | Gatherer | OutgoingEndpoint)  # noqa: S101 - `_make_endpoint` has just put it there
+    assert isinstance(sink, Ingress | OutgoingEndpoint)  # noqa: S101 - `_make_endpoint` has just put it there
     router.add_endpoint(sink, trunk.number)
     if not isinstance(sink, OutgoingEndpoint):
         sink.account.grant_first_credit()

@@ -12,7 +12,7 @@ from trouter.engine.connection import Connection
 from .addresses import AREA, EDGE, MAX_ADDRESS_BYTES, MOBILE, ROUTER, UPLINK_KEY, Address
 from .edge.protocol import SERVICES
 from .exchanges import Exchange
-from .incoming import IncomingEndpoint
+from .ingress import Ingress
 from .outgoing import OutgoingEndpoint
 from .pace import settled_count
 from .routes import IN, LINK_BALANCED, OUT, RoutePattern
@@ -236,8 +236,8 @@ def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEn
     return f"{where}flowing" if busy or _moves(router, served) else f"{where}ready: nothing is under way"
 
 
-def _senders(entry: AddressEntry) -> list[IncomingEndpoint]:
-    return [each for each in entry.senders if isinstance(each, IncomingEndpoint)]
+def _senders(entry: AddressEntry) -> list[Ingress]:
+    return [each for each in entry.senders if isinstance(each, Ingress)]
 
 
 def _judge_exchange(exchange: Exchange) -> str:
@@ -263,7 +263,7 @@ def _judge_unserved(router: Router, address: Address, rule: AddressRule, entry: 
 _BLOCKED: Final = {"window": "its session's window is closed", "output": "its connection takes nothing in"}
 
 
-def _waits_for(endpoint: OutgoingEndpoint | IncomingEndpoint) -> str:
+def _waits_for(endpoint: OutgoingEndpoint | Ingress) -> str:
     """Return what a link waits for; empty if it can continue."""
     if isinstance(endpoint, OutgoingEndpoint) and endpoint.link.waiting:
         return "window" if endpoint.link.session.windows.outgoing_frames <= 0 else "output"
@@ -272,7 +272,7 @@ def _waits_for(endpoint: OutgoingEndpoint | IncomingEndpoint) -> str:
 
 def _moves(router: Router, entry: AddressEntry) -> bool:
     now_s = router.shared.now_s
-    ends: tuple[OutgoingEndpoint | IncomingEndpoint, ...] = (*entry.forwarder.consumers, *_senders(entry))
+    ends: tuple[OutgoingEndpoint | Ingress, ...] = (*entry.forwarder.consumers, *_senders(entry))
     return any(each.pace.rate(settled_count(each), now_s) > 0 for each in ends)
 
 
@@ -286,17 +286,17 @@ def _fallback(entry: AddressEntry) -> AddressEntry | None:
     )
 
 
-def _facts(router: Router, endpoints: Sequence[OutgoingEndpoint | IncomingEndpoint]) -> tuple[LinkFacts, ...]:
+def _facts(router: Router, endpoints: Sequence[OutgoingEndpoint | Ingress]) -> tuple[LinkFacts, ...]:
     """Return the facts of the busiest links, by identity."""
     chosen = nlargest(MAX_LINKS, endpoints, key=_load) if len(endpoints) > MAX_LINKS else endpoints
     return tuple(_fact(router, each) for each in sorted(chosen, key=lambda each: each.identity))
 
 
-def _load(endpoint: OutgoingEndpoint | IncomingEndpoint) -> int:
+def _load(endpoint: OutgoingEndpoint | Ingress) -> int:
     return endpoint.count_load() if isinstance(endpoint, OutgoingEndpoint) else endpoint.unsettled
 
 
-def _fact(router: Router, endpoint: OutgoingEndpoint | IncomingEndpoint) -> LinkFacts:
+def _fact(router: Router, endpoint: OutgoingEndpoint | Ingress) -> LinkFacts:
     now_s = router.shared.now_s
     connection = endpoint.link.session.connection
     remote = connection.remote_open if isinstance(connection, Connection) else None
@@ -315,7 +315,7 @@ def _fact(router: Router, endpoint: OutgoingEndpoint | IncomingEndpoint) -> Link
     )
 
 
-def _name(endpoints: Iterable[OutgoingEndpoint | IncomingEndpoint]) -> str:
+def _name(endpoints: Iterable[OutgoingEndpoint | Ingress]) -> str:
     """Return ``link 3 on connection 2, link 5 ... and 7 more``."""
     some = sorted(endpoints, key=lambda each: each.identity)
     named = ", ".join(f"link {each.identity} on connection {each.connection_number}" for each in some[:_NAMED])

@@ -1,8 +1,8 @@
 """The parts of a peer's attach that a link keeps, and the memory that they take.
 
-A frame of 16 kB can decode to a megabyte of small values. So a router drops the fields that it never reads as soon as
-it has decoded an attach, and the filters and properties of the termini once it has answered. The bytes that are left
-are measured, and charged to the connection (docs/limits.md).
+A frame of 16 kB can decode to a megabyte of small values. So a router drops the field that it never reads as soon as
+it has decoded an attach, and the filters and all properties and capabilities of the link once it has answered. The
+bytes that are left are measured, and charged to the connection (docs/limits.md).
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ _FLAT: Final = (str, bytes, int, float)
 
 
 def drop_unread(attach: Attach) -> None:
-    """Drop the fields of an attach that a router never reads."""
-    attach.unsettled = attach.properties = None
-    attach.offered_capabilities = attach.desired_capabilities = ()
+    """Drop the field of an attach that a router never reads: it resumes no deliveries."""
+    attach.unsettled = None
 
 
 def essentials(attach: Attach) -> Attach:

@@ -51,6 +51,10 @@ class Channels:
         self.by_channel[channel] = session
         return session
 
+    def count_free(self) -> int:
+        """Return how many more sessions of ours the peer allows."""
+        return self.channel_max + 1 - len(self.by_channel)
+
     def map_remote_channel(self, channel: int, session: Session) -> None:
         """Note that the peer has begun a session, or answered our begin, on this channel of its."""
         session.remote_channel = channel

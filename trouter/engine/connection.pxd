@@ -33,11 +33,11 @@ cdef class Connection(ConnectionPort):
     cdef list _sessions_due
     cdef bint _closed_reported
     cdef Py_ssize_t _max_events
+    cdef Py_ssize_t _max_work
     cdef FrequentFrames _frequent
     cdef int _undecodable
 
     @cython.locals(session=Session, due=list)
-    cpdef flush(self)
     @cython.locals(reader=FrameReader, events=list)
     cpdef receive_data(self, bytes data)
     cdef bint _is_ready(self) except -1

@@ -8,8 +8,6 @@ an event.
 
 from __future__ import annotations
 
-from typing import Any
-
 from trouter.wire.constants import MAX_NODES
 from trouter.wire.errors import DecodeError
 from trouter.wire.framing import AMQP_HEADER, FRAME_AMQP, FrameReader, FramingError, frame
@@ -36,7 +34,7 @@ from .idle import IdleTimeouts
 from .limits import UNLIMITED, EngineLimits
 from .link import receive_attach, receive_detach
 from .link_base import DETACHING, Link
-from .ports import Budget, ConnectionPort
+from .ports import Budget, ConnectionOwner, ConnectionPort
 from .sasl import SaslLayer
 from .session import Session
 from .states import CONNECTION_NEXT, ConnectionState, ConnectionStep, IllegalStep, SessionState, advance
@@ -49,7 +47,10 @@ _ATTACH = 0x12
 _TRANSFER = 0x14
 _FLOW = 0x13
 _DISPOSITION = 0x15
-_MAX_OUTGOING_FRAME = 65536
+#: The largest frame that we send, if the peer allows it: some peers open their window by one frame for each message,
+#: so a message of one frame must do. The output of a connection may exceed its high-water mark by one frame.
+MAX_OUTGOING_FRAME = 1024 * 1024
+_MAX_OUTGOING_FRAME = MAX_OUTGOING_FRAME
 
 
 class Connection(ConnectionPort):
@@ -62,6 +63,7 @@ class Connection(ConnectionPort):
         "_closed_reported",
         "_frequent",
         "_max_events",
+        "_max_work",
         "_reader",
         "_sessions_due",
         "_undecodable",
@@ -83,12 +85,12 @@ class Connection(ConnectionPort):
         self,
         limits: EngineLimits,
         local_open: Open,
-        outbox: list[Any],
+        outbox: list[ConnectionPort],
         sasl: SaslLayer | None,
         server: bool,
         budget: Budget | None = None,
         frequent: FrequentFrames | None = None,
-        owner: Any = None,
+        owner: ConnectionOwner | None = None,
     ) -> None:
         """``owner`` serves the connection; the router's hub and links find it by the engine's connection.
 
@@ -99,13 +101,15 @@ class Connection(ConnectionPort):
         self.limits = limits
         self.high_water = limits.high_water_bytes
         self.buffer_limit = limits.max_buffered_bytes
+        if limits.max_buffered_bytes < UNLIMITED:
+            self.overrun_limit = limits.max_buffered_bytes // limits.max_frame_bytes
         self.local_open = local_open
         #: The peer's open, and the bytes of it that are charged to the connection.
         self.remote_open: Open | None = None
         self.open_bytes = 0
         self.state = ConnectionState.START
         self.events: list[Event] = []
-        #: ``receive_data`` has more input: it stopped because ``events`` held as many as it may.
+        #: ``receive_data`` has more input: it stopped because ``events`` held as many as it may, or for its work.
         self.has_more = False
         self.sasl = sasl
         #: The error of the close that a too large message causes; None if only its link ends.
@@ -118,6 +122,7 @@ class Connection(ConnectionPort):
         self._sessions_due: list[Session] = []
         self._closed_reported = False
         self._max_events = self.limits.max_events
+        self._max_work = self.limits.max_work
         self._frequent = frequent or FrequentFrames()
         self._undecodable = int(limits.undecodable_states)
         if sasl is not None:
@@ -254,6 +259,24 @@ class Connection(ConnectionPort):
         self.channels.resume_sessions()
 
     @property
+    def is_overrun(self) -> bool:
+        """True if the peer has overrun a session's window, and is not to be read until that opens again.
+
+        Only if nothing that the peer may send could open it. A peer that receives could: with credit, an outcome or a
+        window for what waits. So could one with several links: with the rest of a message behind which others wait.
+        """
+        if self.overrun_frames == 0:
+            return False
+        count, unfinished = 0, False
+        for session in self.sessions():
+            for link in session.links.by_handle.values():
+                if not link.incoming:
+                    return False
+                count += 1
+                unfinished = unfinished or link.partial is not None
+        return count == 1 or not unfinished
+
+    @property
     def finished(self) -> bool:
         """True if both sides closed, or input is ignored from now on: only ``out`` is left to write."""
         return self.failed or self.state is ConnectionState.END or (self.sasl is not None and self.sasl.refused)
@@ -324,6 +347,8 @@ class Connection(ConnectionPort):
             self.out += _HEARTBEAT
             self.touch()
         self.wrote = False
+        if self.is_overrun:
+            self.idle.received = True  # it may well have sent something
         if self.idle.is_peer_silent(now_s):
             self.end_for_fault(PeerFault(Fault.IDLE_TIMEOUT))
 
@@ -343,10 +368,12 @@ class Connection(ConnectionPort):
     def receive_data(self, data: bytes) -> None:
         """Work through ``data`` and the whole frames that it completes; a fault of the peer never raises.
 
-        Once ``events`` holds ``limits.max_events``, the rest waits. While ``has_more``, the holder handles the events
-        and calls again with no data, so that a peer that sends only rare frames takes turns with the others.
+        Once ``events`` holds ``limits.max_events``, or after ``limits.max_work``, the rest waits. While ``has_more``,
+        the holder handles the events and calls again with no data, so that a peer whose frames cost more than their
+        octets takes turns with the others.
         """
         self.has_more = False
+        self.work = 0
         if self.finished:
             return
         reader = self._reader
@@ -361,7 +388,7 @@ class Connection(ConnectionPort):
                     raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type, due="AMQP")
                 if reader.end > reader.start:
                     self._receive_frame(reader)
-                    if len(events) >= self._max_events:
+                    if self.work >= self._max_work or len(events) >= self._max_events:
                         self.has_more = not self.finished
                         return
         except PeerFault as fault:
@@ -409,11 +436,13 @@ class Connection(ConnectionPort):
                     transfer.parse(data, reader.start, reader.end)
                     session.admit_transfer(transfer.handle).receive_transfer(transfer, data, reader.end)
                 elif code == _DISPOSITION:
+                    self.work += 1
                     disposition = self._frequent.disposition
                     disposition.undecodable = self._undecodable
                     disposition.parse(data, reader.start, reader.end)
                     session.deliveries.receive_disposition(disposition)
                 else:
+                    self.work += 4
                     flow = self._frequent.flow
                     flow.parse(data, reader.start, reader.end)
                     session.receive_flow(flow)
@@ -457,8 +486,9 @@ class Connection(ConnectionPort):
             self._receive_in_session(channel, code, performative)
 
     def _receive_open(self, remote: Open) -> None:
-        if not remote.container_id and self.state is ConnectionState.HEADERS_EXCHANGED:
-            raise PeerFault(Fault.CONTAINER_ID)  # a peer that only answers may stay nameless: Proton's servers do
+        first = self.state is ConnectionState.HEADERS_EXCHANGED
+        if first and not remote.container_id and self.limits.requires_container_id:
+            raise PeerFault(Fault.CONTAINER_ID)  # a router that only answers may stay nameless
         if remote.max_frame_size < 512:
             raise PeerFault(Fault.MAX_FRAME_SIZE, size=remote.max_frame_size)
         if len(remote.container_id.encode()) > self.limits.max_name_bytes:

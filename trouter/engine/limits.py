@@ -43,6 +43,9 @@ class EngineLimits:
     max_delivery_frames: int = 65536
     #: Events that one ``receive_data`` may add before the rest of the input waits for the next call.
     max_events: int = UNLIMITED
+    #: Work that one ``receive_data`` may do before the rest waits: 4 for a flow, 1 for a disposition and, unless it
+    #: settles them, for each of its deliveries. Transfers are bounded by the octets of a read.
+    max_work: int = UNLIMITED
     #: Responses (on a server) or challenges (on a client) before a SASL exchange is refused.
     max_sasl_rounds: int = 16
     #: The largest SASL frame; a peer may rely only on the standard's minimum of 512 bytes (part 5, 5.3.1).
@@ -53,10 +56,12 @@ class EngineLimits:
     max_open_nodes: int = MAX_NODES
     #: Values in an attach, nested ones included.
     max_attach_nodes: int = MAX_ATTACH_NODES
-    #: Attaches keep the fields that a router never reads: ``unsettled``, ``properties`` and the capabilities.
+    #: Attaches keep the field that a router never reads: ``unsettled``.
     whole_attaches: bool = True
     #: The treatment of a delivery state that cannot be decoded.
     undecodable_states: Undecodable = Undecodable.REFUSED
+    #: A peer that opens first must name its container; a client of proton-C that sets no name has an empty one.
+    requires_container_id: bool = False
     #: Bytes of a container-id; Qpid Dispatch has no limit.
     max_name_bytes: int = 8192
     #: Bytes of a link's name: clients make it of their container-id and an address, which may have 4,096.

@@ -56,7 +56,9 @@ cdef class OutgoingLink(Link):
 
     cpdef bint is_ready(self)
     cpdef receive_transfer(self, TransferReader transfer, bytes data, Py_ssize_t end)
-    @cython.locals(windows=SessionWindows, connection=ConnectionPort, out=bytearray, plain=bint, overhead=Py_ssize_t, stop=Py_ssize_t, frame_more=bint)
+    @cython.locals(overhead=Py_ssize_t)
+    cpdef Py_ssize_t frame_room(self, Delivery delivery) except? -1
+    @cython.locals(windows=SessionWindows, connection=ConnectionPort, out=bytearray, plain=bint, room=Py_ssize_t, stop=Py_ssize_t, frame_more=bint)
     cpdef Py_ssize_t send(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, bint more) except -1
     cpdef abort_delivery(self, Delivery delivery)
     @cython.locals(session=SessionPort)

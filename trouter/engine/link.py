@@ -324,6 +324,15 @@ class OutgoingLink(Link):
         """Return whether a new delivery may begin now."""
         return self.attached and self.credit > 0 and not self.waiting
 
+    def frame_room(self, delivery: Delivery) -> int:
+        """Return the bytes of payload that fit into the next frame of ``delivery``."""
+        overhead = _FIRST_OVERHEAD
+        if delivery.begun:
+            overhead = _AGAIN_OVERHEAD
+        elif delivery.tag is not None or delivery.message_format != 0 or delivery.transfer_state is not None:
+            overhead = self._general_overhead(delivery)
+        return self.session.connection.remote_max_frame_bytes - overhead
+
     def send(self, delivery: Delivery, data: bytes, start: int, end: int, more: bool) -> int:
         """Send ``data[start:end]`` of a delivery in as many frames as the session takes; return where it stopped.
 
@@ -347,12 +356,10 @@ class OutgoingLink(Link):
                 self._wait_for_room()
                 return start
             plain = delivery.tag is None and delivery.message_format == 0 and delivery.transfer_state is None
-            overhead = (
-                _AGAIN_OVERHEAD if delivery.begun else _FIRST_OVERHEAD if plain else self._general_overhead(delivery)
-            )
+            room = self.frame_room(delivery)
             stop = end
-            if end - start > connection.remote_max_frame_bytes - overhead:
-                stop = start + connection.remote_max_frame_bytes - overhead
+            if end - start > room:
+                stop = start + room
             frame_more = more or stop < end
             windows.spend_frame()
             if not delivery.begun:

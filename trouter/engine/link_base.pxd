@@ -23,7 +23,7 @@ cdef class Link(LinkPort):
     cdef public bint closed
     cdef public bint reported
     cdef public bint awaited
-    cdef public object context
+    cdef public object holder
 
     @cython.locals(session=Session)
     cpdef request_flow(self)

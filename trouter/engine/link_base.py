@@ -7,7 +7,7 @@ from typing import Any
 from trouter.wire.performatives import Attach, Detach, Error
 
 from .attaches import charged_bytes, charged_essentials, essentials
-from .ports import LinkPort
+from .ports import LinkHolder, LinkPort
 from .session import Session
 from .states import LINK_NEXT, LinkState, LinkStep, advance
 
@@ -20,11 +20,11 @@ class Link(LinkPort):
         "attached",
         "awaited",
         "closed",
-        "context",
         "credit",
         "delivery_count",
         "flow_due",
         "handle",
+        "holder",
         "incoming",
         "kept_bytes",
         "name",
@@ -58,7 +58,8 @@ class Link(LinkPort):
         #: The holder wants an event for the peer's answer to its detach, and then detaches once more. No state: it is a
         #: wish of the holder, which it may take back, and changes no frame.
         self.awaited = False
-        self.context: Any = None
+        #: Whatever attached it, or joined it to another link.
+        self.holder: LinkHolder | None = None
         #: Bytes of messages that were received or sent on the link.
         self.payload_bytes = 0
         #: Deliveries that the sending end has begun, and that it may still begin.
@@ -118,7 +119,7 @@ class Link(LinkPort):
             self.session.links.replace_by_refused(self, self.handle, self.remote_handle, (self.incoming, self.name))
 
     def detach(self, closed: bool, error: Error | None = None) -> None:
-        """Send our detach, as the first or as the answer, after an attach that is still due; only once."""
+        """Send our detach, as the first or as the answer, after an attach or flow that is still due; only once."""
         if self.state in _UNANSWERED:
             self.attach(None, None)
         if self.reported:
@@ -126,6 +127,8 @@ class Link(LinkPort):
             self._drop_detached()
         if (self.state, LinkStep.SEND_DETACH) not in LINK_NEXT:
             return
+        if self.flow_due:
+            self.write_flow()
         self.advance_state(LinkStep.SEND_DETACH)
         self.closed = self.closed or closed
         self.session.write(Detach(self.handle, closed, error))

@@ -34,10 +34,14 @@ cdef class ConnectionPort:
     cdef public Py_ssize_t buffered_bytes
     cdef public Py_ssize_t buffer_limit
     cdef public Py_ssize_t promised_bytes
+    cdef public Py_ssize_t overrun_frames
+    cdef public Py_ssize_t overrun_limit
     cdef public Py_ssize_t remote_max_frame_bytes
     cdef public Py_ssize_t high_water
+    cdef public Py_ssize_t work
 
     cpdef touch(self)
+    cpdef flush(self)
     cpdef write(self, int channel, performative)
     cpdef report(self, event)
 
@@ -58,7 +62,9 @@ cdef class SessionWindows:
     cdef public list shares
 
     cdef bint count_received_frame(self) noexcept
+    @cython.locals(connection=ConnectionPort)
     cdef int check_overrun(self, bint begun) except -1
+    cpdef int forget_overrun(self) except -1
     cpdef Py_ssize_t advertised_frames(self)
     @cython.locals(room=Py_ssize_t, connection=ConnectionPort, budget=Budget, scarce=bint)
     cdef bint reopen(self) except -1

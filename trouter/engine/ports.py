@@ -8,7 +8,7 @@ object per frame.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from .faults import Fault, PeerFault
 from .states import (
@@ -64,6 +64,28 @@ class Budget:
         self.limit = limit
 
 
+class ConnectionOwner(Protocol):
+    """What is asked of whoever serves a connection, once for each time that it has output."""
+
+    def write_output(self) -> None:
+        """Write what stands in the output of the connection."""
+
+    def drop_after_bug(self, error: Exception) -> None:
+        """End the connection because of a bug of ours."""
+
+
+class LinkHolder:
+    """Base of whatever attached a link, or joined it to another; the engine asks nothing of it."""
+
+    __slots__ = ()
+
+
+class SessionHolder:
+    """Base of whatever began a session; the engine asks nothing of it."""
+
+    __slots__ = ()
+
+
 class ConnectionPort:
     """What a session needs of its connection: the output, and a flush at the end of the pass."""
 
@@ -76,6 +98,8 @@ class ConnectionPort:
         "link_count",
         "out",
         "outbox",
+        "overrun_frames",
+        "overrun_limit",
         "owner",
         "paused",
         "promised_bytes",
@@ -83,15 +107,16 @@ class ConnectionPort:
         "remote_max_frame_bytes",
         "silent",
         "touched",
+        "work",
         "wrote",
     )
 
-    def __init__(self, outbox: list[Any], budget: Budget) -> None:
+    def __init__(self, outbox: list[ConnectionPort], budget: Budget) -> None:
         self.out = bytearray()
         self.budget = budget
         self.outbox = outbox
-        #: The owner of the connection; the engine does not use it.
-        self.owner: Any = None
+        #: Who serves the connection, until it has ended.
+        self.owner: ConnectionOwner | None = None
         self.touched = False
         #: Links wait because the output is at its high-water mark; ``resume_output`` resumes them.
         self.paused = False
@@ -109,8 +134,13 @@ class ConnectionPort:
         self.buffered_bytes = 0
         self.buffer_limit = 1 << 62
         self.promised_bytes = 0
+        #: Transfer frames that were accepted beyond the windows of its sessions, until these open again; and the most.
+        self.overrun_frames = 0
+        self.overrun_limit = 0
         self.remote_max_frame_bytes = 512
         self.high_water = 512 * 1024
+        #: The work of the present input so far, see ``EngineLimits.max_work``.
+        self.work = 0
 
     def touch(self) -> None:
         """Request a flush at the end of the pass."""
@@ -118,6 +148,10 @@ class ConnectionPort:
             self.touched = True
             self.wrote = True
             self.outbox.append(self)
+
+    def flush(self) -> None:
+        """Write what was gathered into the output; to be called once for each that stands in the outbox."""
+        raise Unconnected
 
     def write(self, channel: int, performative: Performative) -> None:
         """Write a frame with ``performative`` and no payload."""
@@ -198,20 +232,36 @@ class SessionWindows:
         return self.incoming_frames * 2 <= self.max_incoming_frames
 
     def check_overrun(self, begun: bool) -> None:
-        """Accept a frame beyond the window only for a ``begun`` delivery, and only for another window; PeerFault.
+        """Count a frame beyond the window, before ``count_received_frame``; PeerFault if there are too many.
 
-        Some clients check the window once per message and not once per frame.
+        Some clients ignore the window, or check it once per message and not once per frame: the connection has a limit
+        of such frames, and a ``begun`` delivery may have another window in any case.
         """
-        if not begun or self.incoming_frames <= -self.max_incoming_frames:
+        connection = self._connection
+        if connection.overrun_frames >= connection.overrun_limit and not (
+            begun and self.incoming_frames > -self.max_incoming_frames
+        ):
             raise PeerFault(Fault.WINDOW_VIOLATION)
+        connection.overrun_frames += 1
+
+    def forget_overrun(self) -> None:
+        """Count the frames beyond the window as within it: it opens again, or the session is over."""
+        if self.incoming_frames < 0:
+            self._connection.overrun_frames += self.incoming_frames
+            self.incoming_frames = 0
 
     def advertised_frames(self) -> int:
         """Return the peer's window for a flow; 0 after it was overrun."""
         return self.incoming_frames if self.incoming_frames > 0 else 0
 
     def reopen(self) -> bool:
-        """Open the peer's window again as far as the held bytes allow; return whether it must be told."""
+        """Open the peer's window again as far as the held bytes allow; return whether it must be told.
+
+        After the peer has overrun it, only once half of the bytes are free.
+        """
         if self.incoming_frames * 2 > self.max_incoming_frames:
+            return False
+        if self.incoming_frames < 0 and self.held_bytes * 2 > self.max_incoming_bytes:
             return False
         room = self.max_incoming_frames
         if self.held_bytes > 0:
@@ -222,6 +272,7 @@ class SessionWindows:
         if scarce or (self.shares is not None and self._shares_run_out()):
             room = room // 8 if room >= 8 else room
         if room > 0 and room > self.incoming_frames and self.incoming_frames * 2 <= room:
+            self.forget_overrun()
             self.incoming_frames = room
             return True
         return False
@@ -501,11 +552,14 @@ NO_SINK = LinkSink()
 
 __all__ = [
     "Budget",
+    "ConnectionOwner",
     "ConnectionPort",
     "Delivery",
     "Event",
+    "LinkHolder",
     "LinkPort",
     "LinkSink",
+    "SessionHolder",
     "SessionPort",
     "SessionWindows",
     "Unconnected",

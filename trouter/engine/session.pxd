@@ -19,7 +19,7 @@ cdef class Session(SessionPort):
     cdef public bint reported
     cdef public int remote_channel
     cdef public list waiting_links
-    cdef public object context
+    cdef public object holder
     cdef list _links_due
     cdef list _sessions_due
     cdef bint _marked

@@ -7,14 +7,12 @@ writes them at its end.
 
 from __future__ import annotations
 
-from typing import Any
-
 from trouter.wire.outgoing import write_flow, write_link_flow
 from trouter.wire.performatives import Begin, End, Error, Performative
 from trouter.wire.transfers import FlowReader
 
 from .limits import EngineLimits
-from .ports import ConnectionPort, Delivery, LinkPort, SessionPort
+from .ports import ConnectionPort, Delivery, LinkPort, SessionHolder, SessionPort
 from .session_links import SessionLinks
 from .states import SESSION_NEXT, SessionState, SessionStep, advance
 from .unsettled import SessionDeliveries
@@ -32,7 +30,7 @@ class Session(SessionPort):
         "_links_due",
         "_marked",
         "_sessions_due",
-        "context",
+        "holder",
         "deliveries",
         "limits",
         "links",
@@ -61,7 +59,8 @@ class Session(SessionPort):
         #: Links that wait for the window or for room in the output, and those whose flow is due.
         self.waiting_links = _NO_LINKS
         self._links_due = _NO_LINKS
-        self.context: Any = None
+        #: Whoever began it, if that was us.
+        self.holder: SessionHolder | None = None
         self._sessions_due = sessions_due
         self._marked = False
         self._flow_due = False
@@ -122,6 +121,7 @@ class Session(SessionPort):
         """Send nothing more on this session or its links."""
         self.mapped = False
         self.silent = True
+        self.windows.forget_overrun()
         for link in self.links.by_handle.values():
             link.attached = False
 
@@ -134,7 +134,7 @@ class Session(SessionPort):
         self.waiting_links = _NO_LINKS
         self._links_due = _NO_LINKS
         self.deliveries.drop_all_deliveries()
-        self.context = None
+        self.holder = None
 
     # --- frames of links
 

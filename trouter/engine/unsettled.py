@@ -329,7 +329,10 @@ class SessionDeliveries:
             return
         if ((last - first) & _MASK32) >= _HALF:
             raise PeerFault(Fault.DISPOSITION_RANGE, first=first, last=last)
-        for each in ring.between(first, last):
+        named = ring.between(first, last)
+        if not disposition.settled:  # the peer may say it again and again
+            self._connection.work += len(named)
+        for each in named:
             delivery = each
             self._apply_disposition(ring, delivery, disposition)
 

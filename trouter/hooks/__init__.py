@@ -16,7 +16,7 @@ from trouter.hooks.facts import (
     TlsFacts,
 )
 from trouter.hooks.faults import Culprit
-from trouter.hooks.installed import allowed_plugins, digest_of, installed_plugins
+from trouter.hooks.installed import allowed_plugins, code_of_plugin, digest_of, installed_plugins
 from trouter.hooks.loading import ConfigurationRefused, InstalledPlugin, PluginDescription, PluginError
 from trouter.hooks.policy import (
     MAX_PERMISSIONS,
@@ -87,6 +87,7 @@ __all__ = [
     "VhostPolicy",
     "Vote",
     "allowed_plugins",
+    "code_of_plugin",
     "digest_of",
     "hookimpl",
     "installed_plugins",

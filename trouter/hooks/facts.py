@@ -6,7 +6,7 @@ must not trust it. These fields are a contract with plugins of other authors: ad
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -137,15 +137,32 @@ class RouterFacts:
     oauth_scopes_claim: str | None = None
     oauth_scope_prefix: str = ""
     oauth_tenant_claim: str | None = None
-    #: The folder of Cyrus SASL's configuration, None when it is not used, and the name of the application in it.
+    #: The folder of Cyrus SASL's configuration, None when it is not used, the name of the application in it, and
+    #: whether the router's file names the folder; else it was found where the library looks.
     sasl_config_dir: str | None = None
     sasl_config_name: str = "qdrouterd"
+    sasl_config_named: bool = True
+    #: The mechanisms that Cyrus SASL's configuration allows, None if it does not say.
+    sasl_mech_list: tuple[str, ...] | None = None
     #: Doubtful settings are refused instead of reported.
     secure_defaults: bool = False
+    #: What ``danger_of_file`` asks; None without ``secure_defaults``, and if the configuration accepts every danger.
+    file_judge: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
+    #: The rights that the mode of a file of passwords may give; in a container those that Kubernetes gives, too.
+    secret_mode: int = 0o600
+    #: The key from which all workers make answers about users that do not exist; empty in a router without workers.
+    decoy_key: bytes = field(default=b"", repr=False)
     #: The listeners configured now; others may come later.
     listeners: tuple[ListenerFacts, ...] = ()
     #: The ``pluginSettings`` of the called plugin only.
     settings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+
+    def danger_of_file(self, path: str) -> str:
+        """Return why the file at ``path`` may grant no trust: what strangers could do to it; "" if it may. Blocks.
+
+        To be asked before each reading: it may be another file than that which was judged with the configuration.
+        """
+        return "" if self.file_judge is None else self.file_judge(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,19 @@ def digest_of(plugin: InstalledPlugin) -> str:
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
+def code_of_plugin(name: str, group: str) -> tuple[str, ...]:
+    """Return the files with the code of a plugin, and the folders with what is compiled of it; none if it has none."""
+    found: list[Path] = []
+    for entry in metadata.entry_points(group=group, name=name):
+        try:
+            files = _code_of(entry.value)[1]
+        except (ImportError, OSError, ValueError):
+            continue
+        caches = {file.parent / _CACHE for file in files}
+        found += [*files, *filter(Path.exists, sorted(caches))]
+    return tuple(map(str, found))
+
+
 @contextmanager
 def uncached() -> Iterator[None]:
     """Compile modules that the block imports from their sources, which were hashed, instead of using a cache."""

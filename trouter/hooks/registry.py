@@ -64,11 +64,13 @@ Denial = TypeVar("Denial")
 class Plugins:
     """The loaded plugins of one router."""
 
-    def __init__(self, plugins: Iterable[object] = ()) -> None:
+    def __init__(self, plugins: Iterable[object] = (), decoy_key: bytes = b"") -> None:
         """Register ``plugins``: modules, objects, or classes, which are instantiated; PluginError if one is unusable.
 
-        A module that defines a class ``Plugin`` stands for that class: its state belongs to one router.
+        A module that defines a class ``Plugin`` stands for that class: its state belongs to one router. ``decoy_key``
+        is that of the workers, empty in a router without.
         """
+        self._decoy_key = decoy_key
         self._registered = Registration()
         self._faults = Faults(self._registered)
         #: The mechanisms of each listener, and what keeps others from being offered.
@@ -79,9 +81,11 @@ class Plugins:
             self.add(plugin)
 
     @classmethod
-    def load(cls, listed: Mapping[str, str] = NOTHING, entry_point_group: str = ENTRY_POINT_GROUP) -> Plugins:
+    def load(
+        cls, listed: Mapping[str, str] = NOTHING, entry_point_group: str = ENTRY_POINT_GROUP, decoy_key: bytes = b""
+    ) -> Plugins:
         """Load trouter's plugins and those ``listed``, with a hash of their code or ""; PluginError names a plugin."""
-        plugins = cls()
+        plugins = cls(decoy_key=decoy_key)
         plugins._registered.load(listed, entry_point_group)
         return plugins
 
@@ -116,7 +120,7 @@ class Plugins:
         for name in known:
             try:
                 answers = self._registered.only(name, "configure")(
-                    router=replace(router, settings=settings.get(name, router.settings))
+                    router=replace(router, settings=settings.get(name, router.settings), decoy_key=self._decoy_key)
                 )
             except ConfigurationRefused as refusal:
                 problems += [f"{name}: {problem}" for problem in refusal.problems]

@@ -11,15 +11,31 @@ from trouter.hooks.policy import Permissions
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """The exchange failed. ``reason`` is for the log; the peer learns only whether to try later (``temporary``).
+
+    ``user`` is the name that was tried, untrusted text for the audit log; ``reason`` never holds text of the peer.
+    """
+
+    reason: str
+    temporary: bool = False
+    user: str = ""
+    #: The user that the peer wanted to act for, instead of its own name; untrusted too.
+    authorization_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Challenge:
     """The exchange goes on: send ``data`` to the peer. A repr never shows ``data``, as it may belong to a secret.
 
     ``user`` is the proven user if ``data`` confirms the success and only the peer's assent is missing: the router does
-    not send ``data`` to a peer that it refuses for other reasons.
+    not send ``data`` to a peer that it refuses for other reasons. ``refusal`` is the answer that is certain already if
+    ``data`` tells the peer why it is refused: the router counts the failure before the peer can read that and leave.
     """
 
     data: bytes
     user: str = ""
+    refusal: Refused | None = None
 
     def __repr__(self) -> str:
         return f"Challenge({len(self.data)} bytes)"
@@ -46,20 +62,6 @@ class Authenticated:
 
     def __repr__(self) -> str:
         return f"Authenticated({self.user!r}, {len(self.data)} bytes)"
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The exchange failed. ``reason`` is for the log; the peer learns only whether to try later (``temporary``).
-
-    ``user`` is the name that was tried, untrusted text for the audit log; ``reason`` never holds text of the peer.
-    """
-
-    reason: str
-    temporary: bool = False
-    user: str = ""
-    #: The user that the peer wanted to act for, instead of its own name; untrusted too.
-    authorization_id: str = ""
 
 
 #: The answers of one step of an exchange.

@@ -16,6 +16,9 @@ from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, TextMessage
 from wsproto.frame_protocol import CloseReason
 
+from trouter._bugs import BUGS
+from trouter.net.turns import Turn
+
 from .alive import ClientLife
 from .pace import RequestPace
 from .settings import LINGER_S, MAX_MESSAGE_BYTES
@@ -94,9 +97,14 @@ class Bridge:
         early: bytes,
         label: str,
         going_away: Callable[[], bool],
+        turn: Turn,
         make_pair: Callable[[], tuple[AmqpEnd, socket.socket]] = socket_pair,
     ) -> None:
-        """Make a bridge; ``early`` bytes follow the handshake; ``going_away`` returns whether the listener stopped."""
+        """Make a bridge; ``early`` bytes follow the handshake; ``going_away`` returns whether the listener stopped.
+
+        What the client sends is processed in ``turn``.
+        """
+        self._turn = turn
         self._stream = stream
         self._label = label
         self._going_away = going_away
@@ -128,8 +136,8 @@ class Bridge:
     async def _serve(self, serve: Callable[[socket.socket], Awaitable[None]]) -> None:
         try:
             await serve(self._far)
-        except Exception:
-            log.exception("internal error, WebSocket from %s dropped", self._label)
+        except Exception as error:  # noqa: BLE001 - it is reported
+            BUGS.report(f"internal error, WebSocket from {self._label} dropped", error)
             self._failed = True
         finally:
             self._far.close()
@@ -145,7 +153,7 @@ class Bridge:
         try:
             await self._handle_events()
             while self._sockets.state is not ConnectionState.CLOSED:
-                data = await self._stream.receive_some(READ_BYTES)
+                data = await self._turn.outside(self._stream.receive_some, READ_BYTES)
                 if not data:
                     break
                 if not self._deaf:
@@ -153,39 +161,35 @@ class Bridge:
                     await self._handle_events()
         except trio.BrokenResourceError:
             pass
+        self._turn.end()
         self._finish()
         await self._near.send_eof()
 
     async def _handle_events(self) -> None:
-        """Handle WebSocket events with a checkpoint after each, so that a flood of small ones starves no other task.
-
-        Those without bytes for AMQP also keep to the pace of the client.
-        """
+        """Handle WebSocket events in turns; those without bytes for AMQP also keep to the pace of the client."""
         data = bytearray()
         for event in self._sockets.events():
             if not isinstance(event, BytesMessage):  # its answer may wait for the client; bytes before it must not
                 await self._pass_on(data)
                 data.clear()
             if not (isinstance(event, BytesMessage) and event.data):
-                await self._pace.take_turn()
+                await self._turn.outside(self._pace.take_turn)
             match event:
                 case BytesMessage() if not self._refused:
                     data += await self._taken(event)
                 case TextMessage() if not self._refused:
                     await self._refuse(CloseReason.UNSUPPORTED_DATA, "AMQP is binary")
                 case Ping():
-                    await self._send(event.response())
+                    await self._turn.outside(self._send, event.response())
                 case Pong() if not self._refused:
                     data += self._life.answered()
-                    await trio.lowlevel.checkpoint()
                 case CloseConnection() if self._sockets.state in {ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING}:
                     self._deaf = True  # wsproto reports input that is no frames so
                     await self._refuse(event.code, "")
                 case CloseConnection():
                     self._finish()
-                    await self._send(event.response())
-                case _:
-                    await trio.lowlevel.checkpoint()
+                    await self._turn.outside(self._send, event.response())
+            await self._turn.rest()
         await self._pass_on(data)
 
     async def _taken(self, message: BytesMessage) -> bytes:
@@ -196,7 +200,6 @@ class Bridge:
             return b""
         if message.message_finished:
             self._message_bytes = 0
-        await trio.lowlevel.checkpoint()
         return bytes(message.data)
 
     async def _pass_on(self, data: bytearray) -> None:
@@ -204,14 +207,14 @@ class Bridge:
         if not data:
             return
         self._life.note_bytes(data)
-        await self._near.send_all(data)
+        await self._turn.outside(self._near.send_all, data)
 
     async def _refuse(self, code: int, reason: str) -> None:
         """Close the WebSocket because the client broke the rules."""
         log.info("WebSocket from %s ended with %d: %s", self._label, code, reason or CloseReason(code).name)
         self._refused = True
         self._finish()
-        await self._send(CloseConnection(code=code, reason=reason))
+        await self._turn.outside(self._send, CloseConnection(code=code, reason=reason))
 
     # --- to the client
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
@@ -13,14 +15,26 @@ import h11
 import trio
 
 from trouter.config import ListenerEntity
+from trouter.net.turns import Turn
 
 from .bridge import Bridge
-from .door import Door
-from .pace import RequestPace
+from .door import Doing, Door, HttpPlace
+from .heads import ambiguity_of_framing, ambiguity_of_head, is_chunked
+from .names import hosts_in
+from .pace import RequestPace, StreamBetweenTurns
 from .pages import Pages, Visitor
 from .ports import Secured, Site
 from .responses import FileBody, Response, refusal
-from .settings import IDLE_S, LINGER_S, MAX_BODY_BYTES, MAX_HEAD_BYTES, PIECE_BYTES, WRITE_S, HttpSettings
+from .settings import (
+    IDLE_S,
+    LINGER_S,
+    MAX_BODY_BYTES,
+    MAX_HEAD_BYTES,
+    PIECE_BYTES,
+    READ_BYTES_PER_S,
+    WRITE_S,
+    HttpSettings,
+)
 from .upgrade import Handshake, UpgradeRefused, handshake_in
 
 READ_BYTES: Final = 16384
@@ -54,19 +68,34 @@ class HttpService:
 class HttpConnection:
     """Serves one accepted connection until it ends."""
 
-    def __init__(self, secured: Secured, local: str, remote: tuple[str, int], service: HttpService) -> None:
-        """Make a connection; ``local`` is the address that the client connected to."""
+    def __init__(
+        self,
+        secured: Secured,
+        local: str,
+        remote: tuple[str, int],
+        service: HttpService,
+        place: HttpPlace,
+        turn: Turn,
+    ) -> None:
+        """Make a connection; ``local`` is the address that the client connected to, ``place`` is at the door.
+
+        Its task has its ``turn``, except while it waits.
+        """
         self.remote = remote
-        self._stream = secured.stream
+        self._turn = turn
+        self._stream = StreamBetweenTurns(secured.stream, turn)
         self._below = secured.below
-        self._local = local
+        self._on_loopback = ip_address(local.partition("%")[0]).is_loopback
         self._service = service
         self._settings = service.settings
         self._door = service.door
+        self._place = place
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
         self._pace = RequestPace()
         self._is_new = True
         self._is_head = False
+        #: No request is read after this one.
+        self._is_last = False
 
     async def run(self) -> None:
         """Serve until either side ends the connection."""
@@ -79,7 +108,7 @@ class HttpConnection:
 
     async def _serve_one(self) -> bool:
         """Answer the next request; return whether another may follow."""
-        await self._pace.take_turn()
+        await self._turn.outside(self._pace.take_turn)
         try:
             request = await self._next_request()
         except NotTaken as problem:
@@ -89,20 +118,37 @@ class HttpConnection:
                 return False
             if self._settings.requires_tls and self._below is None:
                 response = refusal(403, why="this port speaks HTTPS")
+            elif (refused := self._refused_name(request)) is not None:
+                response = refused
             elif self._settings.websockets and (handshake := handshake_in(request)):
                 refused = await self._become_websocket(handshake)
                 if refused is None:
                     return False
                 response = refused
             else:
-                visitor = Visitor(self.remote[0], self._below is not None)
-                response = await self._service.pages.answer(request, visitor)
+                response = await self._answer(request)
             log.debug("%s:%d %r %r: %d", *self.remote, request.method[:256], request.target[:256], response.status)
         await self._send(response)
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             return True
         await self._linger()
         return False
+
+    def _refused_name(self, request: h11.Request) -> Response | None:
+        """Return the refusal of a request that names another host, None if it may name it; probes may name any."""
+        if self._below is not None or self._service.pages.is_probe(request):
+            return None
+        named = hosts_in(request)
+        if all(self._settings.names.hold(each) for each in named):
+            return None
+        log.warning("request for %r from %s:%d refused: allowedHosts has no such name", named[-1][:256], *self.remote)
+        return refusal(421, why="this listener is not known by that name; allowedHosts can name it")
+
+    async def _answer(self, request: h11.Request) -> Response:
+        pages, visitor = self._service.pages, Visitor(self.remote[0], self._below is not None)
+        doing = Doing.PROBED if pages.is_probe(request) else Doing.ANSWERING
+        with self._door.busy(self._place, doing):
+            return await pages.answer(request, visitor)
 
     # --- reading
 
@@ -114,16 +160,19 @@ class HttpConnection:
         self._is_head = False
         request: h11.Request | None = None
         body_bytes = 0
-        with trio.CancelScope(deadline=trio.current_time() + limit_s) as scope, self._door.waiting(scope):
+        with trio.CancelScope(deadline=trio.current_time() + limit_s) as scope, self._door.waiting(self._place, scope):
             while True:
                 event = self._parsed()
                 if isinstance(event, h11.Request):
                     request = event
                     self._is_head = event.method == b"HEAD"
+                    self._is_last = is_chunked(event)
                     if _head_bytes(event) > MAX_HEAD_BYTES:  # h11 counts only the bytes of incomplete heads
                         raise NotTaken(refusal(431))
                     if not event.http_version.startswith(b"1."):
                         raise NotTaken(refusal(505))
+                    if why := ambiguity_of_framing(event):
+                        raise NotTaken(refusal(400, why=why))
                 elif isinstance(event, h11.Data):
                     body_bytes += len(event.data)
                     if body_bytes > MAX_BODY_BYTES:
@@ -144,6 +193,8 @@ class HttpConnection:
         return None
 
     def _parsed(self) -> h11.Event | type[h11.NEED_DATA | h11.PAUSED]:
+        if self._http.their_state is h11.IDLE and (why := ambiguity_of_head(self._http.trailing_data[0])):
+            raise NotTaken(refusal(400, why=why))
         try:
             return self._http.next_event()
         except h11.RemoteProtocolError as error:
@@ -152,20 +203,31 @@ class HttpConnection:
     # --- writing
 
     async def _send(self, response: Response) -> None:
-        body = response.body
+        """Send ``response``, and close its file; TooSlowError if the client does not read it in time."""
         try:
-            unread = self._http.their_state in UNREAD
-            head = self._http.send(response.head(last=unread or self._door.stopping)) or b""
-            if self._is_head or not response.size_bytes:
-                await self._write(head)
-            elif isinstance(body, FileBody):
-                await self._write(head)
-                await self._send_file(body)
-            else:
-                await self._write(head + (self._http.send(h11.Data(data=body)) or b""))
-            self._http.send(h11.EndOfMessage())
+            with self._writing(response.size_bytes):
+                await self._send_all(response)
         finally:
             response.close()
+
+    @contextmanager
+    def _writing(self, size_bytes: int = 0) -> Iterator[None]:
+        """Limit the time for ``size_bytes``: one limit for all of an answer, however it is read."""
+        with trio.fail_after(WRITE_S + size_bytes / READ_BYTES_PER_S), self._door.busy(self._place, Doing.WRITING):
+            yield
+
+    async def _send_all(self, response: Response) -> None:
+        body = response.body
+        unread = self._http.their_state in UNREAD
+        head = self._http.send(response.head(last=unread or self._is_last or self._door.stopping)) or b""
+        if self._is_head or not response.size_bytes:
+            await self._write(head)
+        elif isinstance(body, FileBody):
+            await self._write(head)
+            await self._send_file(body)
+        else:
+            await self._write(head + (self._http.send(h11.Data(data=body)) or b""))
+        self._http.send(h11.EndOfMessage())
 
     async def _send_file(self, body: FileBody) -> None:
         left = body.size_bytes
@@ -180,15 +242,13 @@ class HttpConnection:
             await self._write(self._http.send(h11.Data(data=data)) or b"")
 
     async def _write(self, data: bytes) -> None:
-        """Send ``data``; TooSlowError if the client does not read a piece in time."""
         view = memoryview(data)
         for start in range(0, len(data), PIECE_BYTES):
-            with trio.fail_after(WRITE_S):
-                await self._stream.send_all(view[start : start + PIECE_BYTES])
+            await self._stream.send_all(view[start : start + PIECE_BYTES])
 
     async def _linger(self) -> None:
         """Wait for the client to read the answer, which closing over unread input would discard."""
-        with trio.CancelScope(deadline=trio.current_time() + LINGER_S) as scope, self._door.waiting(scope):
+        with trio.CancelScope(deadline=trio.current_time() + LINGER_S) as scope, self._door.waiting(self._place, scope):
             await self._stream.send_eof()
             while await self._stream.receive_some(READ_BYTES):
                 pass
@@ -201,18 +261,19 @@ class HttpConnection:
         why = "the router is stopping" if self._door.draining else service.site.refuses_clients(service.entity)
         if why:
             return refusal(503, why=why)
-        on_loopback = ip_address(self._local.partition("%")[0]).is_loopback
         try:
-            accepted, subprotocol = handshake.accept(self._settings.origins, on_loopback=on_loopback)
+            accepted, subprotocol = handshake.accept(self._settings.origins, on_loopback=self._on_loopback)
         except UpgradeRefused as refused:
             log.warning("WebSocket from %s:%d refused: %s", *self.remote, refused)
             return refused.response
-        await self._write(self._http.send(accepted) or b"")
+        with self._writing():
+            await self._write(self._http.send(accepted) or b"")
         log.info("WebSocket from %s:%d opened, subprotocol %s", *self.remote, subprotocol or "not named")
         early, _ = self._http.trailing_data
-        with self._door.websocket():
+        with self._door.websocket(self._place):
             label = f"{self.remote[0]}:{self.remote[1]}"
-            await Bridge(self._stream, early, label, lambda: self._door.stopping).run(self._serve_amqp)
+            bridge = Bridge(self._stream.below, early, label, lambda: self._door.stopping, self._turn)
+            await bridge.run(self._serve_amqp)
         return None
 
     async def _serve_amqp(self, sock: socket.socket) -> None:

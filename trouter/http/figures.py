@@ -140,6 +140,9 @@ class Figures:
     #: Connections refused before their open, since the start, by listener and reason.
     refused: Mapping[tuple[str, str], int] = field(default_factory=dict)
     locked: int = 0
+    #: Connections that are not open yet, and those of them whose logins wait for their turn.
+    handshakes_open: int = 0
+    logins_waiting: int = 0
     #: Open connections by their hostname: configured vhosts by name, all others together as "".
     vhost_connections: Mapping[str, int] = field(default_factory=dict)
     #: Alarms about quotas since the start, and those raised now, by vhost.
@@ -159,6 +162,8 @@ class Figures:
     log_events: Mapping[tuple[str, str], int] = field(default_factory=dict)
     #: Log lines that could not be written.
     log_lines_lost: int = 0
+    #: Bugs of the router itself since its start.
+    bugs: int = 0
     certificates: Sequence[CertificateExpiry] = ()
     #: The address sections with ``metrics: yes``.
     addresses: Sequence[AddressFigures] = ()

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 import socket
+from functools import partial
 
 import trio
 
+from trouter._bugs import BUGS
 from trouter.config import ListenerEntity
 from trouter.net.accepting import AcceptingListener
+from trouter.net.turns import Turn
 
 from .connection import HttpConnection, HttpService
-from .door import Door
+from .door import Door, HttpPlace
 from .pages import Pages
 from .ports import Secured, Site
-from .settings import MAX_PLAIN, http_settings
+from .settings import http_settings
 
 log = logging.getLogger("trouter.HTTP")
 
@@ -26,8 +29,6 @@ class HttpListener(AcceptingListener):
         self.peers: set[HttpConnection] = set()
         self._site = site
         self._door = Door()
-        #: Connections whose tasks have not begun, or whose TLS handshakes have not ended.
-        self._greeting = 0
         super().__init__(entity, sockets, log)
 
     @property
@@ -50,57 +51,49 @@ class HttpListener(AcceptingListener):
         self._door.stop()
 
     def admit_socket(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
-        served = self._count_accepted(sock, refused=self._site.turns_away(address, self.entity.name, self._full))
+        room = partial(self._door.find_room, address[0], self.entity.max_connections)
+        served = self._count_accepted(sock, refused=self._site.turns_away(address, self.entity.name, room))
         if served:
-            self._greeting += 1
-            nursery.start_soon(self._serve, sock, address)
+            nursery.start_soon(self._serve, sock, address, self._door.enter(address[0]))
         return served
 
     def refuse_socket(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:
         self._site.refuses_header(address, self.entity.name, why)
         self._count_accepted(sock, refused=True)
 
-    def _full(self) -> str:
-        """Return why no further connection has room, empty if one has; an idle connection may be ended for it."""
-        maximum = self.entity.max_connections
-        if maximum is not None and self._count >= maximum:
-            return f"maxConnections {maximum}"
-        if self._count - self._door.websockets >= MAX_PLAIN and not self._door.give_up_one():
-            return f"{MAX_PLAIN} requests are being answered"
-        return ""
-
-    @property
-    def _count(self) -> int:
-        return len(self.peers) + self._greeting
-
-    async def _serve(self, sock: socket.socket, remote: tuple[str, int]) -> None:
+    async def _serve(self, sock: socket.socket, remote: tuple[str, int], place: HttpPlace) -> None:
         """Serve one connection, with TLS if configured; log a bug of ours, which ends only this connection."""
-        secured: Secured | None = None
+        turn = self._site.turn(remote[0])
         try:
-            secured = await self._secure(sock, remote)
-        except Exception:
-            log.exception("internal error, connection from %s:%s dropped", *remote)
+            with place.scope:
+                await turn.begin()
+                await self._serve_at(place, sock, remote, turn)
+        except Exception as error:  # noqa: BLE001 - it is reported
+            BUGS.report(f"internal error, connection from {remote[0]}:{remote[1]} dropped", error)
         finally:
-            self._greeting -= 1
-            if secured is None:
-                sock.close()
+            turn.close()
+            sock.close()  # if no stream has closed it
+            self._door.leave(place)
+
+    async def _serve_at(self, place: HttpPlace, sock: socket.socket, remote: tuple[str, int], turn: Turn) -> None:
+        secured = await self._secure(sock, remote, place, turn)
         if secured is None:
             return
-        connection = HttpConnection(secured, sock.getsockname()[0], remote, self._service)
+        connection = HttpConnection(secured, sock.getsockname()[0], remote, self._service, place, turn)
         self.peers.add(connection)
         try:
             await connection.run()
-        except Exception:
-            log.exception("internal error, connection from %s:%s dropped", *remote)
         finally:
             self.peers.discard(connection)
 
-    async def _secure(self, sock: socket.socket, remote: tuple[str, int]) -> Secured | None:
+    async def _secure(
+        self, sock: socket.socket, remote: tuple[str, int], place: HttpPlace, turn: Turn
+    ) -> Secured | None:
         """Return the client's stream; None if the client left or the handshake was ended."""
         if not self.entity.ssl_profile:
             return Secured(_stream(sock), None)
-        with trio.CancelScope() as scope, self._door.waiting(scope):
-            return await self._site.secure(sock, remote, self.entity, self._service.settings.request_s)
+        with trio.CancelScope() as scope, self._door.waiting(place, scope):
+            return await self._site.secure(sock, remote, self.entity, self._service.settings.request_s, turn)
         return None
 
 

@@ -308,6 +308,20 @@ SERIES: Final[tuple[DeclaredSeries[Figures], ...]] = (
         shows="users whose logins from a host are locked now, because of wrong passwords",
     ),
     DeclaredSeries(
+        "trouter_handshakes_open",
+        GAUGE,
+        "Accepted connections that are not open yet.",
+        _one(lambda figures: figures.handshakes_open),
+        shows="connections that are accepted and not open yet: in TLS, in a login, or before their open",
+    ),
+    DeclaredSeries(
+        "trouter_logins_waiting",
+        GAUGE,
+        "Logins that wait for their turn.",
+        _one(lambda figures: figures.logins_waiting),
+        shows="logins that wait until those before them are checked, in the order in which they came",
+    ),
+    DeclaredSeries(
         "trouter_connector_up",
         GAUGE,
         "1 while the peer of a connector has opened the connection, else 0.",
@@ -502,6 +516,13 @@ SERIES: Final[tuple[DeclaredSeries[Figures], ...]] = (
         "Log lines that could not be written.",
         _one(lambda figures: figures.log_lines_lost),
         shows="log lines that the router could not write",
+    ),
+    DeclaredSeries(
+        "trouter_bugs",
+        COUNTER,
+        "Bugs of the router itself, each of which has ended a connection or a piece of work.",
+        _one(lambda figures: figures.bugs),
+        shows="bugs of the router itself; the log has the traceback of each: please report it",
     ),
     DeclaredSeries(
         "trouter_network_routers",

@@ -11,6 +11,7 @@ from hmac import compare_digest
 import h11
 import trio
 
+from trouter._bugs import BUGS
 from trouter.config.hosts import address_of
 
 from . import web_console
@@ -28,7 +29,9 @@ OK = Response(200, b"OK")
 NOT_OK = Response(503, b"NOT OK")
 #: Reasons in the answer of /readyz.
 MAX_REASONS = 50
-READS = frozenset({b"GET", b"HEAD"})
+#: The methods of pages, and those of probes: the methods that Qpid Dispatch knows, of which HAProxy sends OPTIONS.
+READS = ("GET", "HEAD")
+ASKS = (*READS, "DELETE", "OPTIONS", "PATCH", "POST", "PUT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class Pages:
             partial(site.metrics_of_workers, settings.tenant), partial(site.exposition, settings.tenant)
         )
         self._pages: dict[tuple[str, ...], Callable[[h11.Request, Visitor], Awaitable[Response]]] = {}
-        #: Pages of which probes need only the status; any method is allowed.
+        #: Pages of which probes need only the status.
         self._probes: dict[tuple[str, ...], Callable[[], Awaitable[Response]]] = {}
         if settings.metrics:
             self._pages["metrics",] = self._metrics
@@ -59,22 +62,27 @@ class Pages:
             self._probes["livez",] = self._livez
             self._probes["readyz",] = self._readyz
 
+    def is_probe(self, request: h11.Request) -> bool:
+        """Return whether ``request`` asks for the health of the router, in answers that take little time."""
+        return path_of(request.target) in self._probes
+
     async def answer(self, request: h11.Request, visitor: Visitor) -> Response:
         """Return the answer to ``request``; status 500 for a bug of ours."""
         try:
             return await self._answer(request, visitor)
-        except Exception:
-            log.exception("internal error while answering a request")
+        except Exception as error:  # noqa: BLE001 - it is reported
+            BUGS.report("internal error while answering a request", error)
             return refusal(500)
 
     async def _answer(self, request: h11.Request, visitor: Visitor) -> Response:
         path = path_of(request.target)
-        if path is None or request.method == b"CONNECT":
+        allowed = ASKS if path in self._probes else READS
+        if request.method.decode("ascii") not in allowed:
+            return refusal(405, ("Allow", ", ".join(allowed)))
+        if path is None:
             return refusal(404)
         if probe := self._probes.get(path):
             return await probe()
-        if request.method not in READS:
-            return refusal(405, ("Allow", "GET, HEAD"))
         if page := self._pages.get(path):
             return await page(request, visitor)
         if self._root is not None:

@@ -10,6 +10,7 @@ from typing import Protocol
 import trio
 
 from trouter.config import ListenerEntity
+from trouter.net.turns import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,17 @@ class Site(Protocol):
         """Return whether to close a new connection, and log why: too many of its host, or the text of ``full``."""
         ...
 
+    def turn(self, host: str) -> Turn:
+        """Return the turns of a task that works for a client on ``host``."""
+        ...
+
     async def secure(
-        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
+        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float, turn: Turn
     ) -> Secured | None:
-        """Return the stream of an accepted socket, with TLS if the client begins with it; None if that failed."""
+        """Return the stream of an accepted socket, with TLS if the client begins with it; None if that failed.
+
+        The task has its ``turn``, in which its waits do not count.
+        """
         ...
 
     async def serve_amqp(

@@ -10,6 +10,8 @@ from trouter.config import ListenerEntity
 from trouter.config.files import is_absent_console
 from trouter.config.hosts import HostRange
 
+from .names import KnownNames, known_names
+
 #: Bytes of the line and headers of a request.
 MAX_HEAD_BYTES: Final = 16384
 #: Bytes of a body, which no page reads.
@@ -18,16 +20,19 @@ MAX_BODY_BYTES: Final = 65536
 REQUEST_S: Final = 10.0
 #: Seconds that a connection may wait for its next request.
 IDLE_S: Final = 75.0
-#: Seconds for a client to read one piece of a response.
+#: Seconds for a client to read a whole response, and the bytes for which it has one second more.
 WRITE_S: Final = 30.0
+READ_BYTES_PER_S: Final = 16384
 PIECE_BYTES: Final = 65536
 #: Requests a second of one connection, and WebSocket frames without content. Further ones wait: they cost the router
 #: processor time before the client has logged in.
 TURNS_PER_S: Final = 50
 #: Seconds for the peer to read the last response or WebSocket message.
 LINGER_S: Final = 2.0
-#: Connections of one listener that are no WebSockets; a further one ends the one that waits longest.
+#: Connections of one listener that are no WebSockets; a further one ends one of the host that has most of them.
 MAX_PLAIN: Final = 256
+#: Probes of one listener that are answered besides; a further one is like any request.
+MAX_PROBES: Final = 64
 #: Bytes of one WebSocket message; it is passed on as it arrives, so it uses no memory.
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
 #: Seconds that /healthz waits for the core.
@@ -50,6 +55,8 @@ class HttpSettings:
     #: Lower-case origins besides the listener's own that may open WebSockets; ``*`` for all.
     origins: tuple[str, ...]
     request_s: float
+    #: The names under which requests without TLS may address the listener.
+    names: KnownNames
     #: Clients without TLS are refused.
     requires_tls: bool = False
     #: The hosts that may read /metrics, and the token for it; empty for any host, and for no token.
@@ -70,6 +77,7 @@ def http_settings(entity: ListenerEntity) -> HttpSettings:
         root=Path(root) if root else None,
         console=entity.websockets and not root,  # it needs AMQP over WebSockets
         origins=entity.web_socket_origins,
+        names=known_names(entity),
         request_s=float(entity.initial_handshake_timeout_seconds or REQUEST_S),
         requires_tls=entity.require_ssl or entity.require_encryption,
         metrics_hosts=entity.metrics_hosts,

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import binascii
-import re
 from base64 import b64decode
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 import h11
 from wsproto.utilities import generate_accept_token
 
+from .names import HOST_AND_PORT, is_loopback_name
 from .responses import Response, refusal
 
 VERSION: Final = b"13"
-#: AMQP over WebSockets by its registered name, and by the one of older clients and the console.
-SUBPROTOCOLS: Final = ("amqp", "binary")
+#: AMQP over WebSockets by its registered name, by that of older clients and the console, and by that of Azure's SDKs,
+#: which offer no other.
+SUBPROTOCOLS: Final = ("amqp", "binary", "AMQPWSB10")
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/@?#\s]+)(?::(\d{1,5}))?")
 
 
 class UpgradeRefused(Exception):
@@ -85,7 +84,8 @@ class Handshake:
         offered = self._words("sec-websocket-protocol")
         chosen = next((word for word in offered if word in SUBPROTOCOLS), "")
         if offered and not chosen:
-            raise UpgradeRefused(refusal(400, why="the subprotocol is amqp or binary"), "the subprotocol is unknown")
+            why = f"the subprotocol is one of {', '.join(SUBPROTOCOLS)}"
+            raise UpgradeRefused(refusal(400, why=why), "the subprotocol is unknown")
         return chosen
 
     def _words(self, name: str) -> list[str]:
@@ -114,18 +114,10 @@ def is_own_page(origin: str, host: str, *, on_loopback: bool) -> bool:
         page_port = page.port or default
     except (KeyError, ValueError):
         return False
-    here = _HOST.fullmatch(host)
+    here = HOST_AND_PORT.fullmatch(host)
     if here is None or page.hostname is None or page.path or page.query or page.fragment or page.username is not None:
         return False
     name = here[1].strip("[]")
     if (page.hostname, page_port) != (name, int(here[2] or default)):
         return False
     return not on_loopback or is_loopback_name(name)
-
-
-def is_loopback_name(name: str) -> bool:
-    """Return whether a name or address can only mean this machine."""
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost" or name.endswith(".localhost")

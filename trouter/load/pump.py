@@ -10,67 +10,71 @@ from __future__ import annotations
 import socket
 from array import array
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from trouter.engine import deliveries
 from trouter.engine.connection import Connection
 from trouter.engine.link import IncomingLink, OutgoingLink
-from trouter.engine.ports import Delivery, LinkPort, LinkSink
+from trouter.engine.ports import Delivery, LinkPort, LinkSink, SessionPort
 
-_ACCEPTED = 0x24
-_REJECTED = 0x25
-_RELEASED = 0x26
-_MODIFIED = 0x27
-_ACCEPTED_STATE = b"\0\x53\x24\x45"
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+_ACCEPTED: Final[c_int] = 0x24
+_REJECTED: Final[c_int] = 0x25
+_RELEASED: Final[c_int] = 0x26
+_MODIFIED: Final[c_int] = 0x27
+_ACCEPTED_STATE: Final[bytes] = b"\0\x53\x24\x45"
 _READ_BYTES = 131072
 #: Transfers gathered before the socket is written.
-_BATCH_BYTES = 262144
-_MAX_SAMPLES = 1_000_000
+_BATCH_BYTES: Final[Py_ssize_t] = 262144
+_MAX_SAMPLES: Final[Py_ssize_t] = 1_000_000
 
 
 class LoadTally:
     """The counts of one process's wires; ``left`` is the number of messages that senders may still begin."""
 
     __slots__ = (
-        "accepted",
+        "left",
+        "timed",
         "begun",
+        "messages",
+        "body_bytes",
+        "accepted",
+        "rejected",
+        "released",
+        "modified",
+        "presettled",
+        "no_outcome",
+        "wire_in",
+        "wire_out",
         "first_s",
         "last_s",
         "latencies_s",
-        "left",
-        "messages",
-        "modified",
-        "no_outcome",
-        "body_bytes",
-        "presettled",
-        "rejected",
-        "released",
-        "timed",
-        "wire_in",
-        "wire_out",
     )
 
-    def __init__(self, left: int, timed: bool) -> None:
+    def __init__(self, left: Py_ssize_t, timed: bool) -> None:
         self.left = left
         #: Measure each message from its transfer to its disposition.
         self.timed = timed
         #: Deliveries begun by senders, and complete messages: settled if sent, arrived if received.
-        self.begun = 0
-        self.messages = 0
-        self.body_bytes = 0
-        self.accepted = 0
-        self.rejected = 0
-        self.released = 0
-        self.modified = 0
-        self.presettled = 0
+        self.begun: Py_ssize_t = 0
+        self.messages: Py_ssize_t = 0
+        self.body_bytes: Py_ssize_t = 0
+        self.accepted: Py_ssize_t = 0
+        self.rejected: Py_ssize_t = 0
+        self.released: Py_ssize_t = 0
+        self.modified: Py_ssize_t = 0
+        self.presettled: Py_ssize_t = 0
         #: Settled without a terminal state.
-        self.no_outcome = 0
-        self.wire_in = 0
-        self.wire_out = 0
+        self.no_outcome: Py_ssize_t = 0
+        self.wire_in: Py_ssize_t = 0
+        self.wire_out: Py_ssize_t = 0
         #: When the first and the last bytes of messages moved.
         self.first_s = 0.0
         self.last_s = 0.0
-        self.latencies_s = array("d")
+        self.latencies_s: array[float] = array("d")
 
     def mark(self) -> None:
         """Note that something moved now; called once per batch."""
@@ -97,26 +101,32 @@ class LoadSender(LinkSink):
     """
 
     __slots__ = (
-        "_current",
-        "_data",
-        "_filler",
-        "_link",
-        "_links",
-        "_messages",
-        "_next",
-        "_offset",
-        "_presettled",
-        "_repeats",
-        "_repeats_left",
-        "_tally",
-        "_window",
         "in_flight",
+        "_tally",
+        "_messages",
+        "_window",
+        "_presettled",
+        "_filler",
+        "_repeats",
+        "_links",
+        "_next",
+        "_current",
+        "_link",
+        "_data",
+        "_offset",
+        "_repeats_left",
     )
 
     def __init__(
-        self, tally: LoadTally, messages: list[bytes], window: int, presettled: bool, filler: bytes, repeats: int
+        self,
+        tally: LoadTally,
+        messages: list[bytes],
+        window: Py_ssize_t,
+        presettled: bool,
+        filler: bytes,
+        repeats: Py_ssize_t,
     ) -> None:
-        self.in_flight = 0
+        self.in_flight: Py_ssize_t = 0
         self._tally = tally
         self._messages = messages
         self._window = window
@@ -124,13 +134,13 @@ class LoadSender(LinkSink):
         self._filler = filler
         self._repeats = repeats
         self._links: list[OutgoingLink] = []
-        self._next = 0
+        self._next: Py_ssize_t = 0
         #: The delivery whose last frame is still to be written, and its position.
         self._current: SentDelivery | None = None
         self._link: OutgoingLink | None = None
         self._data = b""
-        self._offset = 0
-        self._repeats_left = 0
+        self._offset: Py_ssize_t = 0
+        self._repeats_left: Py_ssize_t = 0
 
     def add(self, link: OutgoingLink) -> None:
         """Add ``link`` to those that are sent on."""
@@ -144,23 +154,23 @@ class LoadSender(LinkSink):
 
     def paused(self) -> bool:
         """Return whether the link last sent on waits for output room or the session's window."""
-        link = self._link
+        link: OutgoingLink | None = self._link
         return link is not None and link.waiting
 
     def fill(self, connection: Connection) -> bool:
         """Write transfers into the output; return True if only its size stopped that, so that more can follow."""
         if self._current is not None and not self._go_on():
             return False
-        tally = self._tally
-        links = self._links
-        messages = self._messages
-        out = connection.out
-        passed = 0
-        width = len(links)
+        tally: LoadTally = self._tally
+        links: list[OutgoingLink] = self._links
+        messages: list[bytes] = self._messages
+        out: bytearray = connection.out
+        passed: Py_ssize_t = 0
+        width: Py_ssize_t = len(links)
         if width == 0:
             return False
-        link = links[0]
-        session = link.session
+        link: OutgoingLink = links[0]
+        session: SessionPort = link.session
         while tally.left > 0 and self.in_flight < self._window and session.windows.outgoing_frames > 0:
             if len(out) >= _BATCH_BYTES:
                 return True
@@ -172,8 +182,8 @@ class LoadSender(LinkSink):
                 self._next += 1
                 continue
             passed = 0
-            data = messages[self._next % len(messages)]
-            delivery = SentDelivery(link)
+            data: bytes = messages[self._next % len(messages)]
+            delivery: SentDelivery = SentDelivery(link)
             delivery.number = self._next
             self._next += 1
             tally.left -= 1
@@ -195,16 +205,16 @@ class LoadSender(LinkSink):
 
     def _go_on(self) -> bool:
         """Send more of the begun delivery; return False if it has to wait."""
-        link = self._link
-        delivery = self._current
+        link: OutgoingLink | None = self._link
+        delivery: SentDelivery | None = self._current
         if link is None or delivery is None:
             return True
-        tally = self._tally
+        tally: LoadTally = self._tally
         while True:
-            data = self._data
-            end = len(data)
-            more = self._repeats_left > 0
-            start = self._offset
+            data: bytes = self._data
+            end: Py_ssize_t = len(data)
+            more: bool = self._repeats_left > 0
+            start: Py_ssize_t = self._offset
             self._offset = link.send(delivery, data, start, end, more)
             tally.body_bytes += self._offset - start
             if not more:
@@ -224,8 +234,8 @@ class LoadSender(LinkSink):
 
     def on_disposition(self, delivery: Delivery) -> None:
         """Count the outcome, and settle if the receiver has not."""
-        code = delivery.remote_code
-        tally = self._tally
+        code: c_int = delivery.remote_code
+        tally: LoadTally = self._tally
         if code == _ACCEPTED:
             tally.accepted += 1
         elif code == _RELEASED:
@@ -246,9 +256,9 @@ class LoadSender(LinkSink):
             sent: SentDelivery = delivery  # type: ignore[assignment]  # made by ``fill``
             tally.latencies_s.append(perf_counter() - sent.sent_at_s)
 
-    def on_credit(self, link: Any) -> None:
+    def on_credit(self, link: LinkPort) -> None:
         """Give the credit back on a drain, unless a message is being sent on the link."""
-        outgoing = link
+        outgoing: OutgoingLink = link  # type: ignore[assignment]  # the only kind that gets credit
         if outgoing.drain and (self._current is None or outgoing is not self._link):
             outgoing.return_credit()
 
@@ -256,12 +266,12 @@ class LoadSender(LinkSink):
 class LoadReceiver(LinkSink):
     """Accepts and settles all messages on its links, and renews their credit when half of it is used."""
 
-    __slots__ = ("_credit", "_tally", "_top_up", "stalled")
+    __slots__ = ("stalled", "_tally", "_credit", "_top_up")
 
-    def __init__(self, tally: LoadTally, credit: int) -> None:
+    def __init__(self, tally: LoadTally, credit: Py_ssize_t) -> None:
         self._tally = tally
         self._credit = credit
-        self._top_up = (credit + 1) // 2
+        self._top_up: Py_ssize_t = (credit + 1) // 2
         #: Settle nothing and renew no credit.
         self.stalled = False
 
@@ -274,9 +284,9 @@ class LoadReceiver(LinkSink):
         """See ``LinkSink``."""
         return deliveries.new_delivery(link)
 
-    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         """Count the bytes; settle after the last frame."""
-        tally = self._tally
+        tally: LoadTally = self._tally
         tally.body_bytes += end - start
         if not delivery.complete:
             return
@@ -288,8 +298,8 @@ class LoadReceiver(LinkSink):
         else:
             tally.accepted += 1
             link.session.settle_incoming(delivery, _ACCEPTED, _ACCEPTED_STATE, True)
-        incoming = link
-        used = self._credit - incoming.credit
+        incoming: IncomingLink = link  # type: ignore[assignment]  # the only kind that has transfers
+        used: Py_ssize_t = self._credit - incoming.credit
         if used >= self._top_up:
             incoming.grant(used)
 
@@ -297,7 +307,7 @@ class LoadReceiver(LinkSink):
 class Wire:
     """One socket with its engine; ``sender`` is None on a wire that only receives."""
 
-    __slots__ = ("_tally", "connection", "context", "lost", "sender", "sock")
+    __slots__ = ("connection", "sock", "sender", "context", "lost", "_tally")
 
     def __init__(self, sock: socket.socket, connection: Connection, tally: LoadTally) -> None:
         self.sock = sock
@@ -320,21 +330,21 @@ class Wire:
         if not data:
             self.lost = True
             return
-        tally = self._tally
+        tally: LoadTally = self._tally
         tally.wire_in += len(data)
-        before = tally.messages
-        body_bytes = tally.body_bytes
+        before: Py_ssize_t = tally.messages
+        body_bytes: Py_ssize_t = tally.body_bytes
         self.connection.receive_data(data)
         if tally.messages != before or tally.body_bytes != body_bytes:
             tally.mark()
 
     def write(self) -> bool:
         """Send, flush and write; return True if nothing is left to write, False if the socket is full."""
-        connection = self.connection
-        out = connection.out
-        tally = self._tally
-        sender = self.sender
-        again = True
+        connection: Connection = self.connection
+        out: bytearray = connection.out
+        tally: LoadTally = self._tally
+        sender: LoadSender | None = self.sender
+        again: bool = True
         while again:
             again = sender is not None and sender.fill(connection)
             connection.flush()
@@ -344,7 +354,7 @@ class Wire:
             if sender is not None and tally.first_s == 0.0 and tally.begun > 0:
                 tally.first_s = perf_counter()
             try:
-                sent = self.sock.send(out)
+                sent: Py_ssize_t = self.sock.send(out)
             except BlockingIOError:
                 return False
             except OSError:

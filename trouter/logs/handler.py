@@ -17,6 +17,7 @@ from typing import Final
 
 from trouter._text import escape_unprintable
 from trouter.config import Configuration, ConfigurationError, LogEntity, Problem, RouterEntity
+from trouter.config.keepers import Keepers, keepers_of_process
 from trouter.config.texts import DEFAULT_LEVELS, LEVELS
 from trouter.logs.book import LogBook, LogLine, book
 from trouter.logs.levels import DEFAULT, NUMBERS, ROOT, SILENT, known_number, module_of
@@ -167,11 +168,15 @@ def _close(state: LogState, but: LogState) -> None:
 _handler: Final = LogHandler(book)
 
 
-def prepare(entities: Iterable[LogEntity], router: RouterEntity) -> Prepared:
-    """Prepare settings for `entities`; ConfigurationError, with nothing left open, if an output cannot be opened."""
+def prepare(entities: Iterable[LogEntity], router: RouterEntity, keepers: Keepers | None = None) -> Prepared:
+    """Prepare settings for `entities`; ConfigurationError, with nothing left open, if an output cannot be opened.
+
+    With secureDefaults files must belong to ``keepers``: root and the user of this process, unless they are given.
+    """
     given = {entity.module: entity for entity in entities}
     default = _filled(given.get(DEFAULT, STARTS_WITH), STARTS_WITH)
-    outputs = _Outputs(_handler.state)
+    strict = (keepers or keepers_of_process()) if router.secure_defaults else None
+    outputs = _Outputs(_handler.state, int(router.log_file_mode or _default_mode(router), 8), strict)
     modules = {
         entity.module: _settings(_filled(entity, default), outputs) for entity in {**given, DEFAULT: default}.values()
     }
@@ -189,9 +194,9 @@ def apply(entities: Sequence[LogEntity], router: RouterEntity) -> None:
     prepare(entities, router).apply()
 
 
-def configure(configuration: Configuration) -> LogHandler:
+def configure(configuration: Configuration, keepers: Keepers | None = None) -> LogHandler:
     """Install the handler with the settings of `configuration`; ConfigurationError, without a change."""
-    prepared = prepare(configuration.logs, configuration.router)
+    prepared = prepare(configuration.logs, configuration.router, keepers)
     root = logging.getLogger(ROOT)
     root.addHandler(_handler)
     root.propagate = False
@@ -226,7 +231,9 @@ def reopen() -> None:
 class _Outputs:
     """Finds outputs, and opens those that are not open yet; a failure becomes a problem."""
 
-    def __init__(self, present: LogState) -> None:
+    def __init__(self, present: LogState, mode: int, keepers: Keepers | None) -> None:
+        self._mode = mode
+        self._keepers = keepers
         self.files: dict[Path, File] = {}
         self.problems: list[Problem] = []
         self._present = present
@@ -241,7 +248,7 @@ class _Outputs:
         try:
             path = _path(name)
             if path not in self.files:
-                self.files[path] = self._present.files.get(path) or File(path)
+                self.files[path] = self._present.files.get(path) or File(path, self._mode, self._keepers)
             return self.files[path]
         except (OSError, ValueError) as failure:
             self.problems.append(Problem(entity.place, cannot_open(name, failure), "log", "outputFile"))
@@ -257,6 +264,10 @@ def _path(name: str) -> Path:
 def cannot_open(name: str, failure: Exception) -> str:
     """Return the error text for a log file that cannot be opened."""
     return f"Failed to open log file {name!r}: {getattr(failure, 'strerror', None) or failure}"
+
+
+def _default_mode(router: RouterEntity) -> str:
+    return "0640" if router.secure_defaults else "0644"
 
 
 def _settings(entity: LogEntity, outputs: _Outputs) -> ModuleSettings:

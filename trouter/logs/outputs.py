@@ -5,6 +5,7 @@ Nothing goes through Python's buffers, so that a line that could not be written 
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import stat
@@ -14,13 +15,13 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final
 
+from trouter.config.keepers import Keepers, is_device, keepers_of_process
 from trouter.logs.levels import PRIORITIES
 
 #: How long a full pipe may delay the router before lines are lost.
 PATIENCE_MS: Final = 250
 #: Bytes that a writable pipe takes at once without waiting.
 _PIPE_OCTETS: Final = select.PIPE_BUF
-_FILE_MODE: Final = 0o640
 
 
 class Output(ABC):
@@ -97,11 +98,16 @@ class Syslog(Output):
 class File(Output):
     """A file that is appended to."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the file, and create it if it does not exist; OSError."""
+    def __init__(self, path: Path, mode: int, keepers: Keepers | None = None) -> None:
+        """Open the file, and create it with ``mode`` if it does not exist; OSError.
+
+        With ``keepers`` it may be no symbolic link, and a file that is there must be one of theirs.
+        """
         super().__init__(str(path))
         self.path = path
-        self._descriptor = _open(path)
+        self._mode = mode
+        self._keepers = keepers
+        self._descriptor = _open(path, mode, keepers)
 
     def put(self, number: int, line: str) -> None:
         if self._descriptor < 0:
@@ -110,13 +116,15 @@ class File(Output):
 
     def reopen(self) -> None:
         """Open the file by name again; OSError, and the former one stays in use."""
-        descriptor = _open(self.path)
+        descriptor = _open(self.path, self._mode, self._keepers)
         self.close()
         self._descriptor = descriptor
         self._torn = False
 
     def give_to_user(self, uid: int, gid: int) -> None:
         """Give the file to ``uid`` and ``gid``, if it is a regular file."""
+        if self._keepers is not None:
+            self._keepers = keepers_of_process(uid)
         if self._descriptor >= 0 and stat.S_ISREG(os.fstat(self._descriptor).st_mode):
             os.fchown(self._descriptor, uid, gid)
 
@@ -127,10 +135,25 @@ class File(Output):
             self._descriptor = -1
 
 
-def _open(path: Path) -> int:
-    """Open without waiting for the reader of a pipe; OSError, also for a pipe without a reader."""
+def _open(path: Path, mode: int, keepers: Keepers | None) -> int:
+    """Open without waiting for the reader of a pipe; OSError, also for a pipe without a reader.
+
+    With ``keepers`` a symbolic link is refused, except to the streams and devices in ``/dev``, and so is a stranger's
+    file: it may be a link to a file that only the router may write to.
+    """
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    return os.open(path, flags, _FILE_MODE)
+    if keepers is None or is_device(path):
+        return os.open(path, flags, mode)
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW, mode)
+    except OSError as failure:
+        if failure.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link: name the file that it leads to") from None
+        raise
+    if danger := keepers.danger_of(os.fstat(descriptor)):
+        os.close(descriptor)
+        raise OSError(errno.EPERM, danger)
+    return descriptor
 
 
 #: Outputs with a fixed name.

@@ -15,7 +15,8 @@ from typing import Final, Generic, TypeVar
 import trio
 
 from trouter._bell import Bell
-from trouter.config.changes import ChangeRefused
+from trouter._bugs import BUGS
+from trouter.config.changes import ChangeRefused, Why
 from trouter.config.workers import FIRST
 from trouter.core.entry import AddressEntry
 from trouter.core.inprocess import InsideMessage
@@ -59,7 +60,9 @@ MAX_TOGETHER: Final = 16
 MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
 
 log = logging.getLogger("trouter.AGENT")
-error_log = logging.getLogger("trouter.ERROR")
+
+#: What a bug has ended in a request that gets no answer.
+_UNANSWERED: Final = "internal error in a management request, which gets no answer"
 
 
 T = TypeVar("T")
@@ -232,32 +235,38 @@ class Agent:
             taken += 1
             desk, data, origin = await self._incoming.take_item()
             desk.waiting -= 1
-            request = read_request(data)
-            request.origin = origin
-            if not self._is_awaited(desk, request):
-                continue
-            operation = request.properties.get("operation")
-            if isinstance(operation, str) and operation.upper() in CHANGES and desk.node.tenant is None:
-                if not self._changes.put((desk, request), len(data)):
-                    self._reply(desk, request, refusal(INTERNAL_ERROR, "too many changes are waiting; try again later"))
-                continue
-            if desk.whole is not None:
-                if not self._shared.put((desk, request), len(data)):
-                    self._reply(desk, request, refusal(INTERNAL_ERROR, "too many requests are waiting"))
-                continue
-            await self._handle(desk, request)
+            with BUGS.contained(_UNANSWERED):
+                await self._begin_request(desk, data, origin)
             await trio.lowlevel.checkpoint()
+
+    async def _begin_request(self, desk: Desk, data: bytes, origin: int) -> None:
+        """Answer a request, or queue it for the task that makes changes or for those that ask other workers."""
+        request = read_request(data)
+        request.origin = origin
+        if not self._is_awaited(desk, request):
+            return
+        operation = request.properties.get("operation")
+        if isinstance(operation, str) and operation.upper() in CHANGES and desk.node.tenant is None:
+            if not self._changes.put((desk, request), len(data)):
+                self._reply(desk, request, refusal(INTERNAL_ERROR, "too many changes are waiting; try again later"))
+        elif desk.whole is not None:
+            if not self._shared.put((desk, request), len(data)):
+                self._reply(desk, request, refusal(INTERNAL_ERROR, "too many requests are waiting"))
+        else:
+            await self._handle(desk, request)
 
     async def _serve_changes(self) -> None:
         while True:
             desk, request = await self._changes.take_item()
-            await self._handle(desk, request)
+            with BUGS.contained(_UNANSWERED):
+                await self._handle(desk, request)
             self._flush()
 
     async def _serve_shared(self) -> None:
         while True:
             desk, request = await self._shared.take_item()
-            await self._handle(desk, request)
+            with BUGS.contained(_UNANSWERED):
+                await self._handle(desk, request)
             self._flush()
 
     async def answer_worker(self, octets: bytes) -> bytes:
@@ -265,7 +274,7 @@ class Agent:
         request, tenant_name = decode_request(octets)
         tenant = self._router.table.tenants.get(tenant_name) if tenant_name else None
         if tenant_name and tenant is None:
-            return encode_result(refusal(NOT_FOUND, "no client of the tenant is connected here"))
+            return encode_result(refusal(NOT_FOUND, "no client of the tenant is connected here", Why.ABSENT))
         node = self._desk_of(tenant, shows_all=False, is_whole=True).node
         return encode_result(await self._answer(node, request))
 
@@ -308,13 +317,13 @@ class Agent:
         except Forbidden as refused:
             if request.granted is None:  # else the worker that the requester asked notes it
                 node.control.running.denied(request.origin, request.summary(LOGGED))
-            return self._refuse(request, refused.status, refused.description)
+            return self._refuse(request, refused.status, refused.description, refused.why)
         except ChangeRefused as refused:
-            return self._refuse(request, refused.status, refused.description)
+            return self._refuse(request, refused.status, refused.description, refused.why)
         except EncodeError as error:
             return self._refuse(request, INTERNAL_ERROR, f"the answer cannot be encoded in AMQP: {error}")
-        except Exception:  # noqa: BLE001 - it is logged with its traceback
-            error_log.exception("internal error in a management request")
+        except Exception as error:  # noqa: BLE001 - it is reported
+            BUGS.report("internal error in a management request", error)
             return self._refuse(request, INTERNAL_ERROR, "internal error; the log of the router has the details")
 
     async def _answer_part(self, node: Node, request: Request) -> OperationResult:
@@ -323,10 +332,10 @@ class Agent:
             return await perform_first(node, request, self._workers)
         return await perform(node, request)
 
-    def _refuse(self, request: Request, status: int, description: str) -> OperationResult:
+    def _refuse(self, request: Request, status: int, description: str, why: Why = Why.OTHER) -> OperationResult:
         operation = request.properties.get("operation")
         log.error("Error performing %s: %s", shown(operation) if operation else "a request", description)
-        return refusal(status, description)
+        return refusal(status, description, why)
 
     def _reply(self, desk: Desk, request: Request, given: OperationResult) -> None:
         workers = 0 if desk.whole is None or self._workers is None else len(self._workers.ids)

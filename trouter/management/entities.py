@@ -66,7 +66,7 @@ def find(node: Node, kind: EntityType | None, name: str, identity: str, operatio
         return node.directory.find(kind, name, identity)
     except Refusal as refusal:
         if operation == "UPDATE" and kind is not None and kind.short == "connection":
-            raise bad_request(refusal.description) from None
+            raise bad_request(refusal.description, refusal.why) from None
         raise
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from trouter.config.changes import Why
 from trouter.core.terms import ROUTER_ROLES
 from trouter.wire.performatives import Error
 
@@ -31,7 +32,7 @@ async def _update_connection(
     """Close a connection, or trace its frames."""
     connection = node.control.running.connections().get(found.key)
     if connection is None:
-        raise bad_request(f"No entity with identity={found.key}")
+        raise bad_request(f"No entity with identity={row.get('identity')}", Why.ABSENT)
     for name, value in attributes.items():
         if name not in ("adminStatus", "enableProtocolTrace") and row.get(name, _ABSENT) != value:
             raise bad_request(
@@ -53,7 +54,7 @@ async def _update_connection(
     if status == "deleted":
         log.info("[C%d] closed by management", connection.number)
         connection.force_close(Error("amqp:connection:forced", "closed by management"))
-    return answer(connection.build_management_row(node.router.shared.now_s))
+    return answer(found.provider.shown_row(connection.build_management_row(node.router.shared.now_s)))
 
 
 def _boolean(name: str, value: object) -> bool:

@@ -19,7 +19,7 @@ from .kinds import column_of, is_base
 from .providers.base import Provider
 from .requests import Request, shown
 from .responses import OperationResult, table
-from .status import bad_request, not_found
+from .status import bad_request
 
 #: Seconds for which rows are made at a time.
 PORTION_S: Final = 0.002
@@ -60,7 +60,7 @@ class Queries:
         return table(names, rows)
 
     def columns(self, kind: EntityType | None, names: Sequence[str]) -> list[str]:
-        """Return the column for each name; Refusal names the unknown ones."""
+        """Return the column for each name; an unknown name is one of nulls. Refusal if all are unknown."""
         known = self._directory.columns_of(kind)
         return _columns(kind, known, names)
 
@@ -127,9 +127,9 @@ def _thinned(cells: list[object], spare: int) -> tuple[list[object], int]:
 
 def _columns(kind: EntityType | None, known_columns: Sequence[str], names: Sequence[str]) -> list[str]:
     columns = [name if name in known_columns else column_of(kind, name) for name in names]
-    unknown = [shown(name) for name, column in zip(names, columns, strict=True) if column is None]
-    if unknown:
+    if names and not any(columns):
+        unknown = ", ".join(repr(shown(name)) for name in names[:5])
         whose = "any type" if kind is None else f"'{kind.full_name}'"
         known = "" if kind is None else f"; its attributes are {', '.join(known_columns)}"
-        raise not_found(f"Unknown attribute {', '.join(map(repr, unknown[:5]))} for {whose}{known}")
-    return [column for column in columns if column is not None]
+        raise bad_request(f"Unknown attribute {unknown} for {whose}{known}")
+    return [column or name for name, column in zip(names, columns, strict=True)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from trouter.config.changes import Why
 from trouter.wire.codec import encode
 from trouter.wire.constants import AMQP_VALUE, APPLICATION_PROPERTIES, HEADER, PROPERTIES
 from trouter.wire.message import encoded_section, section
@@ -32,6 +33,8 @@ class OperationResult:
     status: int
     body: bytes
     description: str = ""
+    #: Why it is an error; for the other workers, requesters do not get it.
+    why: Why = Why.OTHER
 
 
 def answer(value: object, status: int = OK) -> OperationResult:
@@ -39,9 +42,9 @@ def answer(value: object, status: int = OK) -> OperationResult:
     return OperationResult(status, encode(to_wire(value)))
 
 
-def refusal(status: int, description: str) -> OperationResult:
+def refusal(status: int, description: str, why: Why = Why.OTHER) -> OperationResult:
     """Return an answer with an error status and an empty map as body."""
-    return OperationResult(status, encode({}), description)
+    return OperationResult(status, encode({}), description, why)
 
 
 def table(names: Sequence[str], rows: Iterable[bytes]) -> OperationResult:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from trouter.config.changes import Why
 from trouter.config.entities.group import LEVELS, OPERATORS
 from trouter.config.schema import EntityType
 
 from .ports import Rights
-from .status import Refusal, forbidden
+from .status import FORBIDDEN, Refusal
 from .verbs import ADMIN, NONE, OPERATE, READ, verb_of
 
 #: In Qpid Dispatch's words.
@@ -71,5 +72,4 @@ class Forbidden(Refusal):
     """The requester's rights do not suffice; ``why`` says what is missing."""
 
     def __init__(self, why: str = "") -> None:
-        refusal = forbidden(f"{NOT_ALLOWED} {why}".rstrip())
-        super().__init__(refusal.status, refusal.description)
+        super().__init__(FORBIDDEN, f"{NOT_ALLOWED} {why}".rstrip(), Why.RIGHTS)

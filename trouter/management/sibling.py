@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from trouter.config.changes import Why
 from trouter.wire.codec import decode, decode_all, encode, skip
 
 from .ports import Rights
@@ -50,13 +51,13 @@ def decode_request(octets: bytes) -> tuple[Request, str]:
 
 def encode_result(result: OperationResult) -> bytes:
     """Return an answer as bytes."""
-    return encode([result.status, result.description]) + result.body
+    return encode([result.status, result.description, str(result.why)]) + result.body
 
 
 def decode_result(octets: bytes) -> OperationResult:
     """Return the answer of another worker."""
-    (status, description), end = decode(octets, 0, len(octets))
-    return OperationResult(status, octets[end:], description)
+    (status, description, why), end = decode(octets, 0, len(octets))
+    return OperationResult(status, octets[end:], description, Why(why))
 
 
 def rows_of(body: bytes) -> tuple[list[str], list[bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trouter.config.changes import ChangeRefused
+from trouter.config.changes import ChangeRefused, Why
 
 OK: Final = 200
 CREATED: Final = 201
@@ -31,14 +31,14 @@ class Refusal(ChangeRefused):
     """A request is not carried out, whether it asks for a change or not."""
 
 
-def bad_request(description: str) -> Refusal:
+def bad_request(description: str, why: Why = Why.OTHER) -> Refusal:
     """Return the refusal of an invalid request."""
-    return Refusal(BAD_REQUEST, description)
+    return Refusal(BAD_REQUEST, description, why)
 
 
 def not_found(description: str) -> Refusal:
     """Return the refusal of a request about something that does not exist."""
-    return Refusal(NOT_FOUND, description)
+    return Refusal(NOT_FOUND, description, Why.ABSENT)
 
 
 def forbidden(description: str) -> Refusal:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import trio
 
+from trouter.config.changes import Why
 from trouter.config.schema import EntityType
 from trouter.config.workers import FIRST
 from trouter.net.workers import ANSWERED_WITHIN_S, MANAGE, Workers
@@ -34,9 +35,9 @@ from .providers.process import ROUTER_IDENTITY
 from .query import MAX_ANSWER_BYTES
 from .requests import Request
 from .responses import OperationResult, answer, table
-from .rights import NOT_ALLOWED, Forbidden
+from .rights import Forbidden
 from .sibling import CHANGED_WITHIN_S, cells_of, decode_result, encode_request, rows_of
-from .status import BAD_REQUEST, FORBIDDEN, NOT_FOUND, OK, REASONS, Refusal, bad_request, not_found
+from .status import BAD_REQUEST, NOT_FOUND, OK, REASONS, Refusal, bad_request, not_found
 
 #: Requesters whose pages are continued; the one unused for longest is dropped first.
 MAX_PAGED: Final = 32
@@ -82,7 +83,7 @@ class Asking:
         except OSError as error:
             self.missing[number] = str(error)
             return None
-        if given.status == FORBIDDEN and given.description.startswith(NOT_ALLOWED):
+        if given.why is Why.RIGHTS:
             raise Forbidden
         return given
 
@@ -185,7 +186,7 @@ class Whole:
             if given is not None and not _is_absent(given):
                 return given
         if asking.missing:
-            return OperationResult(refusal.status, answer({}).body, refusal.description)
+            return OperationResult(refusal.status, answer({}).body, refusal.description, refusal.why)
         raise refusal
 
     async def _on_parts(self, asking: Asking, kind: EntityType, operation: str) -> OperationResult:
@@ -404,8 +405,7 @@ def _is_past(attributes: Mapping[str, Any]) -> bool:
 
 def _is_absent(given: OperationResult | Refusal) -> bool:
     """Return whether a worker does not have the entity."""
-    unknown = given.description == REASONS[NOT_FOUND] or given.description.startswith("No entity with ")
-    return given.status == NOT_FOUND or unknown  # an UPDATE of a connection has another status
+    return given.why is Why.ABSENT  # not by the status: an UPDATE of a connection has another one
 
 
 def _kind_here(node: Node, request: Request) -> EntityType | None:

@@ -17,13 +17,21 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t, longlong
+    from cython import int as c_int
+
+    _Ints: TypeAlias = Annotated[array[int], "int[::1]"]
+    _Longs: TypeAlias = Annotated[array[int], "long long[::1]"]
 
 #: The cost of an unreachable router.
 UNREACHED = -1
 #: One heap for each bit of a cost, and one for the current cost; a power of two.
-_HEAPS = 64
-_ROUND = _HEAPS - 1
-_NONE = -1
+_HEAPS: Final[c_int] = 64
+_ROUND: Final[c_int] = _HEAPS - 1
+_NONE: Final[c_int] = -1
 
 
 class Tree:
@@ -34,50 +42,50 @@ class Tree:
     """
 
     __slots__ = (
-        "_beyond",
-        "_costs",
+        "count",
+        "_starts",
         "_ends",
+        "_costs",
+        "cost",
+        "hops",
+        "first",
+        "_previous",
+        "_beyond",
+        "_who",
+        "_keys",
         "_following",
         "_heaps",
-        "_keys",
         "_near",
-        "_previous",
-        "_starts",
-        "_who",
-        "cost",
-        "count",
-        "first",
-        "hops",
     )
 
     def __init__(self, starts: Sequence[int], ends: Sequence[int], costs: Sequence[int]) -> None:
         """Make a tree; ValueError if the lists do not match, a link leads nowhere, or a cost is out of range."""
-        self.count = len(starts) - 1
+        self.count: Py_ssize_t = len(starts) - 1
         if not starts or list(starts) != sorted(starts) or starts[0] != 0 or starts[self.count] != len(ends):
             raise ValueError("the links of routers do not follow one another")
         if len(ends) != len(costs):
             raise ValueError("not every link has a cost")
         if ends and not (min(ends) >= 0 and max(ends) < self.count and min(costs) > 0 and max(costs) < 1 << 31):
             raise ValueError("a link leads nowhere, or has no cost")
-        self._starts = array("i", starts)
-        self._ends = array("i", ends)
-        self._costs = array("i", costs)
+        self._starts: _Ints = array("i", starts)
+        self._ends: _Ints = array("i", ends)
+        self._costs: _Ints = array("i", costs)
         #: By router, its way's cost (UNREACHED for none), number of links, and first hop.
-        self.cost = array("q", bytes(8 * self.count))
-        self.hops = array("i", bytes(4 * self.count))
-        self.first = array("i", bytes(4 * self.count))
+        self.cost: _Longs = array("q", bytes(8 * self.count))
+        self.hops: _Ints = array("i", bytes(4 * self.count))
+        self.first: _Ints = array("i", bytes(4 * self.count))
         # By router, the one before it on its way, and whether the way passes through ``middle``.
-        self._previous = array("i", bytes(4 * self.count))
-        self._beyond = array("i", bytes(4 * self.count))
+        self._previous: _Ints = array("i", bytes(4 * self.count))
+        self._beyond: _Ints = array("i", bytes(4 * self.count))
         # Candidates: one for each better way to a router that was found; those of a heap form a linked list.
         candidates = len(ends) + 1
-        self._who = array("i", bytes(4 * candidates))
-        self._keys = array("q", bytes(8 * candidates))
-        self._following = array("i", bytes(4 * candidates))
-        self._heaps = array("i", bytes(4 * _HEAPS))
-        self._near = max(costs, default=0) < _HEAPS
+        self._who: _Ints = array("i", bytes(4 * candidates))
+        self._keys: _Longs = array("q", bytes(8 * candidates))
+        self._following: _Ints = array("i", bytes(4 * candidates))
+        self._heaps: _Ints = array("i", bytes(4 * _HEAPS))
+        self._near: bool = max(costs, default=0) < _HEAPS
 
-    def compute_ways(self, root: int, middle: int, whole: bool) -> list[int]:
+    def compute_ways(self, root: Py_ssize_t, middle: Py_ssize_t, whole: bool) -> list[int]:
         """Compute the ways from ``root``; return the routers whose way passes through ``middle``; IndexError.
 
         Unless ``whole``, stop once these are known.
@@ -85,17 +93,16 @@ class Tree:
         if not (0 <= root < self.count and 0 <= middle < self.count):
             raise IndexError("no such router")
         starts, ends, costs = self._starts, self._ends, self._costs
-        cost, hops, first = self.cost, self.hops, self.first
-        previous, beyond = self._previous, self._beyond
+        cost, hops, first, previous, beyond = self.cost, self.hops, self.first, self._previous, self._beyond
         who, keys, following, heaps = self._who, self._keys, self._following, self._heaps
-        found = []
+        found: list[int] = []
         self._reset_to_root(root)
-        candidates = 1
-        near = self._near
-        now = 0  # the cost that is processed, and its heap
-        here = 0
-        behind = 0  # candidates whose way passes through the middle
-        passed = False
+        candidates: c_int = 1
+        near: bool = self._near
+        now: longlong = 0  # the cost that is processed, and its heap
+        here: c_int = 0
+        behind: Py_ssize_t = 0  # candidates whose way passes through the middle
+        passed: bool = False
         while True:
             if heaps[here] == _NONE:
                 now = self._next_cost(now) if near else self._spread_heap()
@@ -105,9 +112,9 @@ class Tree:
                     here = now & _ROUND
             if passed and behind == 0 and not whole:
                 break
-            candidate = heaps[here]
+            candidate: c_int = heaps[here]
             heaps[here] = following[candidate]
-            router = who[candidate]
+            router: Py_ssize_t = who[candidate]
             if cost[router] != now:
                 continue  # a better way was found since
             if router == middle:
@@ -115,16 +122,17 @@ class Tree:
             if beyond[router]:
                 behind -= 1
                 found.append(router)
-            is_behind = 1 if router == middle or beyond[router] else 0
+            is_behind: c_int = 1 if router == middle or beyond[router] else 0
+            place: Py_ssize_t
             for place in range(starts[router], starts[router + 1]):
-                end = ends[place]
-                through = now + costs[place]
-                known = cost[end]
+                end: Py_ssize_t = ends[place]
+                through: longlong = now + costs[place]
+                known: longlong = cost[end]
                 if 0 <= known <= through:
                     if known < through or cost[previous[end]] < now or previous[end] < router:
                         continue
                 else:
-                    heap = through & _ROUND if near else _bits(through ^ now)
+                    heap: c_int = through & _ROUND if near else _bits(through ^ now)
                     who[candidates] = end
                     keys[candidates] = through
                     following[candidates] = heaps[heap]
@@ -138,12 +146,16 @@ class Tree:
                 previous[end] = router
         return found
 
-    def _reset_to_root(self, root: int) -> None:
+    def _reset_to_root(self, root: Py_ssize_t) -> None:
         """Clear the last tree; leave ``root`` as the only candidate, with cost 0."""
-        cost, beyond, heaps = self.cost, self._beyond, self._heaps
+        cost: _Longs = self.cost
+        beyond: _Ints = self._beyond
+        heaps: _Ints = self._heaps
+        router: Py_ssize_t
         for router in range(self.count):
             cost[router] = -1
             beyond[router] = 0
+        heap: c_int
         for heap in range(_HEAPS):
             heaps[heap] = _NONE
         cost[root] = 0
@@ -155,26 +167,29 @@ class Tree:
         self._following[0] = _NONE
         heaps[0] = 0
 
-    def _next_cost(self, now: int) -> int:
+    def _next_cost(self, now: longlong) -> longlong:
         """Return the next cost of a candidate in the circle; -1 if there is none."""
-        heaps = self._heaps
+        heaps: _Ints = self._heaps
+        cost: longlong
         for cost in range(now + 1, now + _HEAPS):
             if heaps[cost & _ROUND] != _NONE:
                 return cost
         return -1
 
-    def _spread_heap(self) -> int:
+    def _spread_heap(self) -> longlong:
         """Spread the next heap over the lower ones; return the least cost of a candidate, -1 if there is none."""
-        heaps, keys, following = self._heaps, self._keys, self._following
-        heap = 1
+        heaps: _Ints = self._heaps
+        keys: _Longs = self._keys
+        following: _Ints = self._following
+        heap: c_int = 1
         while heap < _HEAPS and heaps[heap] == _NONE:
             heap += 1
         if heap == _HEAPS:
             return -1
-        candidate = heaps[heap]
+        candidate: c_int = heaps[heap]
         heaps[heap] = _NONE
-        least = keys[candidate]
-        behind = following[candidate]
+        least: longlong = keys[candidate]
+        behind: c_int = following[candidate]
         while behind != _NONE:
             least = min(least, keys[behind])
             behind = following[behind]
@@ -187,9 +202,9 @@ class Tree:
         return least
 
 
-def _bits(differs: int) -> int:
+def _bits(differs: longlong) -> c_int:
     """Return the number of bits of a number that is not negative."""
-    bits = 0
+    bits: c_int = 0
     while differs:
         differs >>= 1
         bits += 1

@@ -12,12 +12,16 @@ from typing import Final
 import trio
 
 from trouter._buckets import Bucket
+from trouter._bugs import BUGS
 from trouter.config import ListenerEntity
 from trouter.config.hosts import is_loopback, peer_address
+from trouter.core.terms import ROUTER_ROLES
 
+from .descriptors import accept_client
 from .proxy_protocol import HeaderReader, ProxyHeaderError, finish_header
 from .rates import NewBucket, bucket_maker
 from .sockets import close_all
+from .waits import SocketWaits
 
 #: Connections accepted from one socket before other tasks get their turn.
 ACCEPTS_IN_A_ROW: Final = 16
@@ -38,19 +42,23 @@ class AcceptingListener(ABC):
         sockets: list[socket.socket],
         log: logging.Logger,
         new_bucket: NewBucket | None = None,
+        waits: SocketWaits = trio.lowlevel,
     ) -> None:
-        """``new_bucket`` makes the bucket of ``acceptRate``; None for one of its own."""
+        """``new_bucket`` makes the bucket of ``acceptRate``; None for one of its own. ``waits`` waits for sockets."""
         self.sockets = sockets
         #: Connections accepted so far, and those refused.
         self.accepted = 0
         self.refused = 0
         #: Connections of proxies whose PROXY headers are being read.
         self._unannounced = 0
+        #: Set when one of them has ended.
+        self._announced = trio.Event()
         #: Set when the listener has stopped and its last connection has ended.
         self.done = trio.Event()
         self._log = log
         self._accepting = trio.CancelScope()
         self._new_bucket = new_bucket or bucket_maker(None)
+        self._waits = waits
         #: The connections that it may accept now; None for any number.
         self._turns: Bucket | None = None
         self.configure(entity)
@@ -95,7 +103,7 @@ class AcceptingListener(ABC):
 
     async def wait_readable(self, sock: socket.socket) -> None:
         """Wait until ``sock``, on which no connection waits, may have one."""
-        await trio.lowlevel.wait_readable(sock)
+        await self._waits.wait_readable(sock)
 
     @abstractmethod
     def admit_socket(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
@@ -121,8 +129,10 @@ class AcceptingListener(ABC):
         while True:
             if self._turns is not None:
                 await wait_for_token(self._turns)
+            while self._unannounced >= MAX_UNANNOUNCED:  # further connections wait in the backlog of the socket
+                await self._announced.wait()
             try:
-                accepted, address = sock.accept()
+                accepted, address = accept_client(sock, of_few=self._is_for_few)
             except BlockingIOError:
                 in_a_row = 0
                 await self.wait_readable(sock)
@@ -132,7 +142,7 @@ class AcceptingListener(ABC):
                     return
                 if error.errno in _OVERLOAD:
                     if not _is_readable(sock):  # without a descriptor accept fails even if no client waits
-                        await trio.lowlevel.wait_readable(sock)
+                        await self._waits.wait_readable(sock)
                         continue
                     if not exhausted:
                         self._log.error(
@@ -148,10 +158,14 @@ class AcceptingListener(ABC):
                 accepted.close()
                 return
             served = True
-            if self.entity.proxy_protocol_hosts:
-                self._begin_announced(accepted, address[:2], nursery, accepting)
-            else:
-                served = self.admit_socket(accepted, address[:2], nursery)
+            try:
+                if self.entity.proxy_protocol_hosts:
+                    self._begin_announced(accepted, address, nursery, accepting)
+                else:
+                    served = self.admit_socket(accepted, address, nursery)
+            except Exception as error:  # noqa: BLE001 - a bug with one connection must not close the listener
+                accepted.close()
+                BUGS.report(f"internal error, connection from {address[0]}:{address[1]} dropped", error)
             if served and self._turns is not None:
                 self._turns.owe_tokens(1, trio.current_time())
             in_a_row += 1
@@ -176,9 +190,6 @@ class AcceptingListener(ABC):
         except (ProxyHeaderError, OSError) as error:
             self.refuse_socket(sock, proxy, str(error))
             return
-        if self._unannounced >= MAX_UNANNOUNCED:
-            self.refuse_socket(sock, proxy, f"{MAX_UNANNOUNCED} PROXY headers are awaited")
-            return
         self._unannounced += 1
         accepting.start_soon(self._wait_for_header, sock, proxy, reader, nursery)
 
@@ -190,7 +201,7 @@ class AcceptingListener(ABC):
         client: tuple[str, int] | None = None
         try:
             with trio.move_on_after(PROXY_HEADER_S):
-                client, why = await finish_header(reader, sock, trio.lowlevel), ""
+                client, why = await finish_header(reader, sock, self._waits), ""
         except (ProxyHeaderError, OSError) as error:
             why = str(error)
         except BaseException:  # the listener stops
@@ -198,6 +209,8 @@ class AcceptingListener(ABC):
             raise
         finally:
             self._unannounced -= 1
+            self._announced.set()
+            self._announced = trio.Event()
         if why:
             self.refuse_socket(sock, proxy, why)
         else:
@@ -208,6 +221,11 @@ class AcceptingListener(ABC):
     ) -> None:
         """Admit a connection as one of its client; as the proxy's own if that names none, or one of its own machine."""
         self.admit_socket(sock, proxy if client is None or is_loopback(client[0]) else client, nursery)
+
+    @property
+    def _is_for_few(self) -> bool:
+        """True if probes, operators or routers connect here, which may have descriptors that other clients leave."""
+        return self.entity.serves_http or self.entity.role in ROUTER_ROLES
 
     @property
     def _label(self) -> str:

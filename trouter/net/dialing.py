@@ -20,7 +20,7 @@ _LOOKUPS: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunV
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A host and port to dial, with the scheme for display."""
+    """A host and port to dial, with the scheme; its text begins with amqp also with TLS, as in Qpid Dispatch."""
 
     host: str
     port: str
@@ -28,7 +28,7 @@ class Endpoint:
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"amqp://{host}:{self.port}"
 
 
 def cause(error: OSError) -> str:

@@ -27,7 +27,7 @@ def grant_owed_credit(router: Router, queue: TimerQueue) -> None:
         more = router.return_owed_credit(PORTION)
         return now_s + MOMENT_S if more else NEVER
 
-    timer = queue.add(grant)
+    timer = queue.add("credit that is owed", grant)
 
     def wake() -> None:
         queue.advance(timer, trio.current_time() + MOMENT_S)

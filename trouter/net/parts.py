@@ -6,7 +6,6 @@ it cannot fail and does not yield to other tasks.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -15,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 import trio
 
-log = logging.getLogger("trouter.SERVER")
+from trouter._bugs import BUGS
 
 #: Host, port and name, and a number among entities with the same three: several may have no name and port 0.
 Key = tuple[str, str, str, int]
@@ -164,8 +163,8 @@ class Parts(Generic[E, P]):
     async def _run(self, part: P) -> None:
         try:
             await part.run()
-        except Exception:
-            log.exception("internal error: a part of the router has ended (a listener, connector or record log)")
+        except Exception as error:  # noqa: BLE001 - it is reported
+            BUGS.report("internal error: a part of the router has ended (a listener, connector or record log)", error)
         finally:
             self._retired.discard(part)
 

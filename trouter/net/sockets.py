@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,7 +22,11 @@ Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]
 
 #: Flags for addresses and port numbers, which need no name server.
 _AT_ONCE: Final = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+#: Errors of an address that this machine does not have.
+_LACKING: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _FAMILIES: Final = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
+
+log = logging.getLogger("trouter.SERVER")
 
 
 class ListenError(Exception):
@@ -72,12 +77,24 @@ async def look_up(
 
 
 def open_sockets(addresses: Iterable[Address], leaving: Sequence[socket.socket] = ()) -> list[socket.socket]:
-    """Return a listening socket for each address; OSError, with none left open, if one cannot be opened."""
+    """Return a listening socket for each address; OSError, with none left open, if one cannot be opened.
+
+    Addresses that this machine lacks, as those of IPv6 where it is off, are left out if there are others.
+    """
     opened: list[socket.socket] = []
+    lacking: OSError | None = None
     try:
         for family, address in addresses:
             heir = next((sock for sock in leaving if sock.family == family and place_of(sock) == address), None)
-            opened.append(_listen(family, address, leaving) if heir is None else heir.dup())
+            try:
+                opened.append(_listen(family, address, leaving) if heir is None else heir.dup())
+            except OSError as error:
+                if error.errno not in _LACKING:
+                    raise
+                lacking = error
+                log.debug("cannot listen on %s:%d: %s", *address, error.strerror)
+        if lacking is not None and not opened:
+            raise lacking
     except OSError:
         close_all(opened)
         raise

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from trouter._bell import Bell
+from trouter._bugs import BUGS
 
 if TYPE_CHECKING:
     from .hub import Hub
@@ -23,19 +24,25 @@ if TYPE_CHECKING:
 NEVER: Final = float("inf")
 #: Cancelled timers that the queue may hold before it is cleared of them.
 _SPARE_TIMERS: Final = 64
+#: Seconds until work is due again that has failed by a bug.
+AFTER_BUG_S: Final = 1.0
 
 #: Called with the time, by the loop's clock; returns when it is due again, in the same seconds.
 Work = Callable[[float], float]
+#: Ends what the work was done for, after a bug in it.
+Drop = Callable[[Exception], None]
 
 
 class Timer:
     """One entry of the queue; ``TimerQueue`` makes it."""
 
-    __slots__ = ("due_s", "work")
+    __slots__ = ("drop", "due_s", "name", "work")
 
-    def __init__(self, work: Work | None) -> None:
-        #: None once cancelled, so that the queue keeps nothing of an ended connection until the timer would be due.
+    def __init__(self, name: str, work: Work | None, drop: Drop | None) -> None:
+        self.name = name
+        #: Both are None once cancelled, so that the queue keeps nothing of an ended connection until it would be due.
         self.work = work
+        self.drop = drop
         #: When it is due, by the loop's clock.
         self.due_s = NEVER
 
@@ -50,9 +57,13 @@ class TimerQueue:
         self._cancelled = 0
         self._sleep = trio.CancelScope()
 
-    def add(self, work: Work, due_s: float = NEVER) -> Timer:
-        """Return a timer of ``work``, due at ``due_s``."""
-        timer = Timer(work)
+    def add(self, name: str, work: Work, due_s: float = NEVER, drop: Drop | None = None) -> Timer:
+        """Return a timer of ``work``, due at ``due_s``.
+
+        A bug in it calls ``drop``, and it is never due again; without ``drop`` the bug is logged with ``name``, and the
+        work is due again after ``AFTER_BUG_S``.
+        """
+        timer = Timer(name, work, drop)
         self._schedule(timer, due_s)
         return timer
 
@@ -65,17 +76,18 @@ class TimerQueue:
         """Make a timer due never again; a second call does nothing."""
         if timer.work is None:
             return
-        timer.work = None
+        timer.work = timer.drop = None
         self._cancelled += 1
         if self._cancelled > len(self._due) // 2 + _SPARE_TIMERS:
             self._cancelled = 0
             self._due = [entry for entry in self._due if entry[2].work is not None]
             heapq.heapify(self._due)
 
-    async def repeat(self, period_s: Callable[[], float], work: Callable[[], Awaitable[object]]) -> None:
+    async def repeat(self, name: str, period_s: Callable[[], float], work: Callable[[], Awaitable[object]]) -> None:
         """Await ``work`` every ``period_s`` seconds until cancelled, first after one period.
 
-        The duration of the work does not add to the period, which is asked for each time.
+        The duration of the work does not add to the period, which is asked for each time. A bug in it is logged with
+        ``name``, and ends this time's work only.
         """
         bell = Bell()
 
@@ -84,11 +96,12 @@ class TimerQueue:
             return NEVER
 
         at_s = trio.current_time() + period_s()
-        timer = self.add(ring, at_s)
+        timer = self.add(name, ring, at_s)
         try:
             while True:
                 await bell.wait()
-                await work()
+                with BUGS.contained(f"internal error in the periodic work '{name}'"):
+                    await work()
                 at_s = max(at_s + period_s(), trio.current_time())
                 self.advance(timer, at_s)
         finally:
@@ -118,7 +131,18 @@ class TimerQueue:
         for timer in ready:
             if timer.work is not None:  # else an earlier one has cancelled it
                 timer.due_s = NEVER
-                self.advance(timer, timer.work(now_s))
+                self.advance(timer, self._do(timer, timer.work, now_s))
+
+    def _do(self, timer: Timer, work: Work, now_s: float) -> float:
+        """Do the work of a timer; return when it is due again."""
+        try:
+            return work(now_s)
+        except Exception as error:  # noqa: BLE001 - a bug in one timer's work must not end the others
+            if timer.drop is not None:
+                timer.drop(error)
+                return NEVER
+            BUGS.report(f"internal error in the work '{timer.name}'", error)
+            return now_s + AFTER_BUG_S
 
     def _schedule(self, timer: Timer, due_s: float) -> None:
         timer.due_s = due_s
@@ -127,11 +151,12 @@ class TimerQueue:
             self._sleep.deadline = min(self._sleep.deadline, due_s)
 
 
-def every(period_s: Callable[[], float], work: Callable[[], object]) -> Work:
-    """Return ``work`` as work that is due again ``period_s`` seconds after it was done."""
+def every(name: str, period_s: Callable[[], float], work: Callable[[], object]) -> Work:
+    """Return ``work`` as work that is due again ``period_s`` seconds after it was done, also if a bug ended it."""
 
     def do(now_s: float) -> float:
-        work()
+        with BUGS.contained(f"internal error in the periodic work '{name}'"):
+            work()
         return now_s + period_s()
 
     return do

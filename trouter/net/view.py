@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from trouter.engine.ports import ConnectionOwner
 
 if TYPE_CHECKING:
     from trouter.core.containers import Container, DetachReason
     from trouter.core.tenants import Tenant
     from trouter.engine.connection import Connection
     from trouter.engine.link_base import Link
+    from trouter.engine.ports import LinkPort
     from trouter.engine.session import Session
     from trouter.hooks import PeerFacts
     from trouter.wire.performatives import Error
@@ -30,7 +33,7 @@ class PeerCertificates:
 NO_CERTIFICATES: Final = PeerCertificates()
 
 
-class ConnectionView(Protocol):
+class ConnectionView(ConnectionOwner, Protocol):
     """One connection; ``connections/peer.py`` has it. Its engine refers to it as ``owner`` until it has ended."""
 
     #: The frames of this connection are logged; to set it outweighs the level of the module PROTOCOL.
@@ -114,10 +117,16 @@ class ConnectionView(Protocol):
     def received_bytes(self) -> int:
         """Return the bytes received so far, within TLS."""
 
+    def has_good_login(self) -> bool:
+        """Return whether the peer's credentials are still valid."""
+
     # --- orders
 
     def force_close(self, error: Error) -> None:
         """Close it with ``error`` by order of an operator or the process: it is no longer listed."""
+
+    def close_at_once(self, error: Error) -> None:
+        """Do as ``force_close``, and write the close now: the peer gets no frame that the ends of others cause."""
 
     def turn_out(self, error: Error) -> None:
         """Close it with ``error``."""
@@ -137,8 +146,8 @@ class ConnectionView(Protocol):
     def stop_messages(self) -> None:
         """Give the peer no new messages and no credit, so that what is under way can end before the connection does."""
 
-    def check_standing(self) -> None:
-        """Close it if the peer's credentials are no longer valid."""
+    def end_login(self) -> None:
+        """Do as ``close_at_once``, because the peer's credentials are no longer valid."""
 
     # --- links of the router's own
 
@@ -165,7 +174,6 @@ class ConnectionView(Protocol):
         """Note that the router ends a link of it by itself."""
 
 
-def owner_of(link: Any) -> ConnectionView | None:
-    """Return the connection of ``link``, a link of the engine; None once it has ended."""
-    owner: ConnectionView | None = link.session.connection.owner
-    return owner
+def owner_of(link: LinkPort) -> ConnectionView | None:
+    """Return the connection of a link of this router; None once it has ended."""
+    return cast("ConnectionView | None", link.session.connection.owner)  # every peer is a view

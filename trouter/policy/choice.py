@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
-from trouter.config.access import HOST_SEPARATOR, host_key, host_tokens
-from trouter.core.patterns import WILDCARDS, PatternTree
+from trouter.config.access import host_key, host_pattern
+from trouter.core.patterns import HOSTS, PatternTree, is_exact
 
 T = TypeVar("T")
 
@@ -30,11 +30,11 @@ class VhostChoice(Generic[T]):
         """`vhosts`: host name, aliases and vhost of each; `default`: the name of a vhost, empty for none."""
         self._names: dict[str, tuple[T, ChosenBy]] = {}
         self._tree: PatternTree[T] | None = None
-        tree: PatternTree[T] = PatternTree(HOST_SEPARATOR)
+        tree: PatternTree[T] = PatternTree(HOSTS)
         for hostname, aliases, vhost in vhosts:
             for name, chosen_by in ((hostname, ChosenBy.HOSTNAME), *((alias, ChosenBy.ALIAS) for alias in aliases)):
                 key = host_key(name)
-                if patterns and not WILDCARDS.isdisjoint(host_tokens(key) or ()):
+                if patterns and not is_exact(host_pattern(key) or ()):
                     tree.insert(key, vhost)
                     self._tree = tree
                 else:

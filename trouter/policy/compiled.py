@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeVar
 
+from trouter.config.access import goes_on
 from trouter.config.collector import held_back
 from trouter.config.entities import GroupSettings, PolicyEntity, VhostEntity
 from trouter.config.hosts import HostRange
@@ -90,6 +91,7 @@ class Group(NamedTuple):
     limits: ConnectionLimits
     quotas: tuple[QuotaRule, ...]
     substitute_anonymous: bool
+    substitute_separated: bool
 
 
 class Vhost(NamedTuple):
@@ -104,6 +106,8 @@ class Vhost(NamedTuple):
     by_user: Mapping[str, Group]
     every_user: Group | None
     unknown_user: Group | None
+    #: An entry goes on after the user's name, with a separator.
+    goes_on: bool
 
     def group_of(self, user: str) -> tuple[Group, MemberBy] | None:
         """Return the group of a user, and why (security.md 4.4); None without one. The empty name is never listed."""
@@ -135,6 +139,7 @@ class _Compiler:
             by_user,
             by_user.get(EVERY_USER),
             groups.get(DEFAULT_GROUP) if entity.allow_unknown_user else None,
+            any(goes_on(entry) for group in entity.groups.values() for entry in group.entries()),
         )
 
     def _compile_group(self, name: str, group: GroupSettings, vhost: VhostEntity) -> Group:
@@ -153,6 +158,7 @@ class _Compiler:
             ),
             rules_of(vhost, name, group),
             group.substitute_anonymous,
+            group.substitute_separated,
         )
 
     def _compile_settings(self, group: GroupSettings, vhost: VhostEntity) -> Settings:
@@ -184,6 +190,8 @@ class Policy:
     choice: VhostChoice[Vhost]
     #: The names in `remoteHosts` to look up, and the results.
     host_names: frozenset[str]
+    #: An entry goes on after the user's name, with a separator: it may reach the addresses of a longer name.
+    goes_on: bool = False
     resolved: Resolved = field(default_factory=dict)
 
     @classmethod
@@ -224,6 +232,7 @@ class Policy:
                 for host in group.remote_hosts
                 if host.name
             ),
+            any(vhost.goes_on for vhost in compiled.values()),
             {} if previous is None else previous.resolved,
         )
 

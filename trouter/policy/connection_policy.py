@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from trouter.core.arrival import MessageTap
 from trouter.core.check import MessageCheck
 from trouter.core.messagelog import MessageLog
-from trouter.core.ports import MessageTap
 from trouter.core.terms import ROUTER_ROLES
 from trouter.hooks import AttachRequest, Plugins
 from trouter.telemetry.recorder import Recorder

@@ -20,8 +20,6 @@ SEPARATED: Final = tuple(SEPARATORS)
 _BRACED: Final = "{user}"
 _ESCAPED: Final = "$${user}"
 _LITERAL: Final = "${user}"
-
-
 #: The end of an entry's fixed text, in `sources` and `targets`, and in patterns.
 _OPEN: Final = re.compile(rf"{USER_TOKEN.pattern}|\*\Z")
 _OPEN_IN_PATTERN: Final = re.compile(rf"{USER_TOKEN.pattern}|(?<![^./])[*#](?![^./])")
@@ -32,26 +30,26 @@ class EntryError(ValueError):
 
 
 class PolicyEntry(NamedTuple):
-    """Addresses that are `prefix`, then the user's name if `has_user`, then `suffix`, then anything if `wildcard`."""
+    """Addresses that are ``text``, then anything if ``is_open``; the user's name precedes it if ``before`` is given."""
 
-    prefix: str
-    suffix: str = ""
-    has_user: bool = False
-    wildcard: bool = False
+    text: str
+    is_open: bool
+    #: What precedes the user's name, None without that.
+    before: str | None = None
 
 
 def parse_entry(text: str) -> PolicyEntry:
     """Return the parts of an entry; EntryError if it is empty or names the user more than once."""
     if not text:
         raise EntryError("an entry is empty")
-    wildcard = text.endswith(WILDCARD)
+    is_open = text.endswith(WILDCARD)
+    text = text.removesuffix(WILDCARD)
     if _BRACED not in text:
-        return PolicyEntry(text[:-1] if wildcard else text, "", False, wildcard)
-    prefix, *others = USER_TOKEN.split(text.removesuffix(WILDCARD))
+        return PolicyEntry(text, is_open)
+    first, *others = map(unescape, USER_TOKEN.split(text))
     if len(others) > 1:
         raise EntryError("an entry holds the user's name more than once")
-    suffix = others[0] if others else ""
-    return PolicyEntry(unescape(prefix), unescape(suffix), bool(others), wildcard)
+    return PolicyEntry(others[0], is_open, first) if others else PolicyEntry(first, is_open)
 
 
 def unescape(text: str) -> str:

@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple
 
 from trouter._text import escape_unprintable
 from trouter.config.entities import GroupSettings
+from trouter.config.entities.group import ANY_NUMBER
 from trouter.config.schema import camel
 from trouter.policy.choice import ChosenBy
 from trouter.policy.compiled import ConnectionLimits, Policy
 from trouter.policy.judge import Admission, Verdict, judge_attach, judge_open
 from trouter.policy.kinds import MemberBy, Reason
 from trouter.policy.requests import OpenRequest
-from trouter.policy.settings import UNLIMITED, Settings
+from trouter.policy.settings import Settings
 from trouter.wire.performatives import Attach, Source, Target
 
 
@@ -204,13 +205,14 @@ def _admitted(policy: Policy, admission: Admission, question: Question) -> tuple
         steps.append(ExplanationStep("host", question.host, f"entry {admission.host_entry} of remoteHosts: {entry}"))
     steps.append(ExplanationStep("open", "allowed", _limits(admission.limits)))
     if question.source is None and question.target is None:
-        given = {name: value for name, value in _settings(admission.settings).items() if value not in {None, UNLIMITED}}
+        unset = {None, ANY_NUMBER}
+        given = {name: value for name, value in _settings(admission.settings).items() if value not in unset}
         steps += [ExplanationStep("with", f"{name}: {_shown(value)}") for name, value in given.items()]
     return tuple(steps)
 
 
 def _limits(limits: ConnectionLimits) -> str:
-    if limits.connections >= UNLIMITED:
+    if limits.connections >= ANY_NUMBER:
         return "its number is limited by no vhost"
     return (
         f"while there are fewer than {limits.connections} connections, {limits.per_user} of the user,"

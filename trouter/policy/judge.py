@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, NamedTuple
 
-from trouter.config.entities.group import LEVELS, OPERATORS
+from trouter.config.access import is_separated
+from trouter.config.entities.group import ANY_NUMBER, LEVELS, OPERATORS
 from trouter.core.addresses import DEFAULT_AREA, plain
 from trouter.core.check import NO_TO, TARGET, USER_ID
 from trouter.hooks import Permissions, VhostPolicy
@@ -27,6 +28,7 @@ from .kinds import (
     LINK_DENIED,
     SESSION_DENIED,
     TOO_MANY_LINKS,
+    USER_DENIED,
     Judged,
     MemberBy,
     Reason,
@@ -35,7 +37,7 @@ from .names import NO_ENTRY
 from .patterns import UNDECIDED, PatternRules
 from .quota_rules import QuotaRule
 from .requests import OpenRequest
-from .settings import UNLIMITED, Settings
+from .settings import Settings
 
 CONNECTOR_GROUP: Final = "$connector"
 #: The text of `${user}` for users without a name, if the group substitutes it for them.
@@ -210,6 +212,12 @@ def judge_tenant(request: OpenRequest, why: str, error: Error) -> Verdict:
     return Verdict(False, f"tenant:{why}", Judged.TENANT, error, reason=Reason.NO_VHOST, text=request.hostname)
 
 
+def deny_user(request: OpenRequest) -> Verdict:
+    """Return the denial of a connection whose user `allowedUsers` of its listener does not name."""
+    rule = f"listener:{request.listener}:allowedUsers"
+    return Verdict(False, rule, Judged.USER, USER_DENIED, text=request.hostname)
+
+
 def _allow_open(request: OpenRequest, admission: Admission) -> Verdict:
     return Verdict(
         True,
@@ -283,6 +291,8 @@ def _judge_client(policy: Policy, request: OpenRequest, name: str) -> Verdict:
     user_text = request.user if request.authenticated else ""
     if group.substitute_anonymous:
         user_text = request.user or ANONYMOUS
+    if policy.goes_on and not group.substitute_separated and is_separated(user_text):
+        user_text = ""
     admission = Admission(
         vhost.name,
         group.name,
@@ -382,7 +392,7 @@ def _judge_link(
 ) -> tuple[bool, str, Error | None]:
     label, settings = f"{admission.vhost}:{admission.group}", admission.settings
     limit = settings.max_senders if sends else settings.max_receivers
-    if limit < UNLIMITED and others() >= limit:
+    if limit < ANY_NUMBER and others() >= limit:
         return False, f"{label}:{'maxSenders' if sends else 'maxReceivers'}", TOO_MANY_LINKS
     if isinstance(terminus, Coordinator):
         return True, f"{label}:coordinator", None  # the core decides on it: it has no address to judge

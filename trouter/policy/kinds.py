@@ -17,6 +17,8 @@ TOO_MANY_LINKS: Final = Error(RESOURCE, "link disallowed by local policy")
 MESSAGE_TOO_LARGE: Final = Error("amqp:connection:forced", "Message size exceeded")
 #: For a connection that belongs to no tenant, in the words of Qpid Dispatch's policy.
 TENANT_DENIED: Final = Error("amqp:unauthorized-access", "connection disallowed by local policy")
+#: For a user that the listener does not allow.
+USER_DENIED: Final = Error("amqp:unauthorized-access", "connection disallowed by the listener")
 #: Denials of a kind that are reported one by one within a second; a peer may repeat them, but rarely needs to.
 SINGLY: Final = 16
 #: The same for denials that may come with every message or request; the log has them at debug level only.
@@ -66,6 +68,7 @@ class Judged(Enum):
     OPEN = RequestKind("open", "connection", ("vhost_connections_denied",), "connections_denied")
     ORDER = RequestKind("open", "decision", ("vhost_connections_denied",), "connections_denied")
     TENANT = RequestKind("open", "tenant", ("vhost_connections_denied",))
+    USER = RequestKind("open", "user", ("vhost_connections_denied",))
     CONNECTOR = RequestKind("open", "connector", ("vhost_connections_denied",))
     BEGIN = RequestKind("begin", "session", ("total_denials",), "session_denied", singly=SINGLY)
     SENDER = RequestKind("attach", "sender", ("links_denied", "total_denials"), "sender_denied", singly=SINGLY)

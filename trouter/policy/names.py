@@ -16,73 +16,61 @@ from trouter.policy.entries import parse_entry
 NO_ENTRY: Final = 0
 
 
-class Prefixes:
-    """Prefixes, each with a number. If a prefix begins with another one, only the shorter is kept."""
+class Texts:
+    """Whole texts, and beginnings of texts, each with a number."""
 
-    __slots__ = ("_numbers", "_texts")
+    __slots__ = ("_beginnings", "_sorted", "_whole")
 
-    def __init__(self, numbers: dict[str, int]) -> None:
-        self._texts: list[str] = []
-        for text in sorted(numbers):
-            if not (self._texts and text.startswith(self._texts[-1])):
-                self._texts.append(text)
-        self._numbers = numbers
+    def __init__(self, texts: Iterable[tuple[str, int, bool]]) -> None:
+        """``texts``: each with its number, and whether it is a beginning; the first of equal ones counts."""
+        self._whole: dict[str, int] = {}
+        self._beginnings: dict[str, int] = {}
+        for text, number, is_open in texts:
+            (self._beginnings if is_open else self._whole).setdefault(text, number)
+        #: Beginnings without those that begin with another one.
+        self._sorted: list[str] = []
+        for text in sorted(self._beginnings):
+            if not (self._sorted and text.startswith(self._sorted[-1])):
+                self._sorted.append(text)
 
     def find_entry(self, text: str) -> int:
-        """Return the number of the prefix that `text` begins with, else NO_ENTRY.
+        """Return the number of `text`, or of a beginning of it, else NO_ENTRY.
 
-        A text that sorts between a prefix and `text` begins with that prefix too, and was left out: so the nearest
-        prefix below `text` is the only candidate.
+        A text that sorts between a beginning and `text` begins with that, too, and was left out: so the nearest
+        beginning below `text` is the only candidate.
         """
-        at = bisect_right(self._texts, text)
-        if at and text.startswith(self._texts[at - 1]):
-            return self._numbers[self._texts[at - 1]]
+        if number := self._whole.get(text, NO_ENTRY):
+            return number
+        at = bisect_right(self._sorted, text)
+        if at and text.startswith(self._sorted[at - 1]):
+            return self._beginnings[self._sorted[at - 1]]
         return NO_ENTRY
-
-
-NO_PREFIXES: Final = Prefixes({})
 
 
 class NameRules:
     """The entries of one `sources` or `targets`; EntryError if one is invalid."""
 
-    __slots__ = ("_exact", "_prefixes", "_starts", "_user_exact", "_user_prefixes")
+    __slots__ = ("_after_user", "_plain", "_starts")
 
     def __init__(self, entries: Iterable[str]) -> None:
-        self._exact: dict[str, int] = {}
-        prefixes: dict[str, int] = {}
-        self._user_exact: dict[str, dict[str, int]] = {}
-        user_prefixes: dict[str, dict[str, int]] = {}
+        found: dict[str | None, list[tuple[str, int, bool]]] = {}
         for number, text in enumerate(entries, 1):
             entry = parse_entry(text)
-            if entry.has_user:
-                table = (user_prefixes if entry.wildcard else self._user_exact).setdefault(entry.prefix, {})
-                table.setdefault(entry.suffix, number)
-            else:
-                (prefixes if entry.wildcard else self._exact).setdefault(entry.prefix, number)
-        self._prefixes = Prefixes(prefixes) if prefixes else NO_PREFIXES
-        self._user_prefixes = {prefix: Prefixes(suffixes) for prefix, suffixes in user_prefixes.items()}
+            found.setdefault(entry.before, []).append((entry.text, number, entry.is_open))
+        self._plain = Texts(found.pop(None, ()))
+        #: By the text before the user's name, those after it.
+        self._after_user = {before: Texts(texts) for before, texts in found.items() if before is not None}
         #: The positions of the user's name in entries, ascending.
-        self._starts = tuple(sorted(set(map(len, (*self._user_exact, *user_prefixes)))))
+        self._starts = tuple(sorted(set(map(len, self._after_user))))
 
     def find_entry(self, address: str, user: str) -> int:
         """Return the number of an entry that covers `address`, else NO_ENTRY; an empty `user` is in no entry."""
         if not address:
             return NO_ENTRY
-        number = self._exact.get(address, NO_ENTRY) or self._prefixes.find_entry(address)
-        if number or not user:
-            return number
-        for start in self._starts:
-            if start > len(address):
-                break
-            if address.startswith(user, start) and (number := self._find_after(address, start, start + len(user))):
-                return number
-        return NO_ENTRY
-
-    def _find_after(self, address: str, start: int, end: int) -> int:
-        """Return the number of an entry with the user's name from `start` to `end`, else NO_ENTRY."""
-        prefix, rest = address[:start], address[end:]
-        if (suffixes := self._user_exact.get(prefix)) and rest in suffixes:
-            return suffixes[rest]
-        prefixes = self._user_prefixes.get(prefix)
-        return NO_ENTRY if prefixes is None else prefixes.find_entry(rest)
+        number = self._plain.find_entry(address)
+        for start in self._starts if user and not number else ():
+            if address.startswith(user, start) and (texts := self._after_user.get(address[:start])):
+                number = texts.find_entry(address[start + len(user) :])
+                if number:
+                    break
+        return number

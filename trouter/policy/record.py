@@ -66,7 +66,11 @@ class PolicyRecord:
         assert verdict.judged is not None  # noqa: S101 - an address by itself is not recorded
         row: RequestKind = verdict.judged.value
         if verdict.allowed:
-            self._emit_record(verdict, row, who, "allowed", 1)
+            write = partial(self._emit_record, verdict, row, who, "allowed")
+            if who is None or row.operation == "open":
+                write(1)
+            else:
+                self._recorder.allowances.teller(verdict.vhost, who.user, who.host)(row.operation, write)
             return
         for name in row.policy:
             setattr(self.counts, name, getattr(self.counts, name) + 1)

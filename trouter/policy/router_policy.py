@@ -36,6 +36,7 @@ from .judge import (
     closed_at,
     deny_consumer,
     deny_management,
+    deny_user,
     judge_accept,
     judge_counts,
     judge_decisions,
@@ -43,7 +44,7 @@ from .judge import (
     judge_tenant,
     rights_of,
 )
-from .kinds import CONNECTION_DENIED
+from .kinds import CONNECTION_DENIED, USER_DENIED
 from .quota_rules import QuotaRule
 from .record import PolicyRecord, closed_line
 from .requests import OpenRequest, for_plugins
@@ -148,6 +149,11 @@ class RouterPolicy:
     def deny_tenant(self, request: OpenRequest, why: str, error: Error) -> None:
         """Count and record the refusal of a connection without a tenant."""
         self._record.record_verdict(judge_tenant(request, why, error), request)
+
+    def deny_user(self, request: OpenRequest) -> Error:
+        """Count and record the refusal of a user that the listener does not allow; return the peer's error."""
+        self._record.record_verdict(deny_user(request), request)
+        return USER_DENIED
 
     def admit_connection(
         self,

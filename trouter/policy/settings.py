@@ -8,9 +8,8 @@ from operator import attrgetter
 from typing import Final
 
 from trouter.config.entities import GroupSettings
-from trouter.config.entities.group import OPERATORS
+from trouter.config.entities.group import ANY_NUMBER, OPERATORS
 
-UNLIMITED: Final = 2**31 - 1
 #: The defaults in Qpid Dispatch's manual: they are upper bounds, so configuring them leaves the listener's values.
 BOUNDS: Final = {"max_frame_size": 2**31 - 1, "max_sessions": 65535, "max_session_window": 2**31 - 1}
 
@@ -25,9 +24,9 @@ class Settings:
     max_frame_size: int | None = None
     max_session_window: int | None = None
     max_sessions: int | None = None
-    #: Limits of the connection's links: 0 allows none, UNLIMITED any number.
-    max_senders: int = UNLIMITED
-    max_receivers: int = UNLIMITED
+    #: Limits of the connection's links: 0 allows none, ANY_NUMBER any number.
+    max_senders: int = ANY_NUMBER
+    max_receivers: int = ANY_NUMBER
     allow_dynamic_source: bool = False
     allow_anonymous_sender: bool = False
     allow_user_id_proxy: bool = False

@@ -26,6 +26,7 @@ from trouter.records.schema import (  # noqa: E402 - the twin is chosen first
     PolicyLoaded,
     Record,
     RecordsDropped,
+    RecordsSealed,
     SaslOutcomeRecord,
     TlsOutcome,
     TopologyChange,
@@ -34,6 +35,6 @@ from trouter.records.schema import (  # noqa: E402 - the twin is chosen first
 __all__ = [
     "KINDS", "VERSION", "Alarm", "ClockStep", "ConfigReloaded", "ConnectionClosedRecord", "ConnectionOpenedRecord",
     "DeliveryInterval", "LatencySketch", "LinkAttachedRecord", "LinkDetachedRecord", "LinkStalled", "ManagementChange",
-    "MessageSampled", "PluginFault", "PolicyDecision", "PolicyLoaded", "Record", "RecordsDropped", "SaslOutcomeRecord",
-    "TlsOutcome", "TopologyChange",
+    "MessageSampled", "PluginFault", "PolicyDecision", "PolicyLoaded", "Record", "RecordsDropped", "RecordsSealed",
+    "SaslOutcomeRecord", "TlsOutcome", "TopologyChange",
 ]  # fmt: skip

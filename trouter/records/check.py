@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from trouter.records.anchors import Anchors, SegmentHead
+from trouter.records.chain import Chain
+from trouter.records.disk import is_locked
 from trouter.records.reader import Corrupt, SegmentReader
 from trouter.records.schema import RecordsDropped
+from trouter.records.sealed import Seals
 from trouter.records.segments import (
     EMPTY,
     MANIFEST,
@@ -20,8 +25,10 @@ from trouter.records.segments import (
     SegmentPosition,
     entry_lines,
     file_label,
+    lock_name,
     opened,
     place_of,
+    present,
     segments_in,
 )
 
@@ -29,11 +36,15 @@ _ENTRY: Final = msgspec.json.Decoder(ManifestEntry)
 
 
 class CheckReport:
-    """The result of a check: counts, errors, and notes that are no errors."""
+    """The result of a check: counts, errors, and notes that are no errors.
+
+    ``unproved`` are the records that may have been changed without an error: those of segments without a trailer.
+    """
 
     def __init__(self) -> None:
         self.segments = 0
         self.records = 0
+        self.unproved = 0
         self.errors: list[str] = []
         self.notes: list[str] = []
 
@@ -48,11 +59,12 @@ class _Gap(NamedTuple):
 
 
 class _Stream:
-    """The gaps of one boot of one router, and those that its records report."""
+    """The gaps of one boot of one router, what records report as missing, and which of these reports are proved."""
 
     def __init__(self) -> None:
         self.gaps: list[_Gap] = []
         self.reported: list[tuple[int, int]] = []
+        self.proved: list[tuple[int, int]] = []
 
 
 def check_file(path: Path) -> CheckReport:
@@ -63,28 +75,57 @@ def check_file(path: Path) -> CheckReport:
     return checker.report
 
 
-def check_folder(folder: Path, advance: Callable[[int], object] = lambda _: None) -> CheckReport:
-    """Verify every segment of a folder and that none is missing; OSError. Call `advance` with 1 for each segment."""
-    checker = _Checker()
+def check_folder(
+    folder: Path,
+    advance: Callable[[int], object] = lambda _: None,
+    key: bytes | None = None,
+    heads: Iterable[SegmentHead] | None = None,
+) -> CheckReport:
+    """Verify every segment of a folder and that none is missing; OSError. Call `advance` with 1 for each segment.
+
+    With the verification key ``key``, verify the seals too; compare ``heads`` that were received earlier.
+    """
     places = segments_in(folder)
+    checker = _Checker(places)
+    if heads is not None:
+        checker.anchors = Anchors(heads, checker.report.errors, checker.report.notes)
+    if key is not None:
+        checker.seals = Seals(folder, key, checker.report.errors, checker.report.notes)
+        places = segments_in(folder)  # none of them is older than the keys that were read
+        checker.follow(places)
     for place in places:
         with checker.reporting(place.path):
-            checker.read_next(place)
+            checker.read_next(present(place))
         advance(1)
     checker.explain()
+    if checker.anchors is not None:
+        checker.anchors.conclude(checker.is_deleted)
+    if checker.seals is not None:
+        checker.seals.conclude(time.time_ns() // 1000)
+        checker.report.unproved = checker.seals.unproved
     for path in sorted(folder.glob(f"*{MANIFEST}")):
         with checker.reporting(path):
-            checker.compare(path, {place.name for place in places})
+            checker.compare(path, places)
     return checker.report
 
 
 class _Checker:
-    def __init__(self) -> None:
+    def __init__(self, places: Iterable[SegmentPosition] = ()) -> None:
         self.report = CheckReport()
+        self.seals: Seals | None = None
+        self.anchors: Anchors | None = None
+        #: Reports of missing numbers that no seal and no head covers yet, by router.
+        self._unproved: dict[str, list[tuple[_Stream, tuple[int, int]]]] = {}
+        self._chain = Chain(places, self.report.errors, self.report.notes) if places else None
         self._streams: dict[tuple[str, int], _Stream] = {}
         self._seen: dict[str, tuple[int, int, int, int]] = {}
+        self._corrupt: set[str] = set()
         self._before: SegmentPosition | None = None
         self._expected = 0
+
+    def follow(self, places: Iterable[SegmentPosition]) -> None:
+        """Verify the chain of these segments."""
+        self._chain = Chain(places, self.report.errors, self.report.notes)
 
     @contextmanager
     def reporting(self, path: Path) -> Iterator[None]:
@@ -116,22 +157,42 @@ class _Checker:
         """Read one segment; return the number of its last record, None if it has no readable header."""
         path, stream = place.path, self._stream(place)
         self.report.segments += 1
-        reader = None
+        reader, gap = None, False
         try:
             with opened(path) as file:
                 reader = SegmentReader(path, file, open_ended=place.rest == OPEN)
+                if self._chain is not None:
+                    missing = len(self._chain.missing)
+                    linked = self._chain.begin(place, reader.header)
+                    gap = len(self._chain.missing) > missing
+                    if self.seals is not None:
+                        self.seals.begin(place, linked=linked)
+                    if not linked:  # no later seal or head covers what was before
+                        self._unproved.pop(place.router, None)
                 for line in reader.lines():
                     self.report.records += 1
                     if isinstance(line.record, RecordsDropped):
                         self._note_reported(reader.header.router, place, line.record)
+                    if self.anchors is not None and self.anchors.read(place, line.n, lambda: reader.sha):
+                        self._prove_reports(place.router)
+                    if self.seals is not None and self.seals.read(place, reader, line, gap=gap):
+                        gap = False
+                        self._prove_reports(place.router)
+                if self.seals is not None and self.seals.end(place, reader, gap=gap):
+                    self._prove_reports(place.router)
         except Corrupt as corrupt:
             self.report.errors.append(str(corrupt))
+            self._corrupt.add(place.name)
         if reader is None:
             return None
+        if self._chain is not None:
+            hashed = reader.trailer is not None and bool(reader.trailer.sha)
+            self._chain.end(place, "" if place.name in self._corrupt else reader.sha, reader.header, hashed=hashed)
         stream.gaps += [_Gap(first, last, path, offset) for first, last, offset in reader.gaps]
         if reader.trailer is None:
+            self.report.unproved += reader.count
             if place.rest == OPEN:
-                self.report.notes.append(f"{path}: is still being written, or was when the router ended")
+                self.report.notes.append(f"{path}: {_why_open(place)}")
         else:
             self._seen[place.name] = (reader.header.first, reader.last, reader.count, reader.trailer.crc)
             if reader.trailer.recovered:
@@ -145,18 +206,54 @@ class _Checker:
         """Note which numbers a record reports as missing."""
         boot = place.boot if dropped.boot is None else dropped.boot
         label = place.router and file_label(router)
-        self._streams.setdefault((label, boot), _Stream()).reported.append((dropped.from_n, dropped.to_n))
+        stream = self._streams.setdefault((label, boot), _Stream())
+        stream.reported.append((dropped.from_n, dropped.to_n))
+        self._unproved.setdefault(place.router, []).append((stream, (dropped.from_n, dropped.to_n)))
+
+    def _prove_reports(self, router: str) -> None:
+        """Note that a seal or a head covers the reports of missing numbers of the router that came before it."""
+        for stream, numbers in self._unproved.pop(router, ()):
+            stream.proved.append(numbers)
+
+    def is_deleted(self, place: SegmentPosition, number: int) -> bool:
+        """Return whether a report that a seal or a head covers has a record as deleted.
+
+        The router reports nothing of a start before the latest of which all is deleted: the report of the segment
+        before its oldest one stands for these.
+        """
+        if any(first <= number <= last for first, last in self._stream(place).proved):
+            return True
+        gone = None if self._chain is None else self._chain.before_oldest.get(place.router)
+        return gone is not None and place.boot < gone.boot and _has_begin(self._stream(gone).proved, gone)
 
     def explain(self) -> None:
-        """Report gaps that no record explains as errors."""
-        for stream in self._streams.values():
-            reported = sorted(stream.reported)
-            for gap in stream.gaps:
-                if rest := _without((gap.first, gap.last), reported):
-                    missing = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in rest)
-                    self.report.errors.append(f"{gap.path}: byte {gap.offset}: records missing before it: {missing}")
+        """Report gaps that no record explains as errors, or none that a seal or head covers if seals are verified.
 
-    def compare(self, path: Path, present: Iterable[str]) -> None:
+        Note the explained ones if seals are verified: who has the present key can seal a report of anything.
+        """
+        notes = [] if self.seals is None else self.report.notes
+        for stream in self._streams.values():
+            reported = sorted(self._believed(stream))
+            for gap in stream.gaps:
+                rest = _without((gap.first, gap.last), reported)
+                if rest:
+                    missing = f"records missing before it: {_ranges(rest)}"
+                    self.report.errors.append(f"{gap.path}: byte {gap.offset}: {missing}")
+                if explained := _without((gap.first, gap.last), rest):
+                    notes.append(
+                        f"{gap.path}: records missing before it, as a sealed one reports: {_ranges(explained)}"
+                    )
+        for path, gone in () if self._chain is None else self._chain.missing:
+            if _has_begin(self._believed(self._stream(gone)), gone):
+                notes.append(f"{path}: follows {gone.name}, which is missing, as a sealed record reports")
+            else:
+                self.report.errors.append(f"{path}: byte 0: follows {gone.name}, which is missing")
+
+    def _believed(self, stream: _Stream) -> list[tuple[int, int]]:
+        """Return the missing numbers that records report; with seals only those of reports that are proved."""
+        return stream.reported if self.seals is None else stream.proved
+
+    def compare(self, path: Path, places: Iterable[SegmentPosition]) -> None:
         """Compare the entries of a manifest with the segments that were read."""
         entries: dict[str, ManifestEntry] = {}
         offset = 0
@@ -168,14 +265,39 @@ class _Checker:
                 if len(line) == MAX_ENTRY_BYTES or line.endswith(b"\n"):  # a torn last line is no fault
                     self.report.errors.append(f"{path}: byte {offset}: this line cannot be read: {error}")
             offset += len(line)
-        names = set(present)
+        paths = {place.name: place.path for place in places}
         for name, entry in entries.items():
             if entry.state == "deleted":
                 continue
-            if name not in names:
+            if name not in paths:
                 self.report.errors.append(f"{path}: lists {name}, which is not in the folder")
-            elif name in self._seen and self._seen[name] != (entry.first, entry.last, entry.count, entry.crc):
+            elif name not in self._seen:
+                if name not in self._corrupt and paths[name].exists():  # otherwise it was completed meanwhile
+                    self.report.errors.append(
+                        f"{path}: lists {name} as complete, and {paths[name].name} has no valid trailer"
+                    )
+            elif self._seen[name] != (entry.first, entry.last, entry.count, entry.crc):
                 self.report.errors.append(f"{path}: lists {name} with other numbers or another checksum")
+
+
+def _why_open(place: SegmentPosition) -> str:
+    """Return why a segment may be without a trailer."""
+    try:
+        held = is_locked(place.path.with_name(lock_name(place.router)))
+    except OSError:
+        return "is still being written, or was when the router ended; its end is not proved"
+    if held:
+        return "is still being written; its end is not proved"
+    return "has no trailer although its router has stopped, so its end is not proved; the next start completes it"
+
+
+def _has_begin(ranges: Iterable[tuple[int, int]], gone: SegmentPosition) -> bool:
+    """Return whether missing numbers include the first of a segment, or where it was if it had none."""
+    return any(first <= gone.first <= max(first, last) for first, last in ranges)
+
+
+def _ranges(numbers: Iterable[tuple[int, int]]) -> str:
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in numbers)
 
 
 def _without(gap: tuple[int, int], reported: list[tuple[int, int]]) -> list[tuple[int, int]]:

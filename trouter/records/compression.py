@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from trouter.records.disk import sync
+from trouter.records.disk import open_own, sync
 from trouter.records.segments import COMPRESSED, PART, SUFFIX
 
 #: The quickest level; it already makes records a fifth of their size.
@@ -25,7 +25,7 @@ def compress(plain: Path) -> tuple[Path, int]:
     """Replace ``plain`` by a compressed segment; return its path and bytes. OSError, and ``plain`` is unchanged."""
     part = plain.with_name(plain.name + PART)
     try:
-        with plain.open("rb") as source, part.open("wb") as file:
+        with plain.open("rb") as source, open(part, "wb", opener=open_own) as file:
             facts = os.fstat(source.fileno())
             os.fchmod(file.fileno(), facts.st_mode & 0o777)
             with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as octets:

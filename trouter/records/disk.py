@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,9 @@ FILE_MODE: Final = 0o640
 FOLDER_MODE: Final = 0o750
 #: Suffix of a file that is not whole yet.
 PART: Final = ".part"
+#: Attempts to take a lock, and seconds between them: `is_locked` of another process holds it for a moment.
+_ATTEMPTS: Final = 5
+_BETWEEN_S: Final = 0.02
 
 
 class FileHeld(Exception):
@@ -33,9 +37,9 @@ def lock_file(path: Path) -> int:
 
     Return its descriptor: closing it, or the end of the process, releases the lock.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _take_lock(descriptor)
     except OSError as error:
         holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
         os.close(descriptor)
@@ -45,6 +49,31 @@ def lock_file(path: Path) -> int:
     with suppress(OSError):  # a full disk may have no room even for this
         os.pwrite(descriptor, f"{os.getpid():<19}\n".encode(), 0)
     return descriptor
+
+
+def _take_lock(descriptor: int) -> None:
+    """Lock an open file; BlockingIOError if another process keeps the lock, OSError."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(_BETWEEN_S)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds the lock of `lock_file`; OSError if the file may not be read."""
+    try:
+        descriptor = open_regular(path)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 class AppendedFile:
@@ -111,7 +140,7 @@ def place_file(
     """
     part = part or path.with_name(path.name + PART)
     try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        descriptor = open_own(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
         try:
             write_all(descriptor, octets, 0)
             if durable:
@@ -151,4 +180,25 @@ def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return descriptor
+
+
+def open_own(path: str | Path, flags: int, mode: int = FILE_MODE) -> int:
+    """Return a descriptor of a regular file to write to, which ``flags`` may make or empty; OSError.
+
+    A file that a stranger put there is refused and left as it is: a symbolic link, one with another name besides, and
+    one that belongs neither to root, nor to this user, nor to the owner of the folder.
+    """
+    kept = flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, kept, mode)
+    try:
+        facts = os.fstat(descriptor)
+        owners = {0, os.geteuid(), Path(path).parent.stat().st_uid}
+        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1 or facts.st_uid not in owners:
+            raise OSError(errno.EPERM, "it is no file of the router", str(path))
+        if flags & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
+    except OSError:
+        os.close(descriptor)
+        raise
     return descriptor

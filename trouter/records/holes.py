@@ -8,9 +8,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from trouter.records.segments import ManifestEntry, entry_lines
+from trouter.records.segments import MANIFEST, ManifestEntry, entry_lines
 
 DELETED: Final = "deleted"
+_MAX_DIGITS: Final = 16
 _ENTRY: Final = msgspec.json.Decoder(ManifestEntry)
 
 
@@ -35,10 +36,13 @@ class Holes:
         return iter(self._reports)
 
     def add(self, hole: Hole) -> Hole:
-        """Note missing numbers; return the joined hole that they are part of, which no record reports yet."""
+        """Note missing numbers; return the joined hole that they are part of, which no record reports yet.
+
+        A hole of a segment without records, which ends before it begins, is joined to none beside it.
+        """
         boot, first, last = hole
         for each in list(self._reports):
-            if each.boot == boot and each.first <= last + 1 and each.last >= first - 1:
+            if each.boot == boot and _joined(each, Hole(boot, first, last)):
                 first, last = min(first, each.first), max(last, each.last)
                 del self._reports[each]
         hole = Hole(boot, first, last)
@@ -55,8 +59,23 @@ class Holes:
         return [hole for hole, number in self._reports.items() if number is None or first <= number <= last]
 
     def forget_boot(self, boot: int) -> None:
-        """Forget the holes of ``boot``: none of its records are left, so none count as missing."""
+        """Forget the holes of ``boot``: no segment is left that was written before its last or just after it."""
         self._reports = {hole: number for hole, number in self._reports.items() if hole.boot != boot}
+
+
+def _joined(one: Hole, other: Hole) -> bool:
+    """Return whether two holes of one start overlap, or are adjacent and both have numbers."""
+    if one.last < one.first:
+        return other.first <= one.first <= other.last
+    if other.last < other.first:
+        return one.first <= other.first <= one.last
+    return one.first <= other.last + 1 and one.last >= other.first - 1
+
+
+def boots_with_manifest(folder: Path, label: str) -> list[int]:
+    """Return the starts of a router that have a manifest in the folder; OSError."""
+    numbers = [path.name.removesuffix(MANIFEST).rpartition("~")[2] for path in folder.glob(f"{label}~*{MANIFEST}")]
+    return [int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) <= _MAX_DIGITS]
 
 
 def deleted_in(manifest: Path) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from trouter.records.schema import KINDS, VERSION, Record
+from trouter.records.schema import KINDS, VERSION, Record, RecordsSealed
 from trouter.records.segments import (
     COMPRESSED,
     MAX_LINE_BYTES,
@@ -77,6 +78,10 @@ class SegmentReader:
         self.count = 0
         self.end = 0
         self.crc = 0
+        self._sha = hashlib.sha256()
+        #: The last seal, None if there is none, and the SHA-256 of the octets before its line.
+        self.epoch: int | None = None
+        self.sealed_digest = b""
         #: The number of the last record; before the first record, the number before it.
         self.last = -1
         #: Missing numbers before a record of this segment: the first, the last, and the offset of that record.
@@ -85,6 +90,11 @@ class SegmentReader:
         self._open_ended = open_ended
         self.header = self._read_header()
         self.last = self.header.first - 1
+
+    @property
+    def sha(self) -> str:
+        """The SHA-256 of the lines that were read, in hexadecimal; without the trailer."""
+        return self._sha.hexdigest()
 
     def _fail(self, offset: int, why: str) -> Corrupt:
         return Corrupt(self.path, offset, why)
@@ -123,6 +133,7 @@ class SegmentReader:
 
     def _count_in(self, octets: bytes) -> None:
         self.crc = zlib.crc32(octets, self.crc)
+        self._sha.update(octets)
         self.end += len(octets)
 
     def lines(self) -> Iterator[RecordLine]:
@@ -165,6 +176,8 @@ class SegmentReader:
                 record = decoder.decode(octets)
             except _MISTAKES as error:
                 raise _Failed(f"this is no {envelope.k}: {error}") from None
+        if isinstance(record, RecordsSealed):
+            self.epoch, self.sealed_digest = record.epoch, self._sha.digest()
         if envelope.n > self.last + 1:
             self.gaps.append((self.last + 1, envelope.n - 1, offset))
         self.last = envelope.n
@@ -185,11 +198,21 @@ class SegmentReader:
             raise _Failed(f"the last number is {trailer.last} in the trailer, and {self.last} in the segment")
         if trailer.crc != self.crc:
             raise _Failed(f"the checksum of the lines is {self.crc}, and {trailer.crc} in the trailer")
+        if trailer.sha and trailer.sha != self.sha:
+            raise _Failed(f"the SHA-256 of the lines is {self.sha}, and {trailer.sha} in the trailer")
+        if trailer.epoch is not None:
+            self.epoch, self.sealed_digest = trailer.epoch, self._sha.digest()
         return trailer
 
 
 def last_number(path: Path) -> int | None:
     """Return the last number by a segment's trailer; None if there is none or it cannot be read."""
+    trailer = last_trailer(path)
+    return None if trailer is None else trailer.last
+
+
+def last_trailer(path: Path) -> Trailer | None:
+    """Return a segment's trailer by the end of the file; None if there is none or it cannot be read."""
     try:
         with opened(path) as file:
             if path.name.endswith(COMPRESSED):
@@ -197,9 +220,27 @@ def last_number(path: Path) -> int | None:
             else:
                 file.seek(max(0, path.stat().st_size - _TRAILER_BYTES))
                 end = file.read()
-        return _TRAILER.decode(end.splitlines(keepends=True)[-1]).last
+        return _TRAILER.decode(end.splitlines(keepends=True)[-1])
     except (OSError, EOFError, ValueError, IndexError, zlib.error):
         return None
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a complete segment as its trailer has it; of an old one by reading it; "" if that fails."""
+    trailer = last_trailer(path)
+    if trailer is None or trailer.sha:
+        return "" if trailer is None else trailer.sha
+    sha, held = hashlib.sha256(), b""
+    try:
+        with opened(path) as file:
+            while piece := file.read(1 << 20):
+                held += piece
+                sha.update(held[:-_TRAILER_BYTES])
+                held = held[-_TRAILER_BYTES:]
+    except (OSError, EOFError, zlib.error):
+        return ""
+    sha.update(held[: held.rfind(b"\n", 0, -1) + 1])
+    return sha.hexdigest()
 
 
 def _end_of(file: BinaryIO) -> bytes:

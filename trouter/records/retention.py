@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from trouter.records.compression import compress
-from trouter.records.disk import FILE_MODE
-from trouter.records.holes import DELETED, Hole, Holes, deleted_in
+from trouter.records.disk import open_own
+from trouter.records.holes import DELETED, Hole, Holes, boots_with_manifest, deleted_in
 from trouter.records.losses import RETENTION
 from trouter.records.marks import is_marked, mark_path, marks_in
 from trouter.records.reader import last_number
@@ -23,6 +23,8 @@ from trouter.records.segments import COMPRESSED, ManifestEntry, SegmentPosition,
 
 #: Upper bound for a header and a trailer.
 _SPARE_BYTES: Final = 4096
+#: If new records are dropped, this part of ``max_bytes``, an eighth, is kept for logins, denials, changes and alarms.
+RESERVE: Final = 8
 #: Holes between kept segments; from that number on only the oldest segment is deleted, marked or not.
 _MAX_HOLES: Final = 64
 
@@ -91,8 +93,8 @@ class Retention:
             self.plain.append(place)
 
     def find_holes(self) -> None:
-        """Read the holes of the kept starts from their manifests."""
-        for boot in {kept.place.boot for kept in self._kept}:
+        """Read the holes of the kept starts, and of those between and just before them, from their manifests."""
+        for boot in sorted(boots_with_manifest(self._folder, self._label)):
             for first, last in deleted_in(self._folder / manifest_name(self._label, boot)):
                 self.holes.add(Hole(boot, self._begin_of_hole(boot, first), last))
 
@@ -112,6 +114,11 @@ class Retention:
         ):
             if self.bounds.keeps_oldest or not self._delete(self._first_to_go()):
                 raise OSError(errno.ENOSPC, "there is no room within the bounds")
+
+    def is_reserve(self, open_bytes: int) -> bool:
+        """Return whether what is left, beside the ``open_bytes`` of an open segment, is kept for what matters most."""
+        bounds = self.bounds
+        return bounds.keeps_oldest and self.kept_bytes + open_bytes > bounds.max_bytes - bounds.max_bytes // RESERVE
 
     def compress_next(self, open_bytes: int) -> None:
         """Compress the newest waiting segment, if that is configured and there is room for both files."""
@@ -138,9 +145,9 @@ class Retention:
 
     def note(self, boot: int, entry: ManifestEntry) -> None:
         """Add a line to a manifest; a failure is only logged, because the manifest is a hint."""
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
-            descriptor = os.open(self._folder / manifest_name(self._label, boot), flags, FILE_MODE)
+            descriptor = open_own(self._folder / manifest_name(self._label, boot), flags)
             try:
                 os.write(descriptor, line_of(entry))
             finally:
@@ -200,15 +207,22 @@ class Retention:
                     seg=place.name, first=place.first, last=last, count=count, bytes=size, crc=0, state=DELETED
                 ),
             )
-        if place.boot != self.boot and not any(kept.place.boot == place.boot for kept in self._kept):
-            self.holes.forget_boot(place.boot)
-            with suppress(OSError):
-                (self._folder / manifest_name(self._label, place.boot)).unlink()
+        self._forget_old_starts()
         return True
+
+    def _forget_old_starts(self) -> None:
+        """Forget the starts of which nothing is left, but the latest before the oldest segment, which names it."""
+        oldest = min((kept.place.boot for kept in self._kept), default=self.boot)
+        gone = sorted(boot for boot in boots_with_manifest(self._folder, self._label) if boot < oldest)
+        for boot in gone[:-1]:
+            self.holes.forget_boot(boot)
+            with suppress(OSError):
+                (self._folder / manifest_name(self._label, boot)).unlink()
 
     def _report_holes(self, place: SegmentPosition, last: int, count: int) -> None:
         """Report the hole that a deletion made, and those that only the deleted segment reported."""
-        hole = self.holes.add(Hole(place.boot, self._begin_of_hole(place.boot, place.first), last))
+        begin = self._begin_of_hole(place.boot, place.first) if count else place.first
+        hole = self.holes.add(Hole(place.boot, begin, last))
         own = place.boot == self.boot
         for each in self.holes.to_report(place.first if own else -1, last if own else -1):
             dropped = RecordsDropped(

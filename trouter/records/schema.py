@@ -107,8 +107,8 @@ class TlsOutcome(PeerRecord, tag="tls.outcome"):
 class PolicyDecision(PeerRecord, tag="policy.decision"):
     """The policy allowed or denied an operation. ``op``: open, begin, attach, send or manage.
 
-    ``rule`` is a stable id such as ``vhost:group:sources:3``, or the reason if no rule decided. ``repeat`` counts
-    denials of messages on one link within a second; it is 1 for all others.
+    ``rule`` is a stable id such as ``vhost:group:sources:3``, or the reason if no rule decided. ``repeat`` is 1,
+    or the number of requests of which this is the first: of denials on one connection, or of what one user was allowed.
     """
 
     op: str
@@ -130,7 +130,10 @@ class PolicyLoaded(Record, tag="policy.loaded"):
 
 
 class LinkAttachedRecord(PeerRecord, tag="link.attached"):
-    """A link was accepted. ``dir``: in if the router receives its messages. ``kind``: endpoint, route or control."""
+    """A link was accepted. ``dir``: in if the router receives its messages. ``kind``: endpoint, route or control.
+
+    ``repeat`` is 1, or of a user who attaches very often the number of links, of which this is the first.
+    """
 
     link: int
     dir: str
@@ -141,10 +144,14 @@ class LinkAttachedRecord(PeerRecord, tag="link.attached"):
     credit: int
     addr: str | None = None
     max_message: int | None = None
+    repeat: int = 1
 
 
 class LinkDetachedRecord(PeerRecord, tag="link.detached"):
-    """A link ended. ``reason``: detached by the peer, or lost with its session or connection."""
+    """A link ended. ``reason``: detached by the peer, or lost with its session or connection.
+
+    ``repeat`` is 1, or of a user whose links end very often the number of links, of which this is the first.
+    """
 
     link: int
     attached_at: int
@@ -153,6 +160,7 @@ class LinkDetachedRecord(PeerRecord, tag="link.detached"):
     addr: str | None = None
     dir: str | None = None
     condition: str | None = None
+    repeat: int = 1
 
 
 class DeliveryInterval(Record, tag="delivery.interval"):
@@ -308,6 +316,13 @@ class RecordsDropped(Record, tag="records.dropped"):
     boot: int | None = None
 
 
+class RecordsSealed(Record, tag="records.sealed"):
+    """A seal within a segment: ``mac`` proves all before it, and this line. ``epoch`` is its number, from 0."""
+
+    epoch: int
+    mac: str = ""
+
+
 class ClockStep(Record, tag="clock.step"):
     """The system clock was set: its offsets from the monotonic clock, before and after, in microseconds."""
 
@@ -364,6 +379,7 @@ KINDS: Final[dict[str, type[Record]]] = {
         ConfigReloaded,
         PluginFault,
         RecordsDropped,
+        RecordsSealed,
         ClockStep,
         Alarm,
         MessageSampled,
@@ -372,3 +388,16 @@ KINDS: Final[dict[str, type[Record]]] = {
 #: Kinds that the configuration turns on for measuring; all others are evidence.
 TELEMETRY: Final = frozenset({"delivery.interval", "latency.sketch", "message.sampled"})
 AUDIT: Final = frozenset(KINDS) - TELEMETRY
+#: Kinds that a user may cause at will, as often as it is allowed to; so are decisions that allow something.
+ROUTINE: Final = TELEMETRY | {
+    "connection.opened",
+    "connection.closed",
+    "link.attached",
+    "link.detached",
+    "link.stalled",
+}
+
+
+def is_routine(record: Record) -> bool:
+    """Return whether a record is of something that a user may cause at will: no login, denial, change or alarm."""
+    return record.allow if isinstance(record, PolicyDecision) else record.tag in ROUTINE

@@ -5,7 +5,8 @@
     <router>~<boot>.manifest                            history of the segments, a line for each event; only a hint
 
 Numbers begin at 0 with each boot of a router and continue from segment to segment. A record ``records.dropped`` reports
-missing numbers; other gaps are errors. The crc covers all bytes before the trailer.
+missing numbers; other gaps are errors. The crc and the SHA-256 of a trailer cover all bytes before it, and each header
+has the SHA-256 of the segment before.
 """
 
 from __future__ import annotations
@@ -44,9 +45,20 @@ _LONGEST_NAME: Final = 160
 
 
 class SegmentHeader(
-    msgspec.Struct, kw_only=True, forbid_unknown_fields=True, tag_field="k", tag="segment.header", frozen=True
+    msgspec.Struct,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="k",
+    tag="segment.header",
+    frozen=True,
 ):
-    """The first line. ``utc`` and ``mono`` are two clocks at one moment, in microseconds; ``boot`` is in seconds."""
+    """The first line. ``utc`` and ``mono`` are two clocks at one moment, in microseconds; ``boot`` is in seconds.
+
+    ``after`` is the name of the router's segment before this one, complete; ``prev`` is the SHA-256 of that segment's
+    octets before its trailer, in hexadecimal. Both are empty in the first segment of a folder and in old ones, ``prev``
+    also if the segment before could not be read.
+    """
 
     v: int
     router: str
@@ -54,6 +66,8 @@ class SegmentHeader(
     first: int
     utc: int
     mono: int
+    after: str = ""
+    prev: str = ""
 
 
 class Trailer(
@@ -65,12 +79,20 @@ class Trailer(
     tag="segment.trailer",
     frozen=True,
 ):
-    """The last line; ``last`` is the number before ``first`` if ``count`` is 0."""
+    """The last line; ``last`` is the number before ``first`` if ``count`` is 0.
+
+    ``sha`` is the SHA-256 of all octets before, in hexadecimal; old segments have none. With a key, ``epoch`` is the
+    number of the seal, ``t`` when it was made, and ``mac`` the seal over this line without it.
+    """
 
     count: int
     last: int
     crc: int
     recovered: bool = False
+    sha: str = ""
+    epoch: int | None = None
+    t: int | None = None
+    mac: str = ""
 
 
 class ManifestEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -126,6 +148,11 @@ def manifest_name(label: str, boot: int) -> str:
     return f"{label}~{boot}{MANIFEST}"
 
 
+def lock_name(label: str) -> str:
+    """Return the name of the file that a router locks while it writes segments."""
+    return f"{label}.lock"
+
+
 def place_of(path: Path) -> SegmentPosition | None:
     """Return the parts of a segment's file name; None for another file."""
     found = _NAME.fullmatch(path.name)
@@ -134,6 +161,15 @@ def place_of(path: Path) -> SegmentPosition | None:
         if found is None
         else SegmentPosition(found["router"], int(found["boot"]), int(found["first"]), found["rest"] or "", path)
     )
+
+
+def present(place: SegmentPosition) -> SegmentPosition:
+    """Return where a segment is now, if it was completed or compressed since it was listed."""
+    for rest in (place.rest, "", COMPRESSED):
+        path = place.path.with_name(place.name + rest)
+        if path.exists():
+            return place._replace(rest=rest, path=path)
+    return place
 
 
 def segments_in(folder: Path) -> list[SegmentPosition]:

@@ -10,19 +10,23 @@ at most 1/64 off.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t, longlong
+    from cython import int as c_int
 
 #: Buckets in each doubling, as a power of two.
 BITS: Final = 5
-_BITS: Final = BITS
-_SMALL: Final = 1 << BITS
+_BITS: Final[Py_ssize_t] = BITS
+_SMALL: Final[longlong] = 1 << BITS
 
 
-def bucket_of(value: int) -> int:
+def bucket_of(value: longlong) -> Py_ssize_t:
     """Return the bucket of a number from 0 to 2**63 - 1."""
     if value < _SMALL:
         return value
-    shift = 0
+    shift: c_int = 0
     while value >> shift >= 2 * _SMALL:
         shift += 1
     return ((shift + 1) << _BITS) + (value >> shift) - _SMALL

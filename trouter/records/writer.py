@@ -9,31 +9,30 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import zlib
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from trouter.records.anchors import SegmentHead
 from trouter.records.compression import clear_halves
-from trouter.records.disk import FILE_MODE, FOLDER_MODE, AppendedFile, FileHeld, lock_file, rename_durably
+from trouter.records.disk import FOLDER_MODE, FileHeld, lock_file
 from trouter.records.holes import Hole
 from trouter.records.losses import RETENTION, Losses
-from trouter.records.reader import Corrupt, SegmentReader
+from trouter.records.open_segment import OpenSegment, Piece
+from trouter.records.reader import digest_of, last_trailer
+from trouter.records.recovery import Recovered, linked_from, recover
 from trouter.records.retention import Bounds, Retention
-from trouter.records.schema import VERSION, Alarm, Record
+from trouter.records.schema import VERSION, Alarm, Record, is_routine
+from trouter.records.seals import SealingKey
 from trouter.records.segments import (
     EMPTY,
     OPEN,
-    ManifestEntry,
     SegmentHeader,
-    Trailer,
     file_label,
-    line_of,
+    lock_name,
     numbered,
-    place_of,
     segment_name,
     segments_in,
 )
@@ -45,6 +44,8 @@ __all__ = ["BATCH", "RETRY_US", "Bounds", "Busy", "Now", "SegmentWriter", "lates
 BATCH: Final = 256
 #: Time from a failure to the next attempt.
 RETRY_US: Final = 5_000_000
+#: Time after which records are sealed, if there is a key.
+SEAL_US: Final = 60_000_000
 #: Rounds of reporting losses at the end: a report may delete a segment, which is another loss.
 _LAST_WORDS: Final = 4
 
@@ -71,18 +72,18 @@ class Busy(Exception):
     """Another router of the same name writes into the same folder."""
 
 
-@dataclass(slots=True)
-class _Segment:
-    """The open segment, and what is whole in it."""
+class _Tail(NamedTuple):
+    """The last segment: the name that it has when it is complete, and the SHA-256 of its octets before the trailer."""
 
-    file: AppendedFile
-    first: int
-    begun_us: int
-    count: int = 0
-    crc: int = 0
-    last: int = -1
-    t_min: int = 0
-    t_max: int = 0
+    name: str = ""
+    sha: str = ""
+
+
+class _Torn(NamedTuple):
+    """A segment that could not be completed, and where its whole lines end."""
+
+    path: Path
+    whole_bytes: int
 
 
 class SegmentWriter:
@@ -93,20 +94,27 @@ class SegmentWriter:
         self.boot = 0
         #: Alarms for the caller to take and pass on.
         self.news: deque[Alarm] = deque(maxlen=64)
+        #: Heads for the caller to take and send elsewhere; a later one covers an earlier one by the chain.
+        self.heads: deque[SegmentHead] = deque(maxlen=64)
         #: Records written and records dropped since ``open``.
         self.written = 0
         self.dropped = 0
         self._router = router
         self._label = file_label(router)
         self._next = 0
-        self._segment: _Segment | None = None
+        self._segment: OpenSegment | None = None
+        self._tail = _Tail()
+        self._key: SealingKey | None = None
         #: Gaps that no record reports yet.
         self._losses = Losses()
         self.retention = Retention(folder, self._label, bounds, self._losses.add)
         #: Segments that could not be completed because the disk failed.
-        self._torn: list[Path] = []
+        self._torn: list[_Torn] = []
         self._lock = -1
         self._synced_us = 0
+        #: Routine records are dropped, and when to report how many by the monotonic clock.
+        self._saving = False
+        self._report_us = 0
         #: Why nothing can be written, and when to retry by the monotonic clock.
         self._trouble = ""
         self._retry_us = 0
@@ -132,13 +140,13 @@ class SegmentWriter:
     # --- beginning and end
 
     def open(self, now: Now, above: int = 0) -> None:
-        """Lock the folder, and complete the segments that an earlier start left open; OSError, Busy.
+        """Lock the folder, and complete the segments that an earlier start left open; OSError, ValueError, Busy.
 
         This start's number is greater than any in the folder and than ``above``.
         """
         self.folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         try:
-            self._lock = lock_file(self.folder / f"{self._label}.lock")
+            self._lock = lock_file(self.folder / lock_name(self._label))
         except FileHeld:
             raise Busy(f"another router named {self._router} writes its records into {self.folder}") from None
         try:
@@ -151,18 +159,29 @@ class SegmentWriter:
         own = [place for place in segments_in(self.folder) if place.router == self._label]
         self.boot = max(now.utc // 1_000_000, 1 + max((above, *(place.boot for place in own))))
         self.retention.boot = self.boot
-        for place in own:
+        self._key = SealingKey.load(self.folder, self._label)
+        sealed = -1
+        for at, place in enumerate(own):
             if place.rest == OPEN:
-                self._recover(place.path)
+                following = linked_from(own[at + 1]) if at + 1 < len(own) else ""
+                recovered = self._recover(place.path, whole_sha=following)
+                if recovered is not None and recovered.epoch is not None:
+                    sealed = max(sealed, recovered.epoch)
         clear_halves(self.folder, self._label)
-        for place in segments_in(self.folder):
-            if place.router == self._label:
-                self.retention.keep_found(place)
+        kept = [place for place in segments_in(self.folder) if place.router == self._label]
+        for place in kept:
+            self.retention.keep_found(place)
+        if whole := [place for place in kept if place.rest != EMPTY]:
+            self._tail = _Tail(whole[-1].name, digest_of(whole[-1].path))
+            trailer = last_trailer(whole[-1].path)
+            sealed = max(sealed, -1 if trailer is None or trailer.epoch is None else trailer.epoch)
+        if self._key is not None and self._key.skip(sealed):
+            log.warning("the router ended between seal %d of %s and the erasure of its key", sealed, self.folder)
         self.retention.find_holes()
 
     def close(self, now: Now) -> None:
         """Complete the open segment and release the folder."""
-        self._retry_us = now.mono
+        self._retry_us = self._report_us = now.mono
         for _ in range(_LAST_WORDS):
             self.write(Taken([], Counter()), now)
             if not self._losses:
@@ -179,38 +198,12 @@ class SegmentWriter:
         os.close(self._lock)
         self._lock = -1
 
-    def _recover(self, path: Path) -> None:
-        """Complete a segment that was left open: cut off an incomplete end, mark the trailer as recovered; OSError."""
-        reader = None
-        with path.open("r+b") as file:
-            with suppress(Corrupt):  # the rest is cut off
-                reader = SegmentReader(path, file, open_ended=True)
-                for _ in reader.lines():
-                    pass
-            if reader is not None and reader.trailer is None:
-                trailer = Trailer(count=reader.count, last=reader.last, crc=reader.crc, recovered=True)
-                whole_lines = AppendedFile(path, file.fileno(), reader.end)
-                whole_lines.cut()
-                whole_lines.append(line_of(trailer))
-            os.fsync(file.fileno())
-            size = file.seek(0, os.SEEK_END)
-        whole = path.with_name(path.name.removesuffix(OPEN))
-        if reader is None:
-            path.rename(whole.with_name(whole.name + EMPTY))
-            log.warning("%s has no complete header, so it has no records", path)
-            return
-        rename_durably(path, whole)
-        entry = ManifestEntry(
-            seg=whole.name,
-            first=reader.header.first,
-            last=reader.last,
-            count=reader.count,
-            bytes=size,
-            crc=reader.crc,
-            state="recovered",
-        )
-        self.retention.note(reader.header.boot, entry)
-        log.warning("%s was recovered: %d records", whole, reader.count)
+    def _recover(self, path: Path, *, whole_bytes: int | None = None, whole_sha: str = "") -> Recovered | None:
+        """Complete a segment that was left open, and note it in the manifest; OSError."""
+        recovered = recover(path, whole_bytes=whole_bytes, whole_sha=whole_sha)
+        if recovered is not None:
+            self.retention.note(recovered.boot, recovered.entry)
+        return recovered
 
     # --- writing
 
@@ -235,6 +228,7 @@ class SegmentWriter:
                 self._finish(now)
             elif segment is not None and now.mono - self._synced_us >= self.bounds.fsync_us:
                 self._sync(segment, now)
+            self._seal_if_due(now)
             while self._torn and not self._trouble:
                 self._mend(self._torn[0])
                 del self._torn[0]
@@ -250,10 +244,13 @@ class SegmentWriter:
         if self._trouble and now.mono < self._retry_us:
             self._drop(self._trouble, Counter(record.tag for record in batch))
             return
-        if not batch and not self._losses:
+        batch = self._leave_reserve(batch, now)
+        due = self._losses and (not self._saving or now.mono >= self._report_us)
+        if not batch and not due:
             return
         try:
-            if self._losses:
+            if due:
+                self._report_us = now.mono + RETRY_US
                 self._record_losses(now)
             if batch:
                 self._put(batch, now)
@@ -261,6 +258,20 @@ class SegmentWriter:
         except OSError as error:
             self._fail(error, now)
             self._drop(self._trouble, Counter(record.tag for record in batch))
+
+    def _leave_reserve(self, batch: Sequence[Record], now: Now) -> Sequence[Record]:
+        """Return the records of a batch that may be written; drop the others, so that there is room for logins."""
+        saving = self.retention.is_reserve(self._open_bytes)
+        if saving != self._saving:
+            self._saving = saving
+            self._report_us = now.mono + RETRY_US
+            self._alarm("raised" if saving else "cleared", "reserve")
+            if saving:
+                log.error("what is left of maxBytes of %s is kept for logins, denials, changes and alarms", self.folder)
+        if not saving:
+            return batch
+        self._drop("disk-full", Counter(record.tag for record in batch if is_routine(record)))
+        return [record for record in batch if not is_routine(record)]
 
     def _record_losses(self, now: Now) -> None:
         """Write records that report the losses; OSError, and the losses are kept."""
@@ -277,6 +288,8 @@ class SegmentWriter:
             if dropped.reason == RETENTION:
                 boot = self.boot if dropped.boot is None else dropped.boot
                 self.retention.holes.note_reported(Hole(boot, dropped.from_n, dropped.to_n), number)
+        if any(dropped.reason == RETENTION for dropped in unreported):
+            self._prove(now)  # until then the report proves nothing
 
     def _put(self, batch: Sequence[Record], now: Now) -> None:
         """Write a batch of at least one record; OSError, and nothing of it is written."""
@@ -289,13 +302,8 @@ class SegmentWriter:
         self.retention.make_room(len(octets), self._open_bytes)
         if segment is None:
             segment = self._begin(now)
-        self._write(segment, octets)
-        if not segment.count:
-            segment.t_min = batch[0].t
-        segment.t_max = batch[-1].t
-        segment.count += len(batch)
-        self._next = first + len(batch)
-        segment.last = self._next - 1
+        last = first + len(batch) - 1
+        self._append(segment, Piece(octets, len(batch), last, batch[0].t, batch[-1].t), now)
         self.written += len(batch)
         if self.bounds.fsync_us == 0:
             self._sync(segment, now)
@@ -305,86 +313,124 @@ class SegmentWriter:
         """Size of a segment: several must fit into the bounds, or deleting the oldest would delete everything."""
         return min(self.bounds.segment_bytes, self.bounds.max_bytes // 4)
 
-    def _begin(self, now: Now) -> _Segment:
-        path = self.folder / (segment_name(self._label, self.boot, self._next) + OPEN)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-        file = AppendedFile(path, descriptor)
+    def _begin(self, now: Now) -> OpenSegment:
         header = SegmentHeader(
-            v=VERSION, router=self._router, boot=self.boot, first=self._next, utc=now.utc, mono=now.mono
+            v=VERSION,
+            router=self._router,
+            boot=self.boot,
+            first=self._next,
+            utc=now.utc,
+            mono=now.mono,
+            after=self._tail.name,
+            prev=self._tail.sha,
         )
-        try:
-            file.append(line_of(header))
-        except OSError:
-            file.close()
-            with suppress(OSError):
-                path.unlink()
-            raise
-        crc = zlib.crc32(line_of(header))
-        segment = self._segment = _Segment(file, self._next, now.mono, crc=crc, last=self._next - 1)
+        path = self.folder / (segment_name(self._label, self.boot, self._next) + OPEN)
+        segment = self._segment = OpenSegment(path, header, now.mono)
         return segment
 
-    def _write(self, segment: _Segment, octets: bytes) -> None:
-        """Write all bytes or none; OSError."""
+    def _append(self, segment: OpenSegment, piece: Piece, now: Now) -> None:
+        """Write all lines or none; OSError."""
         try:
-            segment.file.append(octets)
+            segment.append(piece)
         except OSError:
             self._abandon_torn(segment)
             raise
-        segment.crc = zlib.crc32(octets, segment.crc)
+        if segment.unsealed_us is None:
+            segment.unsealed_us = now.mono
+        self._next = piece.last + 1
 
-    def _abandon_torn(self, segment: _Segment) -> None:
+    def _abandon_torn(self, segment: OpenSegment) -> None:
         """Abandon the segment if a part stayed of something that could not be written whole."""
         if segment.file.torn:
             self._abandon()
 
     def _abandon(self) -> None:
         """Close the segment as it is, for repair when the disk works again or at the next start."""
-        segment, self._segment = self._segment, None
+        segment = self._segment
         if segment is not None:
+            self._leave(segment)
             with suppress(OSError):
                 segment.file.close()
-            self._torn.append(segment.file.path)
+            self._torn.append(_Torn(segment.file.path, segment.file.end))
 
-    def _mend(self, path: Path) -> None:
-        self._recover(path)
-        place = place_of(path.with_name(path.name.removesuffix(OPEN)))
-        if place is not None and place.path.exists():
-            self.retention.keep_found(place)
+    def _leave(self, segment: OpenSegment) -> None:
+        """Write no more into the segment; the next one is linked to it."""
+        self._segment = None
+        self._tail = _Tail(segment.name, segment.digest.hex())
+
+    def _mend(self, torn: _Torn) -> None:
+        recovered = self._recover(torn.path, whole_bytes=torn.whole_bytes)
+        if recovered is not None:
+            self.retention.keep_found(recovered.place)
 
     def _finish(self, now: Now) -> None:
-        """Complete the open segment; OSError, and it stays open."""
-        segment = self._segment
+        """Complete the open segment; OSError, and it stays open or is mended later."""
+        segment, key = self._segment, self._key
         if segment is None:
             return
-        trailer = line_of(Trailer(count=segment.count, last=segment.last, crc=segment.crc))
         try:
-            segment.file.append(trailer, durable=True)
+            segment.end(segment.trailer() if key is None else segment.sealed_trailer(key, now.utc))
         except OSError:
             self._abandon_torn(segment)
             raise
-        path = segment.file.path
-        whole = path.with_name(path.name.removesuffix(OPEN))
-        self._segment = None
-        segment.file.close()
-        rename_durably(path, whole)
-        place = place_of(whole)
-        assert place is not None  # noqa: S101 - its name is ours
-        size = segment.file.end
-        self.retention.add_segment(place, size, now.utc)
-        entry = ManifestEntry(
-            seg=whole.name,
-            first=segment.first,
-            last=segment.last,
-            count=segment.count,
-            bytes=size,
-            crc=segment.crc,
-            state="closed",
-            t_min=segment.t_min,
-            t_max=segment.t_max,
-        )
+        self._leave(segment)
+        self._note_head(segment, now)
+        try:
+            place, entry = segment.put_away()
+        except OSError:
+            self._torn.append(_Torn(segment.file.path, segment.file.end))
+            raise
+        finally:
+            if key is not None:
+                key.advance()
+        self.retention.add_segment(place, segment.file.end, now.utc)
         self.retention.note(self.boot, entry)
 
-    def _sync(self, segment: _Segment, now: Now) -> None:
+    def _seal_if_due(self, now: Now) -> None:
+        """Seal the open segment if it has had an unsealed record for long enough; OSError."""
+        segment, key = self._segment, self._key
+        if key is not None and not key.saved:
+            key.save()
+        if key is None or segment is None or segment.unsealed_us is None:
+            return
+        if now.mono - segment.unsealed_us >= SEAL_US:
+            self._seal(segment, key, now)
+
+    def _prove(self, now: Now) -> None:
+        """Keep a head of what is in the open segment, which is sealed if there is a key; OSError."""
+        segment, key = self._segment, self._key
+        if segment is not None and key is not None:
+            self._seal(segment, key, now)
+        elif segment is not None:
+            self._note_head(segment, now)
+
+    def _seal(self, segment: OpenSegment, key: SealingKey, now: Now) -> None:
+        """Seal what is in the open segment, and erase the key; OSError."""
+        try:
+            segment.seal(key, now.utc)
+        except OSError:
+            self._abandon_torn(segment)
+            raise
+        self._next = segment.last + 1
+        self.written += 1
+        self._note_head(segment, now)
+        key.advance()
+
+    def _note_head(self, segment: OpenSegment, now: Now) -> None:
+        """Keep the head of what is in a segment."""
+        if segment.count:
+            self.heads.append(
+                SegmentHead(
+                    router=self._router,
+                    boot=self.boot,
+                    seg=segment.name,
+                    n=segment.last,
+                    t=now.utc,
+                    sha=segment.digest.hex(),
+                )
+            )
+
+    def _sync(self, segment: OpenSegment, now: Now) -> None:
         self._synced_us = now.mono
         segment.file.sync()
 

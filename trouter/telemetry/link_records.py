@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -19,6 +20,7 @@ from trouter.net.view import owner_of
 from trouter.records import DeliveryInterval, LinkAttachedRecord, LinkDetachedRecord, LinkStalled, Record
 from trouter.wire.performatives import Attach
 
+from .allowances import Writer
 from .clocks import mono_us, now_us
 
 if TYPE_CHECKING:
@@ -84,48 +86,56 @@ class LinkRecords:
     def __len__(self) -> int:
         return len(self._recorded)
 
-    def attached(self, link: Link, attach: Attach) -> None:
-        """Record that a link was accepted."""
+    def _emit(self, record: LinkAttachedRecord | LinkDetachedRecord, count: int) -> None:
+        """Record the first of ``count`` such events."""
+        record.repeat = count
+        self._recorder.emit(record)
+
+    def attached(self, link: Link, attach: Attach) -> Writer | None:
+        """Note that a link was accepted; return what writes the record of this and others, None without takers."""
         endpoint = link.sink
         if not self._recorder.active or not isinstance(endpoint, Endpoint):
-            return
+            return None
         last = self._recorded[endpoint.identity] = _Recorded(endpoint, now_us(), _NONE)
         terminus: Any = attach.target if link.incoming else attach.source
-        self._recorder.emit(
-            LinkAttachedRecord(
-                **_about(link),
-                link=endpoint.identity,
-                addr=last.address,
-                dir=_direction(endpoint),
-                kind="endpoint",
-                dynamic=bool(getattr(terminus, "dynamic", False)),
-                snd_mode=attach.snd_settle_mode,
-                rcv_mode=attach.rcv_settle_mode,
-                max_message=attach.max_message_size or None,
-                credit=max(0, endpoint.link.credit),
-            )
+        record = LinkAttachedRecord(
+            **_about(link),
+            link=endpoint.identity,
+            addr=last.address,
+            dir=_direction(endpoint),
+            kind="endpoint",
+            dynamic=bool(getattr(terminus, "dynamic", False)),
+            snd_mode=attach.snd_settle_mode,
+            rcv_mode=attach.rcv_settle_mode,
+            max_message=attach.max_message_size or None,
+            credit=max(0, endpoint.link.credit),
         )
+        return partial(self._emit, record)
 
-    def gone(self, router: Router, link: Link, reason: str, *, closed: bool, condition: str | None = None) -> None:
-        """Record the end of a link that was detached, or lost with its session."""
+    def gone(
+        self, router: Router, link: Link, reason: str, *, closed: bool, condition: str | None = None
+    ) -> Writer | None:
+        """Record the last counts of a link that was detached, or lost with its session.
+
+        Return what writes the record of this end and others, None without takers.
+        """
         endpoint = link.sink
         if not self._recorder.active or not isinstance(endpoint, Endpoint):
-            return
+            return None
         self._stalled.discard(endpoint.identity)
         last = self._recorded.pop(endpoint.identity, None) or _Recorded(endpoint, 0, _counts(endpoint))
         self._record(router, endpoint, last, final=True)
-        self._recorder.emit(
-            LinkDetachedRecord(
-                **_about(link),
-                link=endpoint.identity,
-                addr=last.address,
-                dir=_direction(endpoint),
-                attached_at=last.attached_us,
-                closed=closed,
-                reason=reason,
-                condition=condition,
-            )
+        record = LinkDetachedRecord(
+            **_about(link),
+            link=endpoint.identity,
+            addr=last.address,
+            dir=_direction(endpoint),
+            attached_at=last.attached_us,
+            closed=closed,
+            reason=reason,
+            condition=condition,
         )
+        return partial(self._emit, record)
 
     def stalled(self, router: Router, notice: Notice) -> None:
         """Record that a link is stuck or without credit, or has recovered."""

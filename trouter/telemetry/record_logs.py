@@ -14,16 +14,19 @@ from typing import Final
 import trio
 
 from trouter._bell import Bell
+from trouter._bugs import BUGS
 from trouter.config import ConfigurationError, Problem, RecordLogEntity
 from trouter.config.entities import DROP_NEWEST
 from trouter.net.hub import Hub
 from trouter.records import Alarm
+from trouter.records.anchors import HEAD_KIND
+from trouter.records.segments import line_of
 from trouter.records.stream import RecordQueue, Taken
 from trouter.records.writer import Bounds, Busy, Now, SegmentWriter, latest_boot
 from trouter.wire.types import ULong
 
 from .clocks import mono_us, now_us
-from .publisher import Publisher
+from .publisher import Publisher, message_of
 from .recorder import Recorder
 
 #: Records that come within this time are written together.
@@ -48,6 +51,7 @@ class RecordLog:
         self._bell = Bell()
         self._stream = RecordQueue(self._bell.ring)
         self._publisher = Publisher(hub)
+        self._hub = hub
         self._running = trio.CancelScope()
         self._thread = trio.CapacityLimiter(1)
         self.configure(entity)
@@ -103,6 +107,18 @@ class RecordLog:
             await self._in_thread(self._write, taken)
             while self._writer.news:
                 self._recorder.emit(self._writer.news.popleft())
+            self._send_heads()
+
+    def _send_heads(self) -> None:
+        """Send the heads of segments to the address for them, pre-settled."""
+        heads, address = self._writer.heads, self.entity.anchor_address
+        if heads and address:
+            self._hub.update_clock()
+            while heads:
+                head = line_of(heads.popleft()).rstrip()
+                self._hub.router.inside.send_message(address, message_of(HEAD_KIND, head))
+            self._hub.flush()
+        heads.clear()
 
     async def _in_thread(self, work: Callable[[Taken], None], taken: Taken) -> None:
         """Do ``work`` in this log's only thread; on cancellation it continues without the caller."""
@@ -201,8 +217,8 @@ class RecordLogs:
         """Run one log; if it fails by a bug, raise an alarm and let the router go on."""
         try:
             await each.run()
-        except Exception:
-            log.exception("internal error: the router no longer writes records into %s", each.entity.dir)
+        except Exception as error:  # noqa: BLE001 - it is reported
+            BUGS.report(f"internal error: the router no longer writes records into {each.entity.dir}", error)
             subject = each.entity.dir
             self._recorder.emit(Alarm(name="records", severity="critical", subject=subject, state="raised"))
 

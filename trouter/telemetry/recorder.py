@@ -12,18 +12,17 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from trouter._bugs import BUGS
 from trouter.columns.security import DenialFacts
 from trouter.records import Record
 from trouter.records.text import clean, tidy
 
+from .allowances import Allowances, Writer
 from .clocks import now_us
 from .link_records import LinkRecords
 
 #: Subjects counted at a time; events of further ones are written at once.
 MAX_SUBJECTS: Final = 10_000
-
-#: Writes this many events at once.
-Writer = Callable[[int], None]
 #: Different denials that are kept.
 MAX_REMEMBERED: Final = 100
 
@@ -162,6 +161,8 @@ class Recorder:
         self.links = LinkRecords(self)
         #: Events that peers can repeat, for log and records.
         self.repeats = Repeats()
+        #: What users may have told one by one of what they are allowed.
+        self.allowances = Allowances(self.repeats.happened)
         #: The last denials, kept without takers too.
         self.denials = Denials()
 
@@ -192,4 +193,8 @@ class Recorder:
         if record.t < 0:
             record.t = now_us()
         for taker in takers:
-            taker.put(record)
+            try:
+                taker.put(record)
+            except Exception as error:  # noqa: BLE001 - a bug in an output must not end what is recorded
+                self.remove(taker)
+                BUGS.report("internal error: an output of records gets no more of them", error)

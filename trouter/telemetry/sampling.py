@@ -18,6 +18,8 @@ from typing import Any, Final
 from trouter._buckets import Bucket
 from trouter.config import ConfigurationError, Problem, VhostEntity
 from trouter.config.files import opened, reason
+from trouter.core.arrival import Arrival
+from trouter.core.links import identity_of
 from trouter.core.messagelog import MessageLog
 from trouter.engine.link_base import Link
 from trouter.records import MessageSampled
@@ -112,14 +114,16 @@ class Sampler:
         self._now = now
         self._log = log
 
-    def note_received(self, link: Link, message: bytes) -> None:
+    def note_received(self, arrival: Arrival) -> None:
         """Take a message, or the beginning of a large one."""
         if self._log is not None:
-            self._log.note_received(link, message)
+            self._log.note_received(arrival)
         if self._sampling.is_due(self._now()):
+            link: Link = arrival.delivery.link  # type: ignore[assignment]  # messages come on links
             attach = link.remote_attach
             address = getattr(attach.target, "address", None) if attach is not None else None
-            self._emit(sample_of(self._sampling, self._about, link.sink.identity, address, message))  # type: ignore[attr-defined]
+            identity = identity_of(arrival.source)
+            self._emit(sample_of(self._sampling, self._about, identity, address, arrival.whole()))
 
     def note_aborted(self, link: Link) -> None:
         """Drop an aborted message."""

@@ -8,6 +8,7 @@ import trio
 
 from trouter.core.ports import SharedState
 from trouter.core.tracing import Source, Tracing
+from trouter.engine.ports import LinkPort
 from trouter.hooks import MessageTracer, Plugins
 from trouter.net.timers import NEVER, TimerQueue
 from trouter.net.view import owner_of
@@ -23,7 +24,7 @@ class MessageSpans:
         self._shared = shared
         self._plugins = plugins
         self._timers = timers
-        self._timer = timers.add(self._export)
+        self._timer = timers.add("export of spans", self._export)
         self._tracer: MessageTracer | None = None
 
     def trace_by(self, tracer: MessageTracer | None) -> None:
@@ -54,7 +55,7 @@ class MessageSpans:
         return NEVER
 
 
-def describe_source(link: object) -> Source:
+def describe_source(link: LinkPort) -> Source:
     """Return the container and the number of the connection of a link."""
     owner = owner_of(link)
     return ("", 0) if owner is None else (owner.container_id, owner.number)

@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from ipaddress import ip_network
 from typing import Final
 from urllib.parse import quote
 
@@ -48,6 +49,10 @@ HOOK_S: Final = 1.0
 MAY_READ_FILES: Final = frozenset({"configure", "refresh", "observe"})
 #: The router's time-out for a stalled exchange here.
 STALL_S: Final = 1
+#: Wrong credentials, after which the user is locked out and each attempt waits for ``WAIT_S``: no time to speak of, but
+#: a power of two, so that it is the same after it was added to another time.
+GUESSES: Final = 4
+WAIT_S: Final = 2.0**-10
 #: Hostile responses: nothing, nonsense, invalid UTF-8, and far too much.
 HOSTILE: Final = (
     b"",
@@ -244,6 +249,41 @@ async def _real(subject: Subject, login: Login) -> None:
         assert not router.faults, f"faults: {dict(router.faults)}"
 
 
+async def _guesses(subject: Subject, login: Login) -> None:
+    configuration = subject.loaded()
+    limits = dataclasses.replace(
+        configuration.router,
+        auth_lockout="enforce",
+        auth_delay_after=GUESSES,
+        auth_lockout_after=GUESSES,
+        auth_lockout_exempt=(),
+        handshake_exempt=(ip_network("127.0.0.0/8"),),
+    )
+    tried = login.guessed
+    with captured() as lines:
+        async with open_router(dataclasses.replace(configuration, router=limits), subject.registered()) as router:
+            services = router.process.services
+            lockout = services.guard.lockout
+            lockout.rules = dataclasses.replace(lockout.rules, longest_delay_s=WAIT_S)
+            for _ in range(GUESSES):
+                await _is_refused(router.url, login.wrong)
+            refusals = {line for line in lines if "Authentication failed" in line}
+            named = [line for line in refusals if f" user={tried!r} " in line]
+            assert len(named) == GUESSES, f"a refusal must name {tried!r}: return Refused(..., user=NAME)"
+            keys = lockout.keys()
+            assert len(keys) == 1, f"the failures of {tried!r} were not counted as those of one user"
+            state = lockout.state_of(keys[0])
+            assert state is not None
+            assert state[:2] == (GUESSES, WAIT_S), f"{GUESSES} failures of {tried!r} are no reason for a delay: {state}"
+            assert services.recorder.denials.logins_denied == GUESSES, "a refused login was not counted"
+            if tried:
+                assert state[2] > 0, f"{tried!r} was not locked out"
+                await _is_refused(router.url, login.right)
+            else:
+                async with connect(router.url, sasl=[login.right()]):
+                    pass
+
+
 async def _outlives(subject: Subject, login: Login, what: str) -> None:
     make, counts = BROKEN_EXCHANGES[what]
     configuration = subject.loaded()
@@ -282,6 +322,7 @@ LOGIN_CHECKS: Final[dict[str, Callable[[Subject, Login], Awaitable[None]]]] = {
     "two peers know nothing of each other": _two_peers,
     "no secret reaches a log": _secrets,
     "a real router lets in and refuses": _real,
+    "guesses are delayed, logged, counted, and lock the user out": _guesses,
 }
 
 

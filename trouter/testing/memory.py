@@ -41,7 +41,7 @@ from trouter.engine.faults import PeerFault
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.link_base import Link
-from trouter.engine.ports import SessionPort
+from trouter.engine.ports import ConnectionPort, SessionPort
 from trouter.engine.session import Session
 from trouter.engine.states import LinkState
 from trouter.wire.performatives import Coordinator, Error, Open, Source, Target
@@ -78,7 +78,7 @@ class MemoryRouter:
     ) -> None:
         self.core = Router(router_id, mode, default_distribution, rules)
         self.clients: list[MemoryClient] = []
-        self._outbox: list[Connection] = []
+        self._outbox: list[ConnectionPort] = []
 
     @property
     def now_s(self) -> float:
@@ -172,7 +172,7 @@ class MemoryClient:
         terms: PeerTerms,
         limits: EngineLimits,
         client_limits: EngineLimits,
-        router_outbox: list[Connection],
+        router_outbox: list[ConnectionPort],
     ) -> None:
         self.router = router
         self.terms = terms

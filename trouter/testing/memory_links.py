@@ -61,12 +61,14 @@ class _MemoryLink(LinkSink):
         """Note the router's attach."""
         self.attach = attach
 
-    def answer(self, source: object = _AS_REQUESTED, target: object = _AS_REQUESTED) -> None:
-        """Answer the router's attach with the termini that it requested, or with others."""
+    def answer(self, source: object = _AS_REQUESTED, target: object = _AS_REQUESTED, **fields: Any) -> None:
+        """Answer the router's attach with the termini that it requested, or with others; ``fields`` as in Attach."""
         attach = self.attach
         assert attach is not None  # noqa: S101 - it came
         self.link.attach(
-            attach.source if source is _AS_REQUESTED else source, attach.target if target is _AS_REQUESTED else target
+            attach.source if source is _AS_REQUESTED else source,
+            attach.target if target is _AS_REQUESTED else target,
+            **fields,
         )
 
     def refuse(self, error: Error) -> None:

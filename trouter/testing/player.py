@@ -28,7 +28,9 @@ from trouter.config import deleted, load
 from trouter.config.facts import router_facts
 from trouter.hooks import Plugins
 from trouter.net.hub import Hub
-from trouter.net.poller import HUNG_UP, READABLE, WRITABLE, Poller, SocketReader
+from trouter.net.poller import GONE, HUNG_UP, READABLE, WRITABLE, Poller, SocketReader
+from trouter.net.shares import Shares
+from trouter.net.turns import TaskTurns
 from trouter.records import Record
 from trouter.wire.framing import frame
 from trouter.wire.performatives import Performative, decode_performative, encode_performative
@@ -50,7 +52,7 @@ class HangUp:
 
 
 class Reset:
-    """The connection breaks."""
+    """The peer closes over unread input, or its host has gone: nothing can be written, what came can be read."""
 
 
 HANG_UP: Final = HangUp()
@@ -72,6 +74,8 @@ class MemorySocket:
         self.sent = bytearray()
         #: Octets that the peer still takes.
         self.room_bytes = 1 << 62
+        #: The most octets of one read.
+        self.read_bytes = 1 << 62
         #: The peer has closed its end, or the connection is broken.
         self.hung_up = False
         self.broken = False
@@ -85,10 +89,10 @@ class MemorySocket:
         return -1 if self.closed else self._number
 
     def recv(self, count: int) -> bytes:
-        if self.broken:
+        data = bytes(self.arriving[: min(count, self.read_bytes)])
+        del self.arriving[: len(data)]
+        if not data and self.broken:
             raise ConnectionResetError(104, "Connection reset by peer")
-        data = bytes(self.arriving[:count])
-        del self.arriving[:count]
         if not data and not self.hung_up:
             raise BlockingIOError
         return data
@@ -136,7 +140,7 @@ class MemorySocket:
         ended = self.hung_up or self.broken
         readable = READABLE if self.arriving or ended else 0
         writable = WRITABLE if self.room_bytes or self.broken else 0
-        return readable | writable | (HUNG_UP if ended else 0)
+        return readable | writable | (HUNG_UP if ended else 0) | (GONE if self.broken else 0)
 
 
 class MemoryPoller(Poller):
@@ -146,15 +150,24 @@ class MemoryPoller(Poller):
         self._hub = hub
         self._watched: dict[MemorySocket, tuple[SocketReader, int]] = {}
         self._bell = Bell()
+        self.shares = Shares()
+        self.turns = TaskTurns(self.shares)
+        #: Sockets whose readers have more to do.
+        self._again: set[MemorySocket] = set()
         #: Tasks of the router that wait for their sockets.
         self._waiting = trio.lowlevel.ParkingLot()
 
     def watch(self, sock: Any, reader: SocketReader, events: int) -> None:
+        self._again.discard(sock)
         if events:
             self._watched[sock] = reader, events
             self._bell.ring()
         else:
             self._watched.pop(sock, None)
+
+    def serve_again(self, sock: Any) -> None:
+        self._again.add(sock)
+        self._bell.ring()
 
     def notice(self) -> None:
         """Note that a socket may be ready by now."""
@@ -177,8 +190,12 @@ class MemoryPoller(Poller):
 
     def _serve_ready(self) -> bool:
         """Call every reader whose socket is ready, once; return whether there was one."""
+        again = self._again
+        self._again = set()
         found = [
-            (reader, ready) for sock, (reader, events) in self._watched.items() if (ready := sock.ready() & events)
+            (reader, ready)
+            for sock, (reader, events) in self._watched.items()
+            if (ready := (sock.ready() | (READABLE if sock in again else 0)) & (events | GONE))
         ]
         self._hub.update_clock()
         for reader, ready in found:

@@ -25,6 +25,14 @@ class Login:
     user: str
     #: Texts that must not be in a log, plain or encoded.
     secrets: Sequence[str | bytes] = ()
+    #: The name that ``wrong`` tries, None for ``user``; "" for a mechanism whose messages name no user: then no user is
+    #: locked out, and only failures of the host are delayed.
+    tried: str | None = None
+
+    @property
+    def guessed(self) -> str:
+        """The name that the wrong credentials are for."""
+        return self.user if self.tried is None else self.tried
 
 
 @dataclass(frozen=True, slots=True)

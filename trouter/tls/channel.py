@@ -1,23 +1,23 @@
 """TLS over memory buffers, between a socket and a connection (security.md 2).
 
-A thread computes each handshake, so that established connections are not delayed. Afterwards nothing waits: ``decrypt``
+Threads compute the handshakes, so that established connections are not delayed. Afterwards nothing waits: ``decrypt``
 takes what was read, ``send`` encrypts and writes.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import trio
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from trouter.hooks.certificates import UNREADABLE
 from trouter.net.waits import SocketWaits
 
 from .hostnames import is_for
@@ -37,11 +37,10 @@ MAX_EMPTY_RECORDS: Final = 16
 EMPTY_RECORDS_SPAN_S: Final = 60.0
 #: Older versions put an empty record before data.
 COUNTED_VERSIONS: Final = frozenset({"TLSv1.2", "TLSv1.3"})
-#: Handshakes computed at once: at most half of the processors.
-HANDSHAKES_AT_ONCE: Final = max(1, (os.cpu_count() or 1) // 2)
 
 _RECORD_HEADER_BYTES: Final = 5
-_THREADS: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunVar("TLS handshakes")
+#: Runs a step of a handshake in a thread, and returns whether it was the last one.
+RunStep = Callable[[Callable[[], bool]], Awaitable[bool]]
 
 
 class TlsChannel:
@@ -58,6 +57,8 @@ class TlsChannel:
     ) -> None:
         """``hostname`` is the dialled server, ``compares_names`` if OpenSSL does not; ``session`` is one to resume."""
         self._server = server
+        #: Held for OpenSSL, which calls its callback again for a second hello, also if another is in its place.
+        self._made_with = context
         self._arrived = ssl.MemoryBIO()
         self._leaving = ssl.MemoryBIO()
         self._tls = context.wrap_bio(
@@ -76,13 +77,13 @@ class TlsChannel:
 
     # --- the handshake
 
-    async def handshake(self, sock: socket.socket, waits: SocketWaits, early: bytes = b"") -> None:
+    async def handshake(self, sock: socket.socket, waits: SocketWaits, run_step: RunStep, early: bytes = b"") -> None:
         """Complete the handshake and verify the peer as configured; ``early`` was read before. TlsFailed, OSError."""
         received = len(early)
         self._arrived.write(early)
         self._records.count(early)
         try:
-            while not await trio.to_thread.run_sync(self._step, limiter=_threads()):
+            while not await run_step(self._step):
                 await self._send_all(sock, waits)
                 data = await _receive(sock, waits)
                 received += len(data)
@@ -324,7 +325,7 @@ def end_point_binding(certificate: x509.Certificate) -> bytes:
     """Return ``tls-server-end-point`` for a server's certificate (RFC 5929, 4.1); b"" if it is undefined."""
     try:
         digest = certificate.signature_hash_algorithm
-    except (ValueError, UnsupportedAlgorithm):
+    except UNREADABLE:
         return b""
     if digest is None:
         return b""  # such as Ed25519, for which the RFC has no rule
@@ -360,11 +361,3 @@ async def _receive(sock: socket.socket, waits: SocketWaits) -> bytes:
             return sock.recv(READ_BYTES)
         except BlockingIOError:
             await waits.wait_readable(sock)
-
-
-def _threads() -> trio.CapacityLimiter:
-    try:
-        return _THREADS.get()
-    except LookupError:
-        _THREADS.set(trio.CapacityLimiter(HANDSHAKES_AT_ONCE))
-        return _THREADS.get()

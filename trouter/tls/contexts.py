@@ -17,8 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from trouter.config import ListenerEntity, SslProfileEntity
+from trouter.config.logins import client_certificates
 from trouter.config.schema import BadValue
-from trouter.mechanisms import EXTERNAL
 
 from .limits import machine_limits
 from .problems import TlsProblem
@@ -46,6 +46,10 @@ class ServerUse:
     #: The profiles with the certificates of names, and whether other names are refused.
     by_name: tuple[str, ...] = ()
     strict: bool = False
+
+    @property
+    def asks_for_certificates(self) -> bool:
+        return self.client_certificates != "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +79,8 @@ BY_NAME: Final = ServerUse("none")
 def use_of(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
     """Return the use that ``listener`` makes of ``profile`` (security.md 2.4)."""
     trusted = listener.trusted_certs_file or ""
-    client_cert = listener.client_cert
-    if client_cert is None:
-        trusts = bool(trusted or profile.ca_cert_file or profile.use_system_ca)
-        wanted = EXTERNAL in listener.sasl_mechanisms or (
-            listener.serves_http and listener.authenticate_peer and trusts
-        )
-        client_cert = "required" if wanted else "none"
-    return ServerUse(client_cert, trusted, listener.sni_profiles, listener.strict_sni)
+    shown = client_certificates(listener, profile)
+    return ServerUse(shown, trusted, listener.sni_profiles, listener.strict_sni)
 
 
 def server_context(
@@ -93,14 +91,45 @@ def server_context(
         raise TlsProblem("certFile", "a listener needs a certificate")
     context = _context(ssl.PROTOCOL_TLS_SERVER, profile)
     context.verify_mode = VERIFY_MODES[use.client_certificates]
-    if use.client_certificates != "none":
+    if use.asks_for_certificates:
         system = profile.use_system_ca and not use.trusted_file
         if not (authorities or system):
             raise TlsProblem(
                 "caCertFile", "client certificates are requested, but caCertFile names no authority to verify them with"
             )
         _trust(context, authorities, system=system)
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
     return context
+
+
+def context_of_one(context: ssl.SSLContext) -> ssl.SSLContext:
+    """Return a context to make one connection with; ``context`` takes its place when the client's hello is read.
+
+    So no client resumes a session. Without tickets, OpenSSL stores the sessions of TLS 1.2 by number, in the context
+    that a connection was made with, and Python's ssl has no call to prevent it; this store ends with the connection.
+
+    The certificate, the ciphers of TLS 1.2 and the authorities are those of ``context``. The rest is copied: OpenSSL
+    takes it when the connection is made, or needs it to read the hello (its SSL_new and SSL_set_SSL_CTX).
+    """
+    one = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if one.security_level != context.security_level:  # it limits versions and groups
+        one.set_ciphers(f"DEFAULT:@SECLEVEL={context.security_level}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # as in _limit_versions
+        one.options = context.options
+        one.minimum_version, one.maximum_version = context.minimum_version, context.maximum_version
+    one.verify_mode, one.verify_flags = context.verify_mode, context.verify_flags
+    one.num_tickets = context.num_tickets
+    one.sslobject_class = context.sslobject_class
+    choose = context.sni_callback
+
+    def change(tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> int | None:
+        tls.context = context
+        return None if choose is None else choose(tls, name, context)  # type: ignore[arg-type]  # None without a name
+
+    one.sni_callback = change
+    return one
 
 
 def client_context(

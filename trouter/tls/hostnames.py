@@ -7,7 +7,7 @@ import ipaddress
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from .names import UNREADABLE
+from trouter.hooks.certificates import UNREADABLE
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -44,7 +44,7 @@ def host_names_in(certificate: x509.Certificate) -> tuple[str, ...]:
 
 
 def _names_of(certificate: x509.Certificate) -> tuple[list[str], list[Address]]:
-    """Return the host names and addresses in a certificate; ValueError, UnsupportedAlgorithm if it is unreadable."""
+    """Return the host names and addresses in a certificate; UNREADABLE."""
     try:
         alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

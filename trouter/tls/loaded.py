@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -10,14 +9,12 @@ from dataclasses import dataclass
 from cryptography import x509
 
 from trouter.config import SslProfileEntity
+from trouter.config.trusted import danger_of
 from trouter.hooks import SslProfileFacts
 
 from .contexts import ClientUse, ServerUse, Use, client_context, server_context
 from .material import Material, Stamp, authorities_in, read_material, stamp_of, stamp_of_paths
 from .problems import TlsProblem
-from .tickets import DeriveKey, derived_key, set_ticket_key
-
-log = logging.getLogger("trouter.SERVER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +34,25 @@ class Loaded:
         """The profile's own certificate, or None."""
         return self.material.chain[0] if self.material.chain else None
 
+    def trusts(self, root: x509.Certificate, trusted_file: str) -> bool:
+        """Return whether the end of a chain that was verified before is an authority now; UNREADABLE.
 
-def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float, derive_key: DeriveKey | None = None) -> Loaded:
-    """Read the files of ``entity`` and make a context for each use; TlsProblem. Blocks.
+        A renewed certificate of the same name and key is the same authority. The system's authorities are known to
+        OpenSSL alone, so where they are trusted every root is.
+        """
+        authorities = self.authorities.get(trusted_file, self.material.authorities)
+        if root in authorities:
+            return True
+        if root.issuer != root.subject:
+            return False
+        if not trusted_file and (self.entity.use_system_ca or not self.entity.ca_cert_file):
+            return True
+        same_name = (each for each in authorities if each.issuer == each.subject == root.subject)
+        return any(each.public_key() == root.public_key() for each in same_name)
 
-    ``derive_key`` is that of the workers, whose clients may resume their sessions at each.
-    """
+
+def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float) -> Loaded:
+    """Read the files of ``entity`` and make a context for each use; TlsProblem. Blocks."""
     stamp = stamp_for(entity, uses)
     material = read_material(entity, now_s)
     authorities = {"": material.authorities}
@@ -50,8 +60,6 @@ def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float, derive_k
         if isinstance(use, ServerUse) and use.trusted_file not in authorities:
             authorities[use.trusted_file] = authorities_in(use.trusted_file, "trustedCertsFile")
     contexts = {use: _context(entity, use, authorities) for use in uses}
-    if derive_key is not None:
-        _share_tickets(entity, contexts, stamp, derive_key)
     if not contexts:  # no entity uses it yet; its faults are reported now all the same
         client_context(entity, ClientUse(), material.authorities)
     return Loaded(entity, material, contexts, authorities, _facts(entity, material), stamp)
@@ -59,8 +67,17 @@ def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float, derive_k
 
 def stamp_for(entity: SslProfileEntity, uses: Collection[Use]) -> Stamp:
     """Return the state of every file that the profile with these uses depends on. Blocks."""
-    trusted = sorted({use.trusted_file for use in uses if isinstance(use, ServerUse) and use.trusted_file})
-    return (*stamp_of(entity), *stamp_of_paths(trusted))
+    return (*stamp_of(entity), *stamp_of_paths(_trusted_files(uses)))
+
+
+def danger_to(entity: SslProfileEntity, uses: Collection[Use]) -> str:
+    """Return what strangers can do to the first such file of the profile with these uses; "" for nothing. Blocks."""
+    return danger_of(entity, _trusted_files(uses))
+
+
+def _trusted_files(uses: Collection[Use]) -> list[str]:
+    """Return the files of authorities that listeners name in place of those of the profile."""
+    return sorted({use.trusted_file for use in uses if isinstance(use, ServerUse) and use.trusted_file})
 
 
 def _context(
@@ -69,20 +86,6 @@ def _context(
     if isinstance(use, ServerUse):
         return server_context(entity, use, authorities[use.trusted_file])
     return client_context(entity, use, authorities[""])
-
-
-def _share_tickets(
-    entity: SslProfileEntity, contexts: Mapping[Use, ssl.SSLContext], stamp: Stamp, derive: DeriveKey
-) -> None:
-    """Have the clients of a listener resume their sessions at each worker.
-
-    A resumed session is not verified again. So a key is good for one use of one state of a profile, as a key made at
-    random would be: no session of another listener, and none from before a change, gets in with it.
-    """
-    state = entity.name, entity.protocols, entity.ciphers, entity.below_system_minimum, entity.use_system_ca, stamp
-    for use, context in contexts.items():
-        if isinstance(use, ServerUse) and not set_ticket_key(context, derived_key(derive, repr((state, use)))):
-            log.info("sslProfile %s: this Python cannot share sessions of TLS among workers", entity.name)
 
 
 def _facts(entity: SslProfileEntity, material: Material) -> SslProfileFacts:

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from trouter.config import SslProfileEntity
 from trouter.config.files import opened, read_name_map, reason
 from trouter.config.schema import BadValue
+from trouter.hooks.certificates import UNREADABLE
 
 from .hostnames import host_names_in
 from .problems import TlsProblem
@@ -121,17 +122,21 @@ def _own_chain(path: str, now_s: float) -> tuple[x509.Certificate, ...]:
     if not chain:
         raise TlsProblem("certFile", f"there is no certificate in {path}")
     now = datetime.fromtimestamp(now_s, UTC)
-    for what, ended in (("ended", chain[0].not_valid_after_utc < now), ("begins", chain[0].not_valid_before_utc > now)):
-        if ended:
-            when = chain[0].not_valid_after_utc if what == "ended" else chain[0].not_valid_before_utc
-            raise TlsProblem("certFile", f"the certificate {what} on {when:%Y-%m-%d %H:%M} UTC")
+    try:
+        begins, ends = chain[0].not_valid_before_utc, chain[0].not_valid_after_utc
+    except UNREADABLE as error:
+        raise TlsProblem("certFile", f"the certificate cannot be read: {error}"[:300]) from None
+    if ends < now:
+        raise TlsProblem("certFile", f"the certificate ended on {ends:%Y-%m-%d %H:%M} UTC")
+    if begins > now:
+        raise TlsProblem("certFile", f"the certificate begins on {begins:%Y-%m-%d %H:%M} UTC")
     return tuple(chain)
 
 
 def _certificates(content: bytes, attribute: str) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(content)
-    except ValueError as error:
+    except UNREADABLE as error:
         raise TlsProblem(attribute, f"a certificate cannot be read: {error}"[:300]) from None
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 
-#: Errors of reading parts of certificates that OpenSSL accepts although they are malformed.
-UNREADABLE: Final = (ValueError, UnsupportedAlgorithm)
 _SHORT: Final = {
     "2.5.4.3": "CN",
     "2.5.4.4": "SN",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import ssl
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,28 +17,19 @@ from typing import Final, TypeVar, TypeVarTuple
 
 import trio
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 
 from trouter.config import Configuration, ListenerEntity, Problem, SslProfileEntity
 from trouter.config.findings import NO_HANDSHAKE
 from trouter.config.problems import Severity
+from trouter.config.strictness import REFUSED
+from trouter.hooks.certificates import UNREADABLE
 
-from .contexts import BY_NAME, ClientUse, ServerUse, Use, use_of
-from .loaded import Loaded, load, stamp_for
+from .contexts import BY_NAME, ClientUse, ServerUse, Use, context_of_one, use_of
+from .loaded import Loaded, danger_to, load, stamp_for
 from .material import Stamp
-from .names import UNREADABLE
-from .ocsp import OcspAnswer, RevocationStatus, query, responder_of
 from .problems import TlsProblem, TlsProblems
 from .sni import ServerObject, choose_certificate, find_by_name, table_of
-from .tickets import DeriveKey
 
-#: Time-out of an OCSP query, well below that of a handshake, and how long a good answer is cached.
-OCSP_S: Final = 2.0
-OCSP_REMEMBERED_S: Final = 300.0
-#: How long an unreachable responder is not queried again.
-OCSP_DEAD_S: Final = 10.0
-MAX_OCSP_REMEMBERED: Final = 10_000
-OCSP_AT_ONCE: Final = 8
 #: Days before the end of a profile's certificate at which the operator is warned.
 WARN_DAYS: Final = (1, 7, 30)
 DAY_S: Final = 86_400.0
@@ -59,6 +49,10 @@ class Profile:
     #: The files at the last look, and when they were unusable.
     seen: Stamp
     failed: Stamp | None = None
+    #: What strangers could do to its files when the configuration was read, which then accepts it; "" for nothing.
+    accepted: str = ""
+    #: The same of new files, which are not used.
+    danger: str = ""
     #: The smallest number of days in a warning about the present certificate.
     warned_days: int = field(default=10_000)
 
@@ -93,22 +87,16 @@ class Renewal:
 class TlsProfiles:
     """Profiles by name."""
 
-    def __init__(self, clock: Callable[[], float] = time.time, derive_key: DeriveKey | None = None) -> None:
-        """``clock`` returns seconds since 1970; ``derive_key`` is that of the workers, None in a router without."""
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        """``clock`` returns seconds since 1970."""
         self._clock = clock
-        self._derive_key = derive_key
-        #: Whether a common name counts; fixed for the life of the router.
-        self._common_name = False
+        #: Whether a common name counts, and strangers may change files, as without secureDefaults.
+        self._compatible = False
         self._profiles: dict[str, Profile] = {}
         #: Profiles by the names that clients ask for, of each list of profiles; empty after a change.
         self._by_name: dict[tuple[str, ...], dict[str, Loaded]] = {}
         #: The profiles that cannot be used.
         self._faults: dict[str, ProfileFault] = {}
-        self._ocsp: OrderedDict[tuple[bytes, int], float] = OrderedDict()
-        #: Unreachable responders by URL, and until when they are not queried.
-        self._ocsp_dead: OrderedDict[str, float] = OrderedDict()
-        self._ocsp_turns = trio.Semaphore(OCSP_AT_ONCE)
-        self._ocsp_threads = trio.CapacityLimiter(OCSP_AT_ONCE)
 
     # --- another configuration
 
@@ -118,7 +106,8 @@ class TlsProfiles:
         A profile of which only the files changed keeps its state if they are unusable. ``tolerant`` accepts a
         configuration with unusable profiles; profiles that were unusable before are always accepted.
         """
-        self._common_name = not configuration.router.secure_defaults
+        secure = configuration.router.secure_defaults
+        self._compatible = not secure
         uses = uses_in(configuration)
         profiles: dict[str, Profile] = {}
         lines: list[str] = []
@@ -134,7 +123,7 @@ class TlsProfiles:
                     profiles[entity.name] = before
                     continue
             try:
-                loaded = await _in_thread(load, entity, wanted, self._clock(), self._derive_key)
+                loaded = await _in_thread(load, entity, wanted, self._clock())
             except TlsProblem as problem:
                 if not same or before is None:
                     known = self._faults.get(entity.name)
@@ -147,7 +136,8 @@ class TlsProfiles:
                     before.failed = stamp
                     renewals.append(Renewal(entity.name, str(problem)))
             else:
-                profiles[entity.name] = Profile(loaded, wanted, loaded.stamp).continue_from(before)
+                accepted = await _in_thread(danger_to, entity, wanted) if secure else ""
+                profiles[entity.name] = Profile(loaded, wanted, loaded.stamp, accepted=accepted).continue_from(before)
                 if before is not None or entity.name in self._faults:
                     renewals.append(Renewal(entity.name))
         if lines:
@@ -183,7 +173,7 @@ class TlsProfiles:
         return self._faults.get(name)
 
     def server(self, listener: ListenerEntity) -> tuple[Loaded, ssl.SSLContext] | None:
-        """Return profile and context for the clients of ``listener``; None if it has no such profile any more."""
+        """Return the profile of ``listener``, and a context for its next client; None if the profile is gone."""
         loaded = self.loaded(listener.ssl_profile or "")
         if loaded is None:
             return None
@@ -193,7 +183,9 @@ class TlsProfiles:
             context.sslobject_class = ServerObject
             find = partial(self._find_by_name, (*use.by_name, loaded.entity.name))
             context.sni_callback = choose_certificate(find, strict=use.strict)
-        return None if context is None else (loaded, context)
+        if context is None:
+            return None
+        return loaded, context_of_one(context) if use.asks_for_certificates else context
 
     def _find_by_name(self, profiles: tuple[str, ...], name: str) -> tuple[Loaded, ssl.SSLContext] | None:
         """Return the profile of these that is for a name, and its context; None if none is."""
@@ -209,7 +201,7 @@ class TlsProfiles:
     def client(self, name: str, *, verify_hostname: bool) -> tuple[Loaded, ssl.SSLContext, ClientUse] | None:
         """Return profile, context and use for dialling; None if there is no such profile any more."""
         loaded = self.loaded(name)
-        use = ClientUse(verify_hostname, self._common_name)
+        use = ClientUse(verify_hostname, self._compatible)
         context = None if loaded is None else loaded.contexts.get(use)
         return None if loaded is None or context is None else (loaded, context, use)
 
@@ -238,14 +230,22 @@ class TlsProfiles:
             settled, profile.seen = stamp == profile.seen, stamp
             if stamp in {profile.loaded.stamp, profile.failed} or not settled:
                 continue
+            if not self._compatible and not profile.accepted:
+                danger, told = await _in_thread(danger_to, entity, uses), profile.danger
+                profile.danger = danger
+                if danger:
+                    if danger != told:
+                        renewals.append(Renewal(name, f"{danger}; {REFUSED}"))
+                    continue
             try:
-                loaded = await _in_thread(load, entity, uses, self._clock(), self._derive_key)
+                loaded = await _in_thread(load, entity, uses, self._clock())
             except TlsProblem as problem:
                 profile.failed = stamp
                 renewals.append(Renewal(name, str(problem)))
             else:
                 if self._profiles.get(name) is profile:  # the profile was not replaced meanwhile
-                    self._profiles[name] = Profile(loaded, uses, loaded.stamp).continue_from(profile)
+                    renewed = Profile(loaded, uses, loaded.stamp, accepted=profile.accepted)
+                    self._profiles[name] = renewed.continue_from(profile)
                     self._by_name = {}
                     renewals.append(Renewal(name))
         return renewals
@@ -274,23 +274,19 @@ class TlsProfiles:
                 endings.append((name, days, left_s))
         return endings
 
-    async def objection(self, chain: Sequence[bytes], name: str, trusted_file: str = "") -> str:
+    def objection(self, chain: Sequence[bytes], name: str, trusted_file: str = "") -> str:
         """Return why a chain that was verified before is not valid now; "" if it is (security.md 8.4)."""
         loaded = self.loaded(name)
         if loaded is None:
             return "its sslProfile is gone"
         try:
             certificates = [x509.load_der_x509_certificate(each) for each in chain]
-            authorities = loaded.authorities.get(trusted_file, loaded.material.authorities)
-            certificates += _issuers(certificates[-1], authorities)
             _ = certificates[0].subject
-            if problem := self._objection(certificates, loaded):
-                return problem
-            if loaded.entity.ocsp in {"soft", "hard"}:
-                return await self._query(certificates, hard=loaded.entity.ocsp == "hard")
+            if not loaded.trusts(certificates[-1], trusted_file):
+                return "no authority that is trusted now has issued the certificate"
+            return self._objection(certificates, loaded)
         except UNREADABLE:  # OpenSSL accepts more, but an unreadable certificate cannot be verified
             return "the certificate, or one of its issuers, cannot be read"
-        return ""
 
     def _objection(self, chain: Sequence[x509.Certificate], loaded: Loaded) -> str:
         """Check expiry and revocation lists; return the problem, or ""."""
@@ -299,50 +295,6 @@ class TlsProfiles:
             return "the certificate, or one of its issuers, has expired"
         revocations = loaded.material.revocations
         return "" if revocations is None else revocations.problem(chain, now_s, required=loaded.entity.crl_required)
-
-    async def _query(self, chain: Sequence[x509.Certificate], *, hard: bool) -> str:
-        """Return why OCSP rejects the leaf; "" if its status is good, or unknown and not ``hard``."""
-        leaf = chain[0]
-        key = (leaf.issuer.public_bytes(), leaf.serial_number)
-        now_s = self._clock()
-        if now_s < self._ocsp.get(key, 0.0):
-            return ""
-        issuer = next(iter(chain[1:]), None)
-        if issuer is None:
-            answer = OcspAnswer(RevocationStatus.UNKNOWN, "the authority of the certificate is not known")
-        else:
-            answer = await self._query_responder(leaf, issuer, now_s)
-        if answer.standing is RevocationStatus.GOOD:
-            _remember(self._ocsp, key, now_s + OCSP_REMEMBERED_S)
-            return ""
-        if answer.standing is RevocationStatus.REVOKED or hard:
-            return answer.why
-        log.warning("OCSP: %s; the certificate is accepted because the sslProfile has ocsp: soft", answer.why)
-        return ""
-
-    async def _query_responder(self, leaf: x509.Certificate, issuer: x509.Certificate, now_s: float) -> OcspAnswer:
-        """Query the responder named in ``leaf``, unless it could not be reached a moment ago."""
-        url = responder_of(leaf) or ""
-        if now_s < self._ocsp_dead.get(url, 0.0):
-            return OcspAnswer(RevocationStatus.UNKNOWN, "the OCSP responder could not be reached a moment ago")
-        answer = OcspAnswer(RevocationStatus.UNKNOWN, "the OCSP responder took too long")
-        with trio.move_on_after(OCSP_S):
-            async with self._ocsp_turns:
-                answer = replace(answer, dead=True)  # the query has begun: a time-out is the responder's
-                answer = await query(leaf, issuer, now_s, self._ocsp_threads)
-        if answer.dead:
-            _remember(self._ocsp_dead, url, self._clock() + OCSP_DEAD_S)
-        return answer
-
-
-K = TypeVar("K")
-
-
-def _remember(memory: OrderedDict[K, float], key: K, until_s: float) -> None:
-    """Store an entry, and drop the oldest above MAX_OCSP_REMEMBERED."""
-    memory[key] = until_s
-    while len(memory) > MAX_OCSP_REMEMBERED:
-        memory.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,28 +348,6 @@ def uses_in(configuration: Configuration) -> Mapping[str, set[Use]]:
         if service.ssl_profile:
             uses.setdefault(service.ssl_profile, set()).add(ClientUse(service.verify_hostname, common_name))
     return uses
-
-
-def _issuers(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> list[x509.Certificate]:
-    """Return the issuers of ``certificate`` up to the root, as far as they are among ``authorities``."""
-    found: list[x509.Certificate] = []
-    while certificate.issuer != certificate.subject and len(found) < 8:
-        for authority in authorities:
-            if authority.subject == certificate.issuer and _vouches(authority, certificate):
-                found.append(authority)
-                certificate = authority
-                break
-        else:
-            break
-    return found
-
-
-def _vouches(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (InvalidSignature, TypeError, *UNREADABLE):
-        return False
-    return True
 
 
 async def _in_thread(work: Callable[[*A], T], *arguments: *A) -> T:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
+
+from trouter.hooks.certificates import UNREADABLE
 
 from .problems import TlsProblem
 
@@ -56,7 +58,10 @@ def revocations_of(files: Iterable[bytes], authorities: Sequence[x509.Certificat
     found = [each for content in files for each in _lists_in(content)]
     if not found:
         raise TlsProblem("crlFile", "the file has no revocation list")
-    return Revocations((each.issuer, _judged(each, authorities)) for each in found)
+    try:
+        return Revocations((each.issuer, _judged(each, authorities)) for each in found)
+    except UNREADABLE as error:
+        raise TlsProblem("crlFile", f"a revocation list cannot be read: {error}"[:300]) from None
 
 
 def _lists_in(content: bytes) -> list[x509.CertificateRevocationList]:
@@ -65,14 +70,17 @@ def _lists_in(content: bytes) -> list[x509.CertificateRevocationList]:
             return [x509.load_der_x509_crl(content)]
         pieces = content.split(_PEM)[1:]
         return [x509.load_pem_x509_crl(_PEM + piece.partition(_PEM_END)[0] + _PEM_END) for piece in pieces]
-    except ValueError as error:
+    except UNREADABLE as error:
         raise TlsProblem("crlFile", f"a revocation list cannot be read: {error}"[:300]) from None
 
 
 def _judged(revoked: x509.CertificateRevocationList, authorities: Sequence[x509.Certificate]) -> RevocationList:
-    """Return the list's contents; TlsProblem if no trusted authority signed it, or an extension is unsupported."""
+    """Return the list's contents; TlsProblem if no trusted authority signed it, or an extension is unsupported.
+
+    UNREADABLE for a part that cannot be read.
+    """
     who = revoked.issuer.rfc4514_string()[:200]
-    if not any(_signed_by(revoked, authority) for authority in authorities if authority.subject == revoked.issuer):
+    if not any(_signed_by(revoked, authority) for authority in authorities):
         raise TlsProblem("crlFile", f"no authority in caCertFile signed the revocation list of {who}")
     for extension in revoked.extensions:
         if extension.critical:  # delta and indirect lists, and lists of some reasons only
@@ -88,6 +96,7 @@ def _judged(revoked: x509.CertificateRevocationList, authorities: Sequence[x509.
 
 def _signed_by(revoked: x509.CertificateRevocationList, authority: x509.Certificate) -> bool:
     try:
-        return revoked.is_signature_valid(authority.public_key())  # type: ignore[arg-type]  # others raise TypeError
-    except (InvalidSignature, UnsupportedAlgorithm, TypeError, ValueError):
+        named = authority.subject == revoked.issuer
+        return named and revoked.is_signature_valid(authority.public_key())  # type: ignore[arg-type]  # TypeError
+    except (InvalidSignature, *UNREADABLE):
         return False

@@ -6,6 +6,7 @@ The libraries of TLS are imported with the first sslProfile, because many router
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import ssl
 import time
@@ -17,6 +18,9 @@ import trio
 
 from trouter.config import Configuration, ConnectorEntity, ListenerEntity, SslProfileEntity
 from trouter.hooks import CertificateFacts, PeerFacts, Plugins, Refused, TlsFacts
+from trouter.net.peer_time import PeerTime, PeerTooSlow
+from trouter.net.shares import Shares
+from trouter.net.turns import TaskTurns, Threads, Turn, UncountedWaits
 from trouter.net.view import NO_CERTIFICATES, ConnectionView, PeerCertificates
 from trouter.net.waits import SocketWaits
 from trouter.records import Alarm, TlsOutcome
@@ -32,15 +36,15 @@ if TYPE_CHECKING:
     from .contexts import ClientUse
     from .loaded import Loaded
     from .profiles import PendingProfiles, Renewal, TlsProfiles
-    from .tickets import DeriveKey
 
 #: The part of a peer's time until its open that TLS may take (security.md 8.2).
 HANDSHAKE_S: Final = 5.0
+#: Handshakes computed at once: at most half of the processors.
+HANDSHAKES_AT_ONCE: Final = max(1, (os.cpu_count() or 1) // 2)
 #: Interval of looks at the profiles' files.
 WATCH_S: Final = 2.0
-#: Interval of rechecks of open connections, and how many run at once, since some query a responder.
+#: Interval of rechecks of open connections.
 RECHECK_S: Final = 600.0
-RECHECKS_AT_ONCE: Final = 4
 
 NO_LONGER_VALID: Final = Error("amqp:connection:forced", "credentials no longer valid")
 OUT_OF_DATE: Final = Error("amqp:connection:forced", "the sslProfile of this connection is no longer valid")
@@ -62,10 +66,11 @@ class SecurityLayer:
 
 @dataclass(frozen=True, slots=True)
 class Resumable:
-    """A TLS session with a host, which a later connection to it may resume."""
+    """A TLS session with a host, which a later connection to it may resume, and the chain that was verified then."""
 
     host: str
     session: ssl.SSLSession = field(repr=False)
+    chain: tuple[bytes, ...] = field(repr=False)
 
 
 #: The peer's facts after TLS, and its security layer.
@@ -77,7 +82,7 @@ PLAINTEXT: Final = SecurityLayer()
 def resumable(host: str, security: SecurityLayer) -> Resumable | None:
     """Return the session of a connection to ``host`` for resumption, or None."""
     session = None if security.channel is None else security.channel.session
-    return None if session is None else Resumable(host, session)
+    return None if session is None else Resumable(host, session, security.certificates.chain)
 
 
 class Secure:
@@ -90,19 +95,22 @@ class Secure:
         recorder: Recorder,
         clock: Callable[[], float] = time.time,
         waits: SocketWaits = trio.lowlevel,
-        derive_key: DeriveKey | None = None,
+        turns: TaskTurns | None = None,
     ) -> None:
         """``clock`` returns seconds since 1970; handshakes wait for their sockets by ``waits``.
 
-        ``derive_key`` is that of the workers, at each of which a client may resume its session.
+        ``turns`` are those of the tasks that accept connections; None for a program whose tasks have none.
         """
         self._plugins = plugins
         self._connections = connections
         self._recorder = recorder
         self._clock = clock
         self._waits = waits
-        self._derive_key = derive_key
         self._profiles: TlsProfiles | None = None
+        shares = Shares() if turns is None else turns.shares
+        self._threads = Threads(shares, HANDSHAKES_AT_ONCE)
+        #: Of the handshakes with peers that the router dials.
+        self._own_share = shares.join("dialled")
 
     # --- another configuration
 
@@ -112,7 +120,7 @@ class Secure:
         if profiles is None:
             if not configuration.ssl_profiles:
                 return PendingSecure(self, None)
-            profiles = await trio.to_thread.run_sync(_make_profiles, self._clock, self._derive_key)
+            profiles = await trio.to_thread.run_sync(_make_profiles, self._clock)
             self._profiles = profiles
         return PendingSecure(self, await profiles.prepare(configuration, tolerant=tolerant))
 
@@ -136,7 +144,7 @@ class Secure:
             outdated = shown.profile and shown.ordinal < profiles.oldest_valid(shown.profile)
             if outdated and not connection.closing:
                 log.info("[C%d] closed: sslProfile %s has a newer generation", connection.number, shown.profile)
-                connection.force_close(OUT_OF_DATE)
+                connection.close_at_once(OUT_OF_DATE)
 
     def ends(self) -> Iterable[tuple[str, float]]:
         """Return each profile that has its own certificate, and when that expires, in seconds since 1970."""
@@ -166,25 +174,31 @@ class Secure:
         facts: PeerFacts,
         entity: ListenerEntity,
         timeout_s: float,
+        turn: Turn,
         refused: Callable[[str], None] | None = None,
     ) -> SecuredPeer | None:
         """Detect the peer's first layer and complete TLS; return None after a failure, which is logged.
 
-        ``timeout_s`` is the peer's time until its open. ``refused`` gets the reason, unless the peer has left.
+        The task has its ``turn``, in which its waits do not count.
+
+        ``timeout_s`` is the peer's time until its open; waits for the router do not count. ``refused`` gets the reason,
+        unless the peer has left.
         """
         from .opening import Layer, read_opening  # noqa: PLC0415
 
-        began_s = trio.current_time()
+        whole = PeerTime(self._waits, timeout_s)
         why, alert, reason = f"timed out: TLS took more than {HANDSHAKE_S:g} s", "", TIMEOUT
         try:
-            with trio.move_on_after(timeout_s) as whole:
-                layer, early = await read_opening(sock, self._waits)
-                if layer is Layer.OTHER:
-                    self._check_clear(entity)
-                    return facts, SecurityLayer(early=early, began_s=began_s)
-                with trio.move_on_after(HANDSHAKE_S):
-                    return await self._accept_tls(sock, facts, entity, early, began_s)
-            if whole.cancelled_caught:
+            layer, early = await read_opening(sock, UncountedWaits(turn, whole))
+            if layer is Layer.OTHER:
+                self._check_clear(entity)
+                security = SecurityLayer(early=early)
+            else:
+                security, loaded = await self._accept_tls(sock, entity, early, PeerTime(whole, HANDSHAKE_S), turn)
+                facts = self._judge(facts, security, loaded, maps_user=True)
+            return facts, replace(security, began_s=trio.current_time() - whole.taken_s)
+        except PeerTooSlow:
+            if whole.is_over:
                 why = f"timed out: no open within {timeout_s:g} s"
         except (TlsFailed, OSError) as error:
             why, alert = str(error), getattr(error, "alert", "")
@@ -195,8 +209,9 @@ class Secure:
         return None
 
     async def _accept_tls(
-        self, sock: socket.socket, facts: PeerFacts, entity: ListenerEntity, early: bytes, began_s: float
-    ) -> SecuredPeer:
+        self, sock: socket.socket, entity: ListenerEntity, early: bytes, waits: SocketWaits, turn: Turn
+    ) -> tuple[SecurityLayer, Loaded]:
+        """Complete the handshake, and return the layer and the profile of its certificate."""
         from .channel import TlsChannel  # noqa: PLC0415
 
         found = None if self._profiles is None else self._profiles.server(entity)
@@ -204,12 +219,18 @@ class Secure:
             raise TlsFailed(self._fault_of(entity) or "TLS: the listener's sslProfile is gone")
         loaded, context = found
         channel = TlsChannel(context, server=True)
-        await channel.handshake(sock, self._waits, early)
+
+        async def run_step(step: Callable[[], bool]) -> bool:
+            turn.end()
+            done = await self._threads.run(turn.share, step)
+            turn.go_on()
+            return done
+
+        await channel.handshake(sock, UncountedWaits(turn, waits), run_step, early)
         profile = loaded.entity
         trusted = entity.trusted_certs_file or ""
-        shown = PeerCertificates(channel.chain(), profile.name, profile.ordinal, trusted)
-        security = SecurityLayer(channel, b"", began_s, shown)
-        return await self._judge(facts, security, loaded, maps_user=True), security
+        shown = PeerCertificates(_chain_of_client(channel), profile.name, profile.ordinal, trusted)
+        return SecurityLayer(channel, certificates=shown), loaded
 
     def _fault_of(self, entity: ListenerEntity) -> str:
         """Return why the listener's sslProfile cannot be used, empty if it can."""
@@ -236,12 +257,15 @@ class Secure:
         if found is None:
             raise TlsFailed("TLS: the connector's sslProfile is gone")
         loaded, context, use = found
-        channel = _client_channel(context, host, use, None if known is None or known.host != host else known.session)
+        if known is not None and known.host != host:
+            known = None
+        channel = _client_channel(context, host, use, None if known is None else known.session)
         with trio.move_on_after(HANDSHAKE_S):
-            await channel.handshake(sock, self._waits)
-            shown = PeerCertificates(channel.chain(), loaded.entity.name, loaded.entity.ordinal)
+            await channel.handshake(sock, self._waits, self._run_own_step)
+            chain = known.chain if known is not None and channel.resumed else channel.chain()
+            shown = PeerCertificates(chain, loaded.entity.name, loaded.entity.ordinal)
             security = SecurityLayer(channel, b"", None, shown)
-            return await self._judge(facts, security, loaded, maps_user=False), security
+            return self._judge(facts, security, loaded, maps_user=False), security
         raise TlsFailed(f"timed out: TLS took more than {HANDSHAKE_S:g} s")
 
     async def call(self, sock: socket.socket, name: str, host: str, *, verify_hostname: bool = True) -> TlsChannel:
@@ -251,20 +275,24 @@ class Secure:
         if profiles is None or found is None:
             raise TlsFailed(f"sslProfile {name} is gone")
         channel = _client_channel(found[1], host, found[2])
-        await channel.handshake(sock, self._waits)
-        objection = await profiles.objection(channel.chain(), name)
+        await channel.handshake(sock, self._waits, self._run_own_step)
+        objection = profiles.objection(channel.chain(), name)
         if objection:
             raise TlsFailed(f"TLS: {objection}")
         return channel
 
-    async def _judge(self, facts: PeerFacts, security: SecurityLayer, loaded: Loaded, *, maps_user: bool) -> PeerFacts:
+    async def _run_own_step(self, step: Callable[[], bool]) -> bool:
+        """Run a step of the handshake with a dialled peer in a thread."""
+        return await self._threads.run(self._own_share, step)
+
+    def _judge(self, facts: PeerFacts, security: SecurityLayer, loaded: Loaded, *, maps_user: bool) -> PeerFacts:
         """Return the peer's facts with TLS; TlsFailed if its certificate is invalid or a plugin refuses it."""
         channel = security.channel
         assert channel is not None  # noqa: S101 - there was a handshake
         subject = serial = user = ""
         chain = security.certificates.chain
         if chain:
-            subject, serial, user = await self._identify(security.certificates, loaded, maps_user=maps_user)
+            subject, serial, user = self._identify(security.certificates, loaded, maps_user=maps_user)
         name, bits = channel.cipher
         version = channel.version
         self._recorder.emit(
@@ -277,13 +305,13 @@ class Secure:
             channel_bindings=channel.bindings((channel.chosen or loaded).certificate),
         )
 
-    async def _identify(self, shown: PeerCertificates, loaded: Loaded, *, maps_user: bool) -> tuple[str, str, str]:
+    def _identify(self, shown: PeerCertificates, loaded: Loaded, *, maps_user: bool) -> tuple[str, str, str]:
         """Return subject, serial number and user of the peer's certificate; no user unless ``maps_user``. TlsFailed."""
         from cryptography import x509  # noqa: PLC0415
 
         from .names import distinguished_name  # noqa: PLC0415
 
-        objection = await self._objection(shown)
+        objection = self._objection(shown)
         if objection:
             raise TlsFailed(f"TLS: {objection}")
         certificate = x509.load_der_x509_certificate(shown.chain[0])
@@ -295,11 +323,11 @@ class Secure:
             raise TlsFailed(f"TLS: {answer.reason}")
         return subject, serial, answer
 
-    async def _objection(self, shown: PeerCertificates) -> str:
+    def _objection(self, shown: PeerCertificates) -> str:
         """Return why the peer's certificates are not valid now; "" if they are."""
         if self._profiles is None:
             return "its sslProfile is gone"
-        return await self._profiles.objection(shown.chain, shown.profile, shown.trusted_file)
+        return self._profiles.objection(shown.chain, shown.profile, shown.trusted_file)
 
     def _log_failure(self, facts: PeerFacts, why: str, alert: str) -> None:
         listener, number = facts.listener, facts.connection_id
@@ -340,20 +368,25 @@ class Secure:
         return mended
 
     async def recheck(self) -> None:
-        """Close connections whose certificates have expired or been revoked; to be called every ``RECHECK_S``."""
-        shown = iter([each for each in self._connections.values() if each.certificates.chain])
-        async with trio.open_nursery() as nursery:
-            for _ in range(RECHECKS_AT_ONCE):
-                nursery.start_soon(self._recheck, shown)
+        """Close connections whose certificates have expired or been revoked; to be called every ``RECHECK_S``.
 
-    async def _recheck(self, connections: Iterator[ConnectionView]) -> None:
-        for connection in connections:
+        All are checked before the first is closed, so that no peer whose connection ends hears of another's end.
+        """
+        invalid: list[tuple[ConnectionView, str]] = []
+        for connection in [each for each in self._connections.values() if each.certificates.chain]:
             await trio.lowlevel.checkpoint()
-            objection = await self._objection(connection.certificates)
-            if objection and self._connections.get(connection.number) is connection and not connection.closing:
+            try:
+                objection = self._objection(connection.certificates)
+            except Exception as error:  # noqa: BLE001 - what cannot be checked is not trusted; the others are checked
+                connection.drop_after_bug(error)
+                continue
+            if objection:
+                invalid.append((connection, objection))
+        for connection, objection in invalid:
+            if self._connections.get(connection.number) is connection and not connection.closing:
                 log.info("[C%d] closed: %s", connection.number, objection)
                 self._recorder.emit(TlsOutcome(conn=connection.number, ok=False, reason=objection))
-                connection.force_close(NO_LONGER_VALID)
+                connection.close_at_once(NO_LONGER_VALID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,12 +412,20 @@ class PendingSecure:
         """Drop the change; nothing was opened."""
 
 
-def _make_profiles(clock: Callable[[], float], derive_key: DeriveKey | None) -> TlsProfiles:
+def _make_profiles(clock: Callable[[], float]) -> TlsProfiles:
     """Return new profiles; called in a thread, because it imports the libraries."""
     from .opening import Layer  # noqa: F401, PLC0415
     from .profiles import TlsProfiles  # noqa: PLC0415
 
-    return TlsProfiles(clock, derive_key)
+    return TlsProfiles(clock)
+
+
+def _chain_of_client(channel: TlsChannel) -> tuple[bytes, ...]:
+    """Return the client's certificates; TlsFailed for a resumed session, which has the first of them only."""
+    chain = channel.chain()
+    if chain and channel.resumed:
+        raise TlsFailed("TLS: a session was resumed, which has not all of the client's certificates")
+    return chain
 
 
 def _client_channel(

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from trouter.hooks.certificates import UNREADABLE
 from trouter.tools.files import create, replace
 
 #: The authority's own name among the files.
@@ -110,11 +111,11 @@ class Authority:
         old = self._certificate(name)
         try:
             old.verify_directly_issued_by(issuer)
-        except (InvalidSignature, ValueError, TypeError):
+            extensions, span = old.extensions, old.not_valid_after_utc - old.not_valid_before_utc
+        except (InvalidSignature, *UNREADABLE):
             raise AuthorityError(f"{self.folder / name}.crt was not issued by this authority") from None
-        span = old.not_valid_after_utc - old.not_valid_before_utc
         builder = _builder(old.subject, issuer.subject, self._key(name).public_key(), days or span.days)
-        for extension in old.extensions:
+        for extension in extensions:
             if not isinstance(extension.value, x509.SubjectKeyIdentifier | x509.AuthorityKeyIdentifier):
                 builder = builder.add_extension(extension.value, extension.critical)
         return self._write_certificate(name, _signed_by(builder, issuer, signer))
@@ -126,9 +127,12 @@ class Authority:
         paths = sorted(self.folder.glob("*.crt"), key=lambda path: (path.stem != CA, path.stem))
         for path in paths:
             certificate = self._certificate(path.stem)
-            yield Issued(
-                path.stem, _purpose_of(certificate), tuple(_hosts_of(certificate)), certificate.not_valid_after_utc
-            )
+            try:
+                hosts = tuple(_hosts_of(certificate))
+                issued = Issued(path.stem, _purpose_of(certificate), hosts, certificate.not_valid_after_utc)
+            except UNREADABLE as error:
+                raise AuthorityError(f"{path} holds a certificate that cannot be read: {error}"[:300]) from None
+            yield issued
 
     def names(self) -> list[str]:
         """Return the names of all certificates but the authority's own."""
@@ -145,7 +149,7 @@ class Authority:
         path = self.folder / f"{name}.crt"
         try:
             return x509.load_pem_x509_certificate(path.read_bytes())
-        except ValueError:
+        except UNREADABLE:
             raise AuthorityError(f"{path} holds no certificate") from None
 
     def _key(self, name: str) -> ec.EllipticCurvePrivateKey:

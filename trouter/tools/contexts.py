@@ -8,10 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
+
+from trouter._text import escape_controls
 
 from .failures import WrongOption
 from .files import replace
@@ -101,6 +104,9 @@ def with_context(
     contexts = Contexts.load(environment)
     if name is not None and name not in contexts.known:
         raise WrongOption(contexts.unknown(name))
+    if name is None and contexts.current and sys.stderr.isatty():
+        used = escape_controls(contexts.current)
+        sys.stderr.write(f"trouter: uses the saved context {used}; `trouter contexts use` ends that\n")
     name = name or contexts.current
     if not name:
         return arguments

@@ -8,20 +8,23 @@ then phase, stream, to, ingress and trace, each only if it has a value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trouter.wire.codec import be32, decode, skip
 from trouter.wire.errors import DecodeError, EncodeError
 
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+
 MAX_TRACE_ENTRIES: Final = 64
 
-_NOT_OURS: Final = -1
-_DROPPED: Final = 0
-_PHASE: Final = 1
-_STREAM: Final = 2
-_TO: Final = 3
-_INGRESS: Final = 4
-_TRACE: Final = 5
+_NOT_OURS: Final[Py_ssize_t] = -1
+_DROPPED: Final[Py_ssize_t] = 0
+_PHASE: Final[Py_ssize_t] = 1
+_STREAM: Final[Py_ssize_t] = 2
+_TO: Final[Py_ssize_t] = 3
+_INGRESS: Final[Py_ssize_t] = 4
+_TRACE: Final[Py_ssize_t] = 5
 _KEYS: Final[dict[bytes, int]] = {
     b"x-opt-qd.": _DROPPED,
     b"x-opt-qd.class": _DROPPED,
@@ -31,14 +34,14 @@ _KEYS: Final[dict[bytes, int]] = {
     b"x-opt-qd.ingress": _INGRESS,
     b"x-opt-qd.trace": _TRACE,
 }
-_MAX_PHASE: Final = 0x7FFFFFFF
+_MAX_PHASE: Final[Py_ssize_t] = 0x7FFFFFFF
 
-_OCTET: Final = [bytes((number,)) for number in range(256)]
-_PHASE_KEY: Final = b"\xa3\x0ex-opt-qd.phase"
-_STREAM_ENTRY: Final = b"\xa3\x0fx-opt-qd.stream\x54\x01"
-_TO_KEY: Final = b"\xa3\x0bx-opt-qd.to"
-_INGRESS_KEY: Final = b"\xa3\x10x-opt-qd.ingress"
-_TRACE_KEY: Final = b"\xa3\x0ex-opt-qd.trace"
+_OCTET: Final[list[bytes]] = [bytes((number,)) for number in range(256)]
+_PHASE_KEY: Final[bytes] = b"\xa3\x0ex-opt-qd.phase"
+_STREAM_ENTRY: Final[bytes] = b"\xa3\x0fx-opt-qd.stream\x54\x01"
+_TO_KEY: Final[bytes] = b"\xa3\x0bx-opt-qd.to"
+_INGRESS_KEY: Final[bytes] = b"\xa3\x10x-opt-qd.ingress"
+_TRACE_KEY: Final[bytes] = b"\xa3\x0ex-opt-qd.trace"
 
 
 class InvalidAnnotation(DecodeError):
@@ -48,19 +51,19 @@ class InvalidAnnotation(DecodeError):
 class RouterAnnotations:
     """A message's annotations, parsed: the routers' entries as values, the sender's as encoded pairs in ``user``."""
 
-    __slots__ = ("had_router_keys", "ingress", "phase", "stream", "to", "trace", "user", "user_count")
+    __slots__ = ("phase", "stream", "had_router_keys", "user_count", "to", "ingress", "trace", "user")
 
     def __init__(self) -> None:
-        self.phase = 0
+        self.phase: Py_ssize_t = 0
         self.stream = False
         self.to: str | None = None
         self.ingress: str | None = None
         self.trace: tuple[str, ...] = ()
         self.user = b""
-        self.user_count = 0
+        self.user_count: Py_ssize_t = 0
         self.had_router_keys = False
 
-    def _set_entry(self, key: int, data: bytes, start: int, end: int) -> None:
+    def _set_entry(self, key: Py_ssize_t, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         """Set the attribute for the router annotation whose value is ``data[start:end]``; InvalidAnnotation."""
         if key == _TO:
             self.to = _text(data, start, end, "to-override not a valid string type")
@@ -74,7 +77,7 @@ class RouterAnnotations:
             self.stream = _whole(data, start, end, "stream not a valid int type") != 0
 
 
-def parse_annotations(data: bytes, start: int, end: int, honour: bool) -> RouterAnnotations:
+def parse_annotations(data: bytes, start: Py_ssize_t, end: Py_ssize_t, honour: bool) -> RouterAnnotations:
     """Return the parsed message-annotations section ``data[start:end]``, descriptor included; InvalidAnnotation.
 
     Without ``honour`` router annotations are dropped unread; only the length of a trace is checked (R-6.2b).
@@ -89,13 +92,13 @@ def parse_annotations(data: bytes, start: int, end: int, honour: bool) -> Router
     return found
 
 
-def _parse(found: RouterAnnotations, data: bytes, start: int, end: int, honour: bool) -> None:
-    offset = skip(data, start + 1, end)
+def _parse(found: RouterAnnotations, data: bytes, start: Py_ssize_t, end: Py_ssize_t, honour: bool) -> None:
+    offset: Py_ssize_t = skip(data, start + 1, end)
     if skip(data, offset, end) != end:
         raise InvalidAnnotation("message annotations are not one map", offset)
-    constructor = data[offset]
+    constructor: Py_ssize_t = data[offset]
     if constructor == 0xC1 and data[offset + 1] >= 1:
-        count = data[offset + 2]
+        count: Py_ssize_t = data[offset + 2]
         offset += 3
     elif constructor == 0xD1 and end - offset >= 9:
         count = be32(data, offset + 5)
@@ -104,11 +107,11 @@ def _parse(found: RouterAnnotations, data: bytes, start: int, end: int, honour: 
         raise InvalidAnnotation("message annotations are not a map", offset)
     if count & 1:
         raise InvalidAnnotation("Odd Number of Elements in a Map", offset)
-    run = offset  # the start of the sender's entries that are not in ``user`` yet
+    run: Py_ssize_t = offset  # the start of the sender's entries that are not in ``user`` yet
     while count > 0:
-        value = skip(data, offset, end)
-        behind = skip(data, value, end)
-        key = _key(data, offset, value)
+        value: Py_ssize_t = skip(data, offset, end)
+        behind: Py_ssize_t = skip(data, value, end)
+        key: Py_ssize_t = _key(data, offset, value)
         if key == _NOT_OURS:
             found.user_count += 1
         else:
@@ -128,9 +131,9 @@ def _parse(found: RouterAnnotations, data: bytes, start: int, end: int, honour: 
         found.user += data[run:end]
 
 
-def _key(data: bytes, start: int, end: int) -> int:
+def _key(data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
     """Return which router annotation the encoded key names; _NOT_OURS if none."""
-    constructor = data[start]
+    constructor: Py_ssize_t = data[start]
     if constructor == 0xA3:
         start += 2
     elif constructor == 0xB3:
@@ -142,9 +145,9 @@ def _key(data: bytes, start: int, end: int) -> int:
     return _KEYS.get(data[start:end], _NOT_OURS)
 
 
-def _text(data: bytes, start: int, end: int, complaint: str) -> str:
+def _text(data: bytes, start: Py_ssize_t, end: Py_ssize_t, complaint: str) -> str:
     """Return the string at ``data[start:end]``; InvalidAnnotation with ``complaint``."""
-    constructor = data[start]
+    constructor: Py_ssize_t = data[start]
     if constructor == 0xA1:
         start += 2
     elif constructor == 0xB1:
@@ -157,14 +160,15 @@ def _text(data: bytes, start: int, end: int, complaint: str) -> str:
         raise InvalidAnnotation(complaint, start) from None
 
 
-def _texts(data: bytes, start: int, end: int) -> tuple[str, ...]:
+def _texts(data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> tuple[str, ...]:
     """Return the list of strings at ``data[start:end]``; InvalidAnnotation."""
+    count: Py_ssize_t
     start, count = _trace_start(data, start, end)
     if start < 0:
         raise InvalidAnnotation("trace annotation is not a list", end)
-    entries = []
+    entries: list[str] = []
     while count > 0:
-        behind = skip(data, start, end)
+        behind: Py_ssize_t = skip(data, start, end)
         entries.append(_text(data, start, behind, "trace list contains non-string entries"))
         start = behind
         count -= 1
@@ -173,10 +177,10 @@ def _texts(data: bytes, start: int, end: int) -> tuple[str, ...]:
     return tuple(entries)
 
 
-def _trace_start(data: bytes, start: int, end: int) -> tuple[int, int]:
+def _trace_start(data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> tuple[int, int]:
     """Return where the entries of the list at ``data[start:end]`` begin, and their number; -1, 0 if it is no list."""
-    constructor = data[start]
-    count = 0
+    constructor: Py_ssize_t = data[start]
+    count: Py_ssize_t = 0
     if constructor == 0x45:
         start += 1
     elif constructor == 0xC0 and end - start >= 3:
@@ -192,7 +196,7 @@ def _trace_start(data: bytes, start: int, end: int) -> tuple[int, int]:
     return start, count
 
 
-def _whole(data: bytes, start: int, end: int, complaint: str) -> int:
+def _whole(data: bytes, start: Py_ssize_t, end: Py_ssize_t, complaint: str) -> Py_ssize_t:
     """Return the integer at ``data[start:end]``, of any integer type, from 0 to ``_MAX_PHASE``; InvalidAnnotation."""
     if data[start] == 0x54 and data[start + 1] < 0x80:
         return data[start + 1]
@@ -203,7 +207,13 @@ def _whole(data: bytes, start: int, end: int, complaint: str) -> int:
 
 
 def compose_annotations(
-    user: bytes, user_count: int, phase: int, stream: bool, to: str | None, ingress: str | None, trace: Sequence[str]
+    user: bytes,
+    user_count: Py_ssize_t,
+    phase: Py_ssize_t,
+    stream: bool,
+    to: str | None,
+    ingress: str | None,
+    trace: Sequence[str],
 ) -> bytes:
     """Return the whole message-annotations section, b"" if it would be empty; EncodeError."""
     entries, count = router_entries(phase, stream, to, ingress, trace)
@@ -211,13 +221,13 @@ def compose_annotations(
 
 
 def router_entries(
-    phase: int, stream: bool, to: str | None, ingress: str | None, trace: Sequence[str]
+    phase: Py_ssize_t, stream: bool, to: str | None, ingress: str | None, trace: Sequence[str]
 ) -> tuple[bytes, int]:
     """Return the routers' entries as encoded pairs, and their number; many messages may share them. EncodeError."""
     if not 0 <= phase <= _MAX_PHASE:
         raise EncodeError(f"phase out of range: {phase}")
     pieces: list[bytes] = []
-    count = 0
+    count: Py_ssize_t = 0
     if phase:
         pieces.append(_PHASE_KEY)
         pieces.append(b"\x54" + _OCTET[phase] if phase < 0x80 else b"\x71" + phase.to_bytes(4, "big"))
@@ -240,12 +250,12 @@ def router_entries(
     return b"".join(pieces), count
 
 
-def join_annotations(user: bytes, user_count: int, entries: bytes, count: int) -> bytes:
+def join_annotations(user: bytes, user_count: Py_ssize_t, entries: bytes, count: Py_ssize_t) -> bytes:
     """Return the section with the sender's and the routers' encoded pairs, b"" without any; EncodeError."""
-    items = 2 * (user_count + count)
+    items: Py_ssize_t = 2 * (user_count + count)
     if not items:
         return b""
-    size = len(user) + len(entries)
+    size: Py_ssize_t = len(user) + len(entries)
     if size < 255 and items < 256:
         return b"".join((b"\x00\x53\x72\xc1", _OCTET[size + 1], _OCTET[items], user, entries))
     if size + 4 > 0xFFFFFFFF:
@@ -255,18 +265,18 @@ def join_annotations(user: bytes, user_count: int, entries: bytes, count: int) -
 
 def _string(text: str) -> bytes:
     try:
-        octets = text.encode()
+        octets: bytes = text.encode()
     except UnicodeEncodeError:
         raise EncodeError(f"address or router id holds a lone surrogate: {text!r}") from None
-    size = len(octets)
+    size: Py_ssize_t = len(octets)
     return b"\xa1" + _OCTET[size] + octets if size < 256 else b"\xb1" + size.to_bytes(4, "big") + octets
 
 
 def _strings(texts: Sequence[str]) -> bytes:
     """Return an encoded list of strings; EncodeError."""
-    body = b"".join([_string(text) for text in texts])
-    size = len(body)
-    count = len(texts)
+    body: bytes = b"".join([_string(text) for text in texts])
+    size: Py_ssize_t = len(body)
+    count: Py_ssize_t = len(texts)
     if size < 255 and count < 256:
         return b"".join((b"\xc0", _OCTET[size + 1], _OCTET[count], body))
     return b"".join((b"\xd0", (size + 4).to_bytes(4, "big"), count.to_bytes(4, "big"), body))

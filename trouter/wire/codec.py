@@ -7,7 +7,7 @@ zero width count against an allowance. The decoder raises only DecodeError.
 from __future__ import annotations
 
 import struct
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from trouter.wire.constants import MAX_CHOSEN_HASHES, MAX_NESTING, MAX_ZERO_WIDTH_ITEMS
@@ -24,10 +24,13 @@ from trouter.wire.encodings import (
 from trouter.wire.errors import DecodeError, EncodeError
 from trouter.wire.types import Array, Described, Long, PairMap
 
-_UNKNOWN: Final = 0xFF
-_PREFIXED: Final = 0x80  # plus the number of octets of the length in front
-_MAX_NESTING = MAX_NESTING
-_BOOLEAN: Final = 0x56
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+
+_UNKNOWN: Final[Py_ssize_t] = 0xFF
+_PREFIXED: Final[Py_ssize_t] = 0x80  # plus the number of octets of the length in front
+_MAX_NESTING: Final[Py_ssize_t] = MAX_NESTING
+_BOOLEAN: Final[Py_ssize_t] = 0x56
 
 
 def _shape(code: int) -> int:
@@ -37,23 +40,23 @@ def _shape(code: int) -> int:
     return encoding.width if encoding.layout == "fixed" else _PREFIXED + encoding.width
 
 
-_SHAPES = bytes(_shape(code) for code in range(256))
-_FROM_OCTETS = [
+_SHAPES: Final[bytes] = bytes(_shape(code) for code in range(256))
+_FROM_OCTETS: Final[list[Any]] = [
     PRIMITIVE_OF[ENCODING_OF[code].type].from_octets if code in ENCODING_OF else None for code in range(256)
 ]
-_CONSTANTS = {
+_CONSTANTS: Final[dict[int, Any]] = {
     encoding.code: PRIMITIVE_OF[encoding.type].python(encoding.low) if encoding.type != "null" else None
     for encoding in ENCODINGS
     if not encoding.width and encoding.type != "list"
 }
 # The values of one octet, by constructor: made once, because most numbers of a performative are small.
-_OF_ONE_OCTET = [
+_OF_ONE_OCTET: Final[list[list[Any] | None]] = [
     [PRIMITIVE_OF[encoding.type].from_octets(bytes((octet,))) for octet in range(256)]  # type: ignore[misc]
     if (encoding := ENCODING_OF.get(code)) and encoding.width == 1 and encoding.layout == "fixed" and code != _BOOLEAN
     else None
     for code in range(256)
 ]
-_LIST0: Final = 0x45
+_LIST0: Final[Py_ssize_t] = 0x45
 #: No limit to the number of values.
 MANY: Final = 1 << 62
 # A sender can choose many such keys with equal hashes: they contain parts, or are as wide as a hash or wider.
@@ -79,23 +82,23 @@ def decode_all(data: bytes) -> Any:
     return value
 
 
-def be32(data: bytes, offset: int) -> int:
+def be32(data: bytes, offset: Py_ssize_t) -> Py_ssize_t:
     """Return the unsigned 32-bit number at ``offset``; IndexError if it is incomplete."""
-    number = data[offset]  # shifted step by step: compiled, one octet shifted by 24 would overflow its int
+    number: Py_ssize_t = data[offset]  # shifted step by step: compiled, one octet shifted by 24 would overflow its int
     number = number << 8 | data[offset + 1]
     number = number << 8 | data[offset + 2]
     return number << 8 | data[offset + 3]
 
 
-def skip(data: bytes, offset: int, end: int) -> int:
+def skip(data: bytes, offset: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
     """Return the offset behind the value at ``offset``, not decoding it; DecodeError if it passes ``end``."""
     if offset < 0 or end > len(data):
         raise DecodeError("range outside the data", offset)
     return _skip(data, offset, end, 0)
 
 
-def _skip(data: bytes, offset: int, end: int, depth: int) -> int:
-    code = 0
+def _skip(data: bytes, offset: Py_ssize_t, end: Py_ssize_t, depth: Py_ssize_t) -> Py_ssize_t:
+    code: Py_ssize_t = 0
     while True:
         if offset >= end:
             raise DecodeError("value is cut short", offset)
@@ -107,7 +110,7 @@ def _skip(data: bytes, offset: int, end: int, depth: int) -> int:
         if depth > _MAX_NESTING:
             raise DecodeError(f"nested more than {_MAX_NESTING} deep", offset)
         offset = _skip(data, offset, end, depth)
-    width = _SHAPES[code]
+    width: Py_ssize_t = _SHAPES[code]
     if width > 16:
         if width == _UNKNOWN:
             raise DecodeError(f"unknown format code {code:#04x}", offset - 1)
@@ -128,20 +131,22 @@ def _skip(data: bytes, offset: int, end: int, depth: int) -> int:
 class Reader:
     """A cursor over ``data[offset:end]``; ``read_value`` reads the next value and moves ``offset`` behind it."""
 
-    def __init__(self, data: bytes, offset: int, end: int, nodes: int = MANY) -> None:
+    __slots__ = ("data", "offset", "end", "zero_width_left", "_nodes", "_nodes_left")
+
+    def __init__(self, data: bytes, offset: Py_ssize_t, end: Py_ssize_t, nodes: Py_ssize_t = MANY) -> None:
         if not 0 <= offset <= end <= len(data):
             raise DecodeError("range outside the data", offset)
         self.data = data
         self.offset = offset
         self.end = end
-        self.zero_width_left = MAX_ZERO_WIDTH_ITEMS
+        self.zero_width_left: Py_ssize_t = MAX_ZERO_WIDTH_ITEMS
         self._nodes = nodes
         self._nodes_left = nodes
 
-    def read_value(self, depth: int) -> Any:
+    def read_value(self, depth: Py_ssize_t) -> Any:
         """Return the next value, which is nested in ``depth`` others; DecodeError."""
         self._count_values(1)
-        code = self._read_code()
+        code: Py_ssize_t = self._read_code()
         if code:
             return self._read_content(code, depth)
         if depth >= _MAX_NESTING:
@@ -149,21 +154,21 @@ class Reader:
         descriptor = self.read_value(depth + 1)
         return Described(descriptor, self.read_value(depth + 1))
 
-    def _count_values(self, values: int) -> None:
+    def _count_values(self, values: Py_ssize_t) -> None:
         self._nodes_left -= values
         if self._nodes_left < 0:
             raise DecodeError(f"more than {self._nodes} values", self.offset)
 
-    def _read_code(self) -> int:
+    def _read_code(self) -> Py_ssize_t:
         if self.offset >= self.end:
             raise DecodeError("value is cut short", self.offset)
         code = self.data[self.offset]
         self.offset += 1
         return code
 
-    def _read_number(self, width: int) -> int:
+    def _read_number(self, width: Py_ssize_t) -> Py_ssize_t:
         """Return a length or count of ``width`` bytes, 1 or 4."""
-        offset = self.offset
+        offset: Py_ssize_t = self.offset
         if width > self.end - offset:
             raise DecodeError("length is cut short", offset)
         self.offset = offset + width
@@ -171,9 +176,9 @@ class Reader:
             return self.data[offset]
         return be32(self.data, offset)
 
-    def _read_content(self, code: int, depth: int) -> Any:
+    def _read_content(self, code: Py_ssize_t, depth: Py_ssize_t) -> Any:
         """Return the value behind the constructor ``code``."""
-        width = _SHAPES[code]
+        width: Py_ssize_t = _SHAPES[code]
         if width == _UNKNOWN:
             raise DecodeError(f"unknown format code {code:#04x}", self.offset - 1)
         if width == 0:
@@ -182,28 +187,28 @@ class Reader:
             if code >= 0xC0:
                 return self._read_compound(code, width - _PREFIXED, depth)
             width = self._read_number(width - _PREFIXED)
-        start = self.offset
+        start: Py_ssize_t = self.offset
         if width > self.end - start:
             raise DecodeError(f"{width} bytes claimed, {self.end - start} left", start)
         self.offset = start + width
         if width == 1 and _OF_ONE_OCTET[code] is not None:
             return _OF_ONE_OCTET[code][self.data[start]]  # type: ignore[index]
         try:
-            return _FROM_OCTETS[code](self.data[start : self.offset])  # type: ignore[misc]
+            return _FROM_OCTETS[code](self.data[start : self.offset])
         except DecodeError as error:
             error.offset = start
             raise
 
-    def _read_compound(self, code: int, width: int, depth: int) -> Any:
+    def _read_compound(self, code: Py_ssize_t, width: Py_ssize_t, depth: Py_ssize_t) -> Any:
         """Return a list, map or array, which must use exactly the bytes of its size."""
         if depth >= _MAX_NESTING:
             raise DecodeError(f"nested more than {_MAX_NESTING} deep", self.offset)
-        size = self._read_number(width)
-        outer_end = self.end
+        size: Py_ssize_t = self._read_number(width)
+        outer_end: Py_ssize_t = self.end
         if size > outer_end - self.offset:
             raise DecodeError(f"{size} bytes claimed, {outer_end - self.offset} left", self.offset)
         self.end = self.offset + size
-        count = self._read_number(width)
+        count: Py_ssize_t = self._read_number(width)
         value: Any
         if code >= 0xE0:
             value = self._read_array(count, depth + 1)
@@ -216,17 +221,19 @@ class Reader:
         self.end = outer_end
         return value
 
-    def _read_list(self, count: int, depth: int) -> list[Any]:
+    def _read_list(self, count: Py_ssize_t, depth: Py_ssize_t) -> list[Any]:
         items = []
+        _: Py_ssize_t
         for _ in range(count):
             items.append(self.read_value(depth))  # noqa: PERF401 - a comprehension would not be one loop in C
         return items
 
-    def _read_map(self, count: int, depth: int) -> Any:
+    def _read_map(self, count: Py_ssize_t, depth: Py_ssize_t) -> Any:
         if count & 1:
             raise DecodeError("Odd Number of Elements in a Map", self.offset)
-        start = self.offset
+        start: Py_ssize_t = self.offset
         pairs = []
+        _: Py_ssize_t
         for _ in range(count >> 1):
             key = self.read_value(depth)
             pairs.append((key, self.read_value(depth)))
@@ -245,9 +252,9 @@ class Reader:
             raise DecodeError("map has the same key twice", start)
         return PairMap(pairs)
 
-    def _read_array(self, count: int, depth: int) -> Array:
+    def _read_array(self, count: Py_ssize_t, depth: Py_ssize_t) -> Array:
         descriptors: list[Any] = []
-        code = self._read_code()
+        code: Py_ssize_t = self._read_code()
         while code == 0:
             depth += 1
             if depth > _MAX_NESTING:
@@ -264,6 +271,7 @@ class Reader:
             raise DecodeError(f"{count} items claimed in {self.end - self.offset} bytes", self.offset)
         self._count_values(count)
         items = []
+        _: Py_ssize_t
         for _ in range(count):
             items.append(self._read_content(code, depth))  # noqa: PERF401
         return Array(ENCODING_OF[code].type, items, descriptors)
@@ -288,9 +296,9 @@ _PRIMITIVE_OF_CLASS: Final[dict[type, Primitive]] = {primitive.python: primitive
 
 
 # Most fields of a performative have one of these three encodings, taken from the table.
-_NULL: Final = smallest("null", 0, 0).code
-_TRUE: Final = smallest("boolean", 1, 1).code
-_FALSE: Final = smallest("boolean", 0, 0).code
+_NULL: Final[Py_ssize_t] = smallest("null", 0, 0).code
+_TRUE: Final[Py_ssize_t] = smallest("boolean", 1, 1).code
+_FALSE: Final[Py_ssize_t] = smallest("boolean", 0, 0).code
 
 
 # Shortcuts for the usual values of performatives, filled from the table: the octets of small numbers, the encodings of
@@ -304,8 +312,10 @@ _SMALL: Final[dict[type, list[bytes]]] = {
     ]
     for name in _UNSIGNED
 }
-_LARGE: Final = {PRIMITIVE_OF[name].python: ENCODINGS_OF[name][-1] for name in _UNSIGNED}
-_SHORT: Final = {PRIMITIVE_OF[name].python: smallest(name, 1, 1).code for name in ("binary", "string", "symbol")}
+_LARGE: Final[dict[type, Encoding]] = {PRIMITIVE_OF[name].python: ENCODINGS_OF[name][-1] for name in _UNSIGNED}
+_SHORT: Final[dict[type, int]] = {
+    PRIMITIVE_OF[name].python: smallest(name, 1, 1).code for name in ("binary", "string", "symbol")
+}
 #: Format code, size and count of a short list.
 _SHORT_HEAD: Final = bytes((smallest("list", 1, 1).code, 0, 0))
 _LONG_LIST: Final = ENCODINGS_OF["list"][-1].code
@@ -328,7 +338,7 @@ def _primitive(value: object) -> Primitive:
     raise EncodeError(f"no AMQP type for {type(value).__name__}")
 
 
-def _write(out: bytearray, value: object, depth: int) -> None:
+def _write(out: bytearray, value: object, depth: Py_ssize_t) -> None:
     if value is None:
         out.append(_NULL)
         return
@@ -346,7 +356,7 @@ def _write(out: bytearray, value: object, depth: int) -> None:
         _write(out, value.descriptor, depth + 1)
         _write(out, value.value, depth + 1)
         return
-    small = _SMALL.get(kind)
+    small: list[bytes] | None = _SMALL.get(kind)
     if small is not None:
         number: Any = value
         if number < 0x100:
@@ -359,7 +369,7 @@ def _write(out: bytearray, value: object, depth: int) -> None:
     primitive = _PRIMITIVE_OF_CLASS.get(kind) or _primitive(value)
     code = _SHORT.get(kind)
     if code is not None:
-        octets = primitive.to_octets(value, 0)  # type: ignore[misc]
+        octets: bytes = primitive.to_octets(value, 0)  # type: ignore[misc]
         if len(octets) < 0x100:
             out.append(code)
             out.append(len(octets))
@@ -371,19 +381,19 @@ def _write(out: bytearray, value: object, depth: int) -> None:
     _write_content(out, primitive, encoding, content, count)
 
 
-def _write_list(out: bytearray, items: list[object], depth: int) -> None:
+def _write_list(out: bytearray, items: list[object], depth: Py_ssize_t) -> None:
     """Write a list with a short size and count, and with long ones in their place once it needs them."""
     if not items:
         out.append(_LIST0)
         return
     if depth >= _MAX_NESTING:
         raise EncodeError(f"nested more than {_MAX_NESTING} deep")
-    start = len(out)
+    start: Py_ssize_t = len(out)
     out += _SHORT_HEAD
     for item in items:
         _write(out, item, depth + 1)
-    count = len(items)
-    size = len(out) - start - 2  # the count is part of it
+    count: Py_ssize_t = len(items)
+    size: Py_ssize_t = len(out) - start - 2  # the count is part of it
     if size < 0x100 and count < 0x100:
         out[start + 1] = size
         out[start + 2] = count
@@ -391,7 +401,7 @@ def _write_list(out: bytearray, items: list[object], depth: int) -> None:
         out[start : start + 3] = _LONG_HEAD.pack(_LONG_LIST, size + 3, count)
 
 
-def _prepare(primitive: Primitive, value: Any, depth: int) -> tuple[int, Any, int]:
+def _prepare(primitive: Primitive, value: Any, depth: Py_ssize_t) -> tuple[int, Any, int]:
     """Return the measure that chooses the encoding, the content to write, and the number of items of a compound."""
     if primitive.ranged:
         return int(value), value, 0
@@ -400,8 +410,8 @@ def _prepare(primitive: Primitive, value: Any, depth: int) -> tuple[int, Any, in
         return len(octets), octets, 0
     if depth >= _MAX_NESTING and (value or primitive.name != "list"):  # an empty list does not nest, as when decoding
         raise EncodeError(f"nested more than {_MAX_NESTING} deep")
-    body = bytearray()
-    count = len(value)
+    body: bytearray = bytearray()
+    count: Py_ssize_t = len(value)
     if primitive.name == "array":
         _write_array(body, value, depth + 1)
     elif primitive.name == "map":
@@ -416,7 +426,7 @@ def _prepare(primitive: Primitive, value: Any, depth: int) -> tuple[int, Any, in
     return max(len(body) + 1, count) if body else 0, body, count
 
 
-def _write_content(out: bytearray, primitive: Primitive, encoding: Encoding, content: Any, count: int) -> None:
+def _write_content(out: bytearray, primitive: Primitive, encoding: Encoding, content: Any, count: Py_ssize_t) -> None:
     """Write everything behind the format code."""
     width = encoding.width
     if encoding.layout == "variable":
@@ -430,7 +440,7 @@ def _write_content(out: bytearray, primitive: Primitive, encoding: Encoding, con
         out += primitive.to_octets(content, width) if primitive.ranged else content  # type: ignore[misc]
 
 
-def _write_array(out: bytearray, array: Array, depth: int) -> None:
+def _write_array(out: bytearray, array: Array, depth: Py_ssize_t) -> None:
     """Write the constructor that all items share, wide enough for each, then their contents."""
     primitive = PRIMITIVE_OF.get(array.of)
     if primitive is None:

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, ClassVar, Final, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, get_type_hints
 
 from trouter.wire import codec, types
+from trouter.wire.constants import MAX_SYMBOL_BYTES
 from trouter.wire.errors import DecodeError, EncodeError
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
 
 _C = TypeVar("_C", bound="Composite")
 _MISSING: Final = dataclasses.MISSING
@@ -40,14 +44,14 @@ class Composite:
 class Field:
     """One field of a composite: its name, its AMQP type, and the value of a null."""
 
-    __slots__ = ("amqp", "default", "given", "high", "low", "mandatory", "multiple", "name", "plain")
+    __slots__ = ("name", "amqp", "multiple", "default", "mandatory", "plain", "given", "low", "high")
 
     def __init__(self, name: str, amqp: str, multiple: bool, default: object) -> None:
         self.name = name
         self.amqp = amqp
         self.multiple = multiple
         self.default = default  # dataclasses.MISSING when mandatory
-        self.mandatory = default is _MISSING
+        self.mandatory: bool = default is _MISSING
         #: The class of values that are encoded and decoded unconverted; None if the field needs more work.
         self.plain: Any = None if multiple or amqp == "map" else _PLAIN.get(amqp)
         #: The class of values that are converted to ``plain``: int for a UInt, str for a Symbol.
@@ -85,6 +89,8 @@ _NESTED: Final[dict[str, frozenset[int]]] = {
 # A receiver need not understand the extensions that a peer advertises, so a malformed one is not a fault.
 _CAPABILITIES: Final = frozenset(("offered_capabilities", "desired_capabilities"))
 _IN_MAPS: Final = _STATES | {0x2B, 0x2C, 0x2D, 0x2E}
+#: Detach, end and close: a malformed reason of the peer does not undo that it ended something.
+_ENDINGS: Final = frozenset((0x16, 0x17, 0x18))
 
 
 def register(cls: type[Composite]) -> None:
@@ -119,8 +125,9 @@ def encode(composite: Composite) -> bytes:
 
 
 def _described(composite: Composite) -> types.Described:
-    values = []
-    count = 0
+    values: list[Any] = []
+    count: Py_ssize_t = 0
+    field: Field
     for field in _TABLES[type(composite)]:
         value = getattr(composite, field.name)
         if value is None:
@@ -201,12 +208,13 @@ def from_values(cls: type[_C], values: Any) -> _C:
     """Return the composite of type ``cls`` with decoded values; DecodeError names the type and the faulty field."""
     if not isinstance(values, list):
         raise DecodeError(f"{_label(cls)} is not a list")
-    table = _TABLES[cls]
+    table: tuple[Field, ...] = _TABLES[cls]
     if len(values) > len(table):
         if values[len(table) :].count(None) < len(values) - len(table):
             raise DecodeError(f"{_label(cls)} has {len(values)} fields, not at most {len(table)}")
         values = values[: len(table)]
-    found = {}
+    found: dict[str, Any] = {}
+    field: Field
     for field, value in zip(table, values, strict=False):
         if type(value) is field.plain:
             found[field.name] = value
@@ -218,6 +226,39 @@ def from_values(cls: type[_C], values: Any) -> _C:
     return cls(**found)
 
 
+def mend(described: types.Described) -> Composite | None:
+    """Return ``described`` with those of its fields that are valid; None for an unknown type, or if a mandatory field
+    is not among them. A symbol may come as a string, and a string as a symbol.
+    """
+    cls = class_of(described.descriptor)
+    if cls is None:
+        return None
+    found: dict[str, Any] = {}
+    table: tuple[Field, ...] = _TABLES[cls]
+    field: Field
+    for field, value in zip(table, described.value if isinstance(described.value, list) else (), strict=False):
+        try:
+            valid = None if value is None else _from_wire(cls, field, value)
+        except DecodeError:
+            valid = _mend_field(field, value)
+        if valid is not None:
+            found[field.name] = valid
+    for field in table:
+        if field.mandatory and field.name not in found:
+            return None
+    return cls(**found)
+
+
+def _mend_field(field: Field, value: Any) -> object:
+    """Return what is valid of a ``value`` that is not: a composite without its wrong fields, a text; or None."""
+    if isinstance(value, types.Described):
+        cls = class_of(value.descriptor)
+        return mend(value) if cls is not None and cls.descriptor in _NESTED.get(field.amqp, ()) else None
+    if isinstance(value, str) and field.amqp in ("symbol", "string") and not field.multiple:
+        return _PLAIN[field.amqp](value) if value.isascii() and len(value) <= MAX_SYMBOL_BYTES else None
+    return None
+
+
 def _from_wire(cls: type[Composite], field: Field, value: Any) -> object:
     if field.multiple:
         return _multiple(cls, field, value)
@@ -226,6 +267,8 @@ def _from_wire(cls: type[Composite], field: Field, value: Any) -> object:
             raise _wrong(cls, field, value)
         return _map_from_wire(value) if isinstance(value, dict) else value
     if field.amqp in _NESTED:
+        if cls.descriptor in _ENDINGS:
+            return _mend_field(field, value)
         if not isinstance(value, types.Described):
             raise _wrong(cls, field, value)
         nested = class_of(value.descriptor)

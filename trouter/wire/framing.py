@@ -6,10 +6,14 @@ frame cut in two is copied to a buffer, which grows no faster than bytes arrive:
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from . import octets
 from .errors import DecodeError
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t, p_uchar
+    from cython import int as c_int
 
 FRAME_AMQP: Final = 0
 FRAME_SASL: Final = 1
@@ -18,7 +22,7 @@ MIN_MAX_FRAME_BYTES: Final = 512
 AMQP_HEADER: Final = b"AMQP\x00\x01\x00\x00"
 TLS_HEADER: Final = b"AMQP\x02\x01\x00\x00"
 SASL_HEADER: Final = b"AMQP\x03\x01\x00\x00"
-_HEADER_BYTES = HEADER_BYTES
+_HEADER_BYTES: Final[Py_ssize_t] = HEADER_BYTES
 
 
 class FramingError(DecodeError):
@@ -33,29 +37,29 @@ class FrameReader:
     """
 
     __slots__ = (
-        "_carry",
+        "max_frame_bytes",
+        "data",
+        "start",
+        "end",
+        "channel",
+        "frame_type",
         "_input",
         "_offset",
+        "_carry",
         "_wanted",
-        "channel",
-        "data",
-        "end",
-        "frame_type",
-        "max_frame_bytes",
-        "start",
     )
 
-    def __init__(self, max_frame_bytes: int) -> None:
+    def __init__(self, max_frame_bytes: Py_ssize_t) -> None:
         self.max_frame_bytes = max_frame_bytes
         self.data = b""
-        self.start = 0
-        self.end = 0
-        self.channel = 0
-        self.frame_type = 0
+        self.start: Py_ssize_t = 0
+        self.end: Py_ssize_t = 0
+        self.channel: c_int = 0
+        self.frame_type: c_int = 0
         self._input = b""
-        self._offset = 0
+        self._offset: Py_ssize_t = 0
         self._carry = bytearray()
-        self._wanted = 0
+        self._wanted: Py_ssize_t = 0
 
     def add_bytes(self, data: bytes) -> None:
         """Add the next bytes of the stream behind those not read yet."""
@@ -63,15 +67,15 @@ class FrameReader:
         self._input = data if left == 0 else self._input[self._offset :] + data
         self._offset = 0
 
-    def count_pending_bytes(self) -> int:
+    def count_pending_bytes(self) -> Py_ssize_t:
         """Return the number of bytes received and not yet returned in frames."""
         return len(self._carry) + len(self._input) - self._offset
 
-    def peek_bytes(self, count: int) -> bytes:
+    def peek_bytes(self, count: Py_ssize_t) -> bytes:
         """Return up to ``count`` bytes from the stream's front without taking them. Only between frames."""
         return self._input[self._offset : self._offset + count]
 
-    def take_bytes(self, count: int) -> bytes:
+    def take_bytes(self, count: Py_ssize_t) -> bytes:
         """Return and remove ``count`` bytes from the stream's front; b"" while there are fewer. Only between frames."""
         if len(self._input) - self._offset < count:
             return b""
@@ -79,19 +83,19 @@ class FrameReader:
         self._offset += count
         return taken
 
-    def next_frame(self) -> int:
+    def next_frame(self) -> c_int:
         """Return 1 if a whole frame is in ``data[start:end]``, 0 if more bytes are needed; FramingError."""
         if self._carry:
             return self._finish_carried()
-        offset = self._offset
-        left = len(self._input) - offset
+        offset: Py_ssize_t = self._offset
+        left: Py_ssize_t = len(self._input) - offset
         if left < _HEADER_BYTES:
             if left:
                 self._carry += self._input[offset:]
                 self._wanted = _HEADER_BYTES
             self._drop_input()
             return 0
-        size = self._read_header(self._input, offset)
+        size: Py_ssize_t = self._read_header(self._input, offset)
         if left < size:
             self._carry += self._input[offset:]
             self._wanted = size
@@ -103,11 +107,11 @@ class FrameReader:
         self._offset = offset + size
         return 1
 
-    def _finish_carried(self) -> int:
+    def _finish_carried(self) -> c_int:
         """Complete the frame that an earlier read began; return as ``next_frame`` does."""
         while True:
-            missing = self._wanted - len(self._carry)
-            taken = min(missing, len(self._input) - self._offset)
+            missing: Py_ssize_t = self._wanted - len(self._carry)
+            taken: Py_ssize_t = min(missing, len(self._input) - self._offset)
             if taken > 0:
                 self._carry += self._input[self._offset : self._offset + taken]
                 self._offset += taken
@@ -116,7 +120,7 @@ class FrameReader:
                 return 0
             if self._wanted > _HEADER_BYTES:
                 break
-            size = self._read_header(bytes(self._carry), 0)
+            size: Py_ssize_t = self._read_header(bytes(self._carry), 0)
             if size == _HEADER_BYTES:
                 break
             self._wanted = size
@@ -132,13 +136,13 @@ class FrameReader:
         self.data = self._input = b""
         self._offset = 0
 
-    def _read_header(self, data: bytes, offset: int) -> int:
+    def _read_header(self, data: bytes, offset: Py_ssize_t) -> Py_ssize_t:
         """Return the frame's size; set type, channel and, in ``start``, the body's distance from ``offset``;
         FramingError. The caller has checked that its 8 bytes are there.
         """
-        raw = data  # compiled, a pointer
-        size = octets.get_uint32(data, offset)
-        data_offset = raw[offset + 4] * 4
+        raw: p_uchar = data  # compiled, a pointer
+        size: Py_ssize_t = octets.get_uint32(data, offset)
+        data_offset: Py_ssize_t = raw[offset + 4] * 4
         if size < _HEADER_BYTES:
             raise FramingError(f"frame of {size} bytes is smaller than its header", offset)
         if size > self.max_frame_bytes:

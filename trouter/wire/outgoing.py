@@ -8,9 +8,13 @@ delivery tag of another length, a message format, a delivery state on the transf
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trouter.wire import octets
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
 
 #: Octets of frame header, performative and tag in a templated first frame, and in a continuation.
 TRANSFER_OVERHEAD: Final = 37
@@ -19,46 +23,48 @@ CONTINUATION_OVERHEAD: Final = 24
 GENERAL_OVERHEAD: Final = 96
 
 # Offsets in the heads below; C numbers in the compiled twin.
-_CHANNEL: Final = 6
-_HANDLE: Final = 15
-_ID: Final = 20
-_TAG: Final = 26
-_SETTLED: Final = 35
-_MORE: Final = 36
-_MORE_AGAIN: Final = 23
-_FIRST_OVERHEAD: Final = TRANSFER_OVERHEAD
-_AGAIN_OVERHEAD: Final = CONTINUATION_OVERHEAD
+_CHANNEL: Final[Py_ssize_t] = 6
+_HANDLE: Final[Py_ssize_t] = 15
+_ID: Final[Py_ssize_t] = 20
+_TAG: Final[Py_ssize_t] = 26
+_SETTLED: Final[Py_ssize_t] = 35
+_MORE: Final[Py_ssize_t] = 36
+_MORE_AGAIN: Final[Py_ssize_t] = 23
+_FIRST_OVERHEAD: Final[Py_ssize_t] = TRANSFER_OVERHEAD
+_AGAIN_OVERHEAD: Final[Py_ssize_t] = CONTINUATION_OVERHEAD
 #: A frame's header, a transfer's descriptor, and a list of six fields: handle, delivery-id, tag, format, settled, more.
-_FIRST: Final = b"\0\0\0\0\2\0\0\0\0\x53\x14\xc0\x18\x06\x70\0\0\0\0\x70\0\0\0\0\xa0\x08" + bytes(8) + b"\x43\x42\x42"
-_AGAIN: Final = b"\0\0\0\0\2\0\0\0\0\x53\x14\xc0\x0b\x06\x70\0\0\0\0\x40\x40\x40\x40\x42"
+_FIRST: Final[bytes] = (
+    b"\0\0\0\0\2\0\0\0\0\x53\x14\xc0\x18\x06\x70\0\0\0\0\x70\0\0\0\0\xa0\x08" + bytes(8) + b"\x43\x42\x42"
+)
+_AGAIN: Final[bytes] = b"\0\0\0\0\2\0\0\0\0\x53\x14\xc0\x0b\x06\x70\0\0\0\0\x40\x40\x40\x40\x42"
 # The same of a disposition: the list's size and count, then role, first, last and settled; its state follows.
-_LIST_BYTES: Final = 12
-_LIST_COUNT: Final = 13
-_ROLE: Final = 14
-_FIRST_ID: Final = 16
-_LAST_ID: Final = 21
-_RANGE_SETTLED: Final = 25
-_DISPOSITION_BYTES: Final = 26
+_LIST_BYTES: Final[Py_ssize_t] = 12
+_LIST_COUNT: Final[Py_ssize_t] = 13
+_ROLE: Final[Py_ssize_t] = 14
+_FIRST_ID: Final[Py_ssize_t] = 16
+_LAST_ID: Final[Py_ssize_t] = 21
+_RANGE_SETTLED: Final[Py_ssize_t] = 25
+_DISPOSITION_BYTES: Final[Py_ssize_t] = 26
 #: Larger ones need a list of the long form.
-_MAX_SHORT_STATE: Final = 242
-_DISPOSITION: Final = b"\0\0\0\0\2\0\0\0\0\x53\x15\xc0\0\0\x42\x70\0\0\0\0\x70\0\0\0\0\x42"
+_MAX_SHORT_STATE: Final[Py_ssize_t] = 242
+_DISPOSITION: Final[bytes] = b"\0\0\0\0\2\0\0\0\0\x53\x15\xc0\0\0\x42\x70\0\0\0\0\x70\0\0\0\0\x42"
 
 
 def write_first_frame(
     out: bytearray,
-    channel: int,
-    handle: int,
-    delivery_id: int,
-    number: int,
+    channel: c_int,
+    handle: Py_ssize_t,
+    delivery_id: Py_ssize_t,
+    number: Py_ssize_t,
     settled: bool,
     more: bool,
     data: bytes,
-    start: int,
-    end: int,
+    start: Py_ssize_t,
+    end: Py_ssize_t,
 ) -> None:
     """Write the first transfer frame of a delivery with the tag ``number`` (8 bytes, little-endian)."""
-    at = len(out)
-    body = at + _FIRST_OVERHEAD
+    at: Py_ssize_t = len(out)
+    body: Py_ssize_t = at + _FIRST_OVERHEAD
     octets.lengthen(out, body + end - start)
     octets.put_slice(out, at, _FIRST, 0, _FIRST_OVERHEAD)
     octets.put_uint32(out, at, body + end - start - at)
@@ -72,10 +78,12 @@ def write_first_frame(
     octets.put_slice(out, body, data, start, end)
 
 
-def write_next_frame(out: bytearray, channel: int, handle: int, more: bool, data: bytes, start: int, end: int) -> None:
+def write_next_frame(
+    out: bytearray, channel: c_int, handle: Py_ssize_t, more: bool, data: bytes, start: Py_ssize_t, end: Py_ssize_t
+) -> None:
     """Write one more transfer frame of a delivery that is begun."""
-    at = len(out)
-    body = at + _AGAIN_OVERHEAD
+    at: Py_ssize_t = len(out)
+    body: Py_ssize_t = at + _AGAIN_OVERHEAD
     octets.lengthen(out, body + end - start)
     octets.put_slice(out, at, _AGAIN, 0, _AGAIN_OVERHEAD)
     octets.put_uint32(out, at, body + end - start - at)
@@ -88,20 +96,20 @@ def write_next_frame(out: bytearray, channel: int, handle: int, more: bool, data
 
 def write_general_frame(
     out: bytearray,
-    channel: int,
-    handle: int,
-    delivery_id: int,
+    channel: c_int,
+    handle: Py_ssize_t,
+    delivery_id: Py_ssize_t,
     tag: bytes,
-    message_format: int,
+    message_format: Py_ssize_t,
     settled: bool,
     more: bool,
     state: bytes | None,
     data: bytes,
-    start: int,
-    end: int,
+    start: Py_ssize_t,
+    end: Py_ssize_t,
 ) -> None:
     """Write a first transfer frame with a tag of up to 32 bytes, message format and (encoded) delivery ``state``."""
-    body = b"".join(
+    body: bytes = b"".join(
         (
             _UINT.pack(0x70, handle),
             _UINT.pack(0x70, delivery_id),
@@ -113,13 +121,13 @@ def write_general_frame(
             b"" if state is None else b"\x40" + state,
         )
     )
-    size = 20 + len(body) + end - start
+    size: Py_ssize_t = 20 + len(body) + end - start
     out += _FRAME_LIST32.pack(size, 2, 0, channel, 0, 0x53, 0x14, 0xD0, len(body) + 4, 6 if state is None else 8)
     out += body
     octets.append_slice(out, data, start, end)
 
 
-def write_abort(out: bytearray, channel: int, handle: int) -> None:
+def write_abort(out: bytearray, channel: c_int, handle: Py_ssize_t) -> None:
     """Write the transfer frame that aborts a begun delivery (2.6.14)."""
     out += _FRAME_LIST8.pack(28, 2, 0, channel, 0, 0x53, 0x14, 0xC0, 15, 10)
     out += _UINT.pack(0x70, handle)
@@ -127,18 +135,18 @@ def write_abort(out: bytearray, channel: int, handle: int) -> None:
 
 
 def write_disposition(
-    out: bytearray, channel: int, role: bool, first: int, last: int, settled: bool, state: bytes | None
+    out: bytearray, channel: c_int, role: bool, first: Py_ssize_t, last: Py_ssize_t, settled: bool, state: bytes | None
 ) -> None:
     """Write a disposition frame for the deliveries ``first`` to ``last`` with the encoded ``state``, if any."""
     if state is None:
         state = b""  # left out: some clients take a null for an unknown outcome
-    size = len(state)
+    size: Py_ssize_t = len(state)
     if size > _MAX_SHORT_STATE:
         out += _FRAME_LIST32.pack(32 + size, 2, 0, channel, 0, 0x53, 0x15, 0xD0, 16 + size, 5)
         out += _RANGE.pack(0x41 if role else 0x42, 0x70, first, 0x70, last, 0x41 if settled else 0x42)
         out += state
         return
-    at = len(out)
+    at: Py_ssize_t = len(out)
     octets.lengthen(out, at + _DISPOSITION_BYTES + size)
     octets.put_slice(out, at, _DISPOSITION, 0, _DISPOSITION_BYTES)
     octets.put_uint32(out, at, _DISPOSITION_BYTES + size)
@@ -155,11 +163,11 @@ def write_disposition(
 
 def write_flow(
     out: bytearray,
-    channel: int,
-    next_incoming_id: int,
-    incoming_window: int,
-    next_outgoing_id: int,
-    outgoing_window: int,
+    channel: c_int,
+    next_incoming_id: Py_ssize_t,
+    incoming_window: Py_ssize_t,
+    next_outgoing_id: Py_ssize_t,
+    outgoing_window: Py_ssize_t,
 ) -> None:
     """Write a session flow frame; ``next_incoming_id`` is -1 before the peer's begin."""
     known = next_incoming_id >= 0
@@ -171,14 +179,14 @@ def write_flow(
 
 def write_link_flow(
     out: bytearray,
-    channel: int,
-    next_incoming_id: int,
-    incoming_window: int,
-    next_outgoing_id: int,
-    outgoing_window: int,
-    handle: int,
-    delivery_count: int,
-    link_credit: int,
+    channel: c_int,
+    next_incoming_id: Py_ssize_t,
+    incoming_window: Py_ssize_t,
+    next_outgoing_id: Py_ssize_t,
+    outgoing_window: Py_ssize_t,
+    handle: Py_ssize_t,
+    delivery_count: Py_ssize_t,
+    link_credit: Py_ssize_t,
     drain: bool,
 ) -> None:
     """Write a flow frame with one link's state and the session's; ``delivery_count`` is -1 when unknown."""

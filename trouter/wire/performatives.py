@@ -422,3 +422,13 @@ def decode_state(data: bytes, start: int, end: int, nodes: int = MAX_ATTACH_NODE
     if cls is None or not issubclass(cls, State):
         return value, offset
     return cast("State", composite.from_described(value)), offset
+
+
+def mend_state(data: bytes, start: int, end: int, nodes: int = MAX_ATTACH_NODES) -> bytes | None:
+    """Return the delivery state ``data[start:end]`` encoded anew with those of its fields that are valid.
+
+    None if it has a descriptor of none, or lacks a mandatory field. DecodeError for what is no AMQP.
+    """
+    value = codec.decode(data, start, end, nodes)[0]
+    mended = composite.mend(value) if isinstance(value, Described) else None
+    return composite.encode(mended) if isinstance(mended, State) else None

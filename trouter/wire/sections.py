@@ -7,7 +7,7 @@ recognised section must have the right encoding, be whole, and be in the standar
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trouter.wire.codec import be32, skip
 from trouter.wire.constants import (
@@ -19,6 +19,10 @@ from trouter.wire.constants import (
     SECTION_SYMBOLS,
 )
 from trouter.wire.errors import DecodeError
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t, p_uchar
+    from cython import int as c_int
 
 NEED_MORE: Final = 0
 FOUND: Final = 1
@@ -32,21 +36,21 @@ MAX_SECTION_BYTES: Final = 1 << 20
 #: The largest map of delivery or message annotations (security.md R-6.2b).
 MAX_ANNOTATIONS_BYTES: Final = 8192
 
-_HEADER: Final = HEADER
-_DELIVERY_ANNOTATIONS: Final = DELIVERY_ANNOTATIONS
-_MESSAGE_ANNOTATIONS: Final = MESSAGE_ANNOTATIONS
-_PROPERTIES: Final = PROPERTIES
-_FOOTER: Final = FOOTER
-_OTHER: Final = -1  # not a section
-_CUT: Final = -2  # could become a section with more octets
-_MAX_SECTION_BYTES: Final = MAX_SECTION_BYTES
-_MAX_ANNOTATIONS_BYTES: Final = MAX_ANNOTATIONS_BYTES
+_HEADER: Final[Py_ssize_t] = HEADER
+_DELIVERY_ANNOTATIONS: Final[Py_ssize_t] = DELIVERY_ANNOTATIONS
+_MESSAGE_ANNOTATIONS: Final[Py_ssize_t] = MESSAGE_ANNOTATIONS
+_PROPERTIES: Final[Py_ssize_t] = PROPERTIES
+_FOOTER: Final[Py_ssize_t] = FOOTER
+_OTHER: Final[Py_ssize_t] = -1  # not a section
+_CUT: Final[Py_ssize_t] = -2  # could become a section with more octets
+_MAX_SECTION_BYTES: Final[Py_ssize_t] = MAX_SECTION_BYTES
+_MAX_ANNOTATIONS_BYTES: Final[Py_ssize_t] = MAX_ANNOTATIONS_BYTES
 
 #: The codes of the sections by their symbolic descriptors.
 SECTIONS_BY_SYMBOL: Final = {symbol.encode(): code for symbol, code in SECTION_SYMBOLS.items()}
-_SYMBOLS: Final = SECTIONS_BY_SYMBOL
-_LONGEST_SYMBOL: Final = max(map(len, _SYMBOLS))
-_WIDE_ULONG: Final = bytes((0, 0x80, 0, 0, 0, 0, 0, 0, 0))  # a wide descriptor without its last octet
+_SYMBOLS: Final[dict[bytes, int]] = SECTIONS_BY_SYMBOL
+_LONGEST_SYMBOL: Final[Py_ssize_t] = max(map(len, _SYMBOLS))
+_WIDE_ULONG: Final[bytes] = bytes((0, 0x80, 0, 0, 0, 0, 0, 0, 0))  # a wide descriptor without its last octet
 
 
 class InvalidMessage(DecodeError):
@@ -68,19 +72,19 @@ class MessageScan:
 
     __slots__ = (
         "_content",
-        "_count",
         "_items",
-        "annotations_end",
-        "annotations_start",
-        "insert_at",
-        "priority",
-        "properties_end",
-        "properties_start",
+        "_count",
         "reads_to",
-        "to_end",
+        "priority",
+        "annotations_start",
+        "annotations_end",
+        "insert_at",
+        "properties_start",
+        "properties_end",
         "to_start",
-        "user_id_end",
+        "to_end",
         "user_id_start",
+        "user_id_end",
     )
 
     def __init__(self, *, reads_to: bool = True) -> None:
@@ -88,16 +92,22 @@ class MessageScan:
         self.reads_to = reads_to
         self._reset_offsets(0)
 
-    def _reset_offsets(self, start: int) -> None:
-        self.priority = -1
-        self.annotations_start = self.annotations_end = -1
+    def _reset_offsets(self, start: Py_ssize_t) -> None:
+        self.priority: Py_ssize_t = -1
+        self.annotations_start: Py_ssize_t = -1
+        self.annotations_end: Py_ssize_t = -1
         self.insert_at = start
-        self.properties_start = self.properties_end = -1
-        self.to_start = self.to_end = -1
-        self.user_id_start = self.user_id_end = -1
-        self._content = self._items = self._count = 0
+        self.properties_start: Py_ssize_t = -1
+        self.properties_end: Py_ssize_t = -1
+        self.to_start: Py_ssize_t = -1
+        self.to_end: Py_ssize_t = -1
+        self.user_id_start: Py_ssize_t = -1
+        self.user_id_end: Py_ssize_t = -1
+        self._content: Py_ssize_t = 0
+        self._items: Py_ssize_t = 0
+        self._count: Py_ssize_t = 0
 
-    def scan_sections(self, data: bytes, start: int, end: int, depth: int, complete: bool) -> int:
+    def scan_sections(self, data: bytes, start: Py_ssize_t, end: Py_ssize_t, depth: c_int, complete: bool) -> c_int:
         """Return FOUND once ``data[start:end]`` has every section up to ``depth``, else NEED_MORE; InvalidMessage.
 
         ``complete`` says that no more bytes will come. Each scan starts from the beginning; its cost is proportional
@@ -108,16 +118,16 @@ class MessageScan:
             raise InvalidMessage("range outside the data", start)
         if start >= end and complete:
             raise InvalidMessage("message is empty", start)
-        offset = start
-        expected = _HEADER
-        last = _HEADER - 1 + depth
+        offset: Py_ssize_t = start
+        expected: Py_ssize_t = _HEADER
+        last: Py_ssize_t = _HEADER - 1 + depth
         while expected <= last:
             if offset >= end:
                 return FOUND if complete else NEED_MORE
-            code = self._read_section_code(data, offset, end)
+            code: Py_ssize_t = self._read_section_code(data, offset, end)
             if code > last or code == _OTHER:
                 return FOUND
-            behind = _CUT
+            behind: Py_ssize_t = _CUT
             if code != _CUT:
                 if code < expected:
                     raise InvalidMessage(f"section {code:#04x} is out of order", offset)
@@ -155,25 +165,25 @@ class MessageScan:
         """Return the user-id of the properties, None if absent."""
         return None if self.user_id_start < 0 else data[self.user_id_start : self.user_id_end]
 
-    def _read_section_code(self, data: bytes, offset: int, end: int) -> int:
+    def _read_section_code(self, data: bytes, offset: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
         """Return the code of the section at ``offset``, or _OTHER or _CUT; set ``_content`` to the start of its
         content.
         """
-        octets = data  # compiled, a pointer, here and below: read only what was checked to be there
+        octets: p_uchar = data  # compiled, a pointer, here and below: read only what was checked to be there
         if octets[offset]:
             return _OTHER
         if end - offset >= 3 and octets[offset + 1] == 0x53:
             self._content = offset + 3
-            code = octets[offset + 2]
+            code: Py_ssize_t = octets[offset + 2]
             return code if _HEADER <= code <= _FOOTER else _OTHER
         return self._read_rare_section_code(data, offset, end)
 
-    def _read_rare_section_code(self, data: bytes, offset: int, end: int) -> int:
+    def _read_rare_section_code(self, data: bytes, offset: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
         """Return as ``_read_section_code`` does, for a descriptor that is cut short, wide, or a symbol."""
-        left = end - offset
+        left: Py_ssize_t = end - offset
         if left == 1:
             return _CUT
-        constructor = data[offset + 1]
+        constructor: Py_ssize_t = data[offset + 1]
         if constructor == 0x53:
             return _CUT
         if constructor == 0x80:
@@ -183,14 +193,14 @@ class MessageScan:
             if left < 10:
                 return _CUT
             self._content = offset + 10
-            code = data[offset + 9]
+            code: Py_ssize_t = data[offset + 9]
             return code if _HEADER <= code <= _FOOTER else _OTHER
         if constructor not in (0xA3, 0xB3):
             return _OTHER
-        name = offset + (3 if constructor == 0xA3 else 6)
+        name: Py_ssize_t = offset + (3 if constructor == 0xA3 else 6)
         if name > end:
             return _CUT
-        size = int.from_bytes(data[offset + 2 : name], "big")
+        size: Py_ssize_t = int.from_bytes(data[offset + 2 : name], "big")
         if size > _LONGEST_SYMBOL:
             return _OTHER
         if size > end - name:
@@ -198,17 +208,17 @@ class MessageScan:
         self._content = name + size
         return _SYMBOLS.get(data[name : self._content], _OTHER)
 
-    def _measure_section(self, data: bytes, end: int, code: int) -> int:
+    def _measure_section(self, data: bytes, end: Py_ssize_t, code: Py_ssize_t) -> Py_ssize_t:
         """Return the offset behind the list or map at ``_content``, or _CUT; set ``_items`` and ``_count``;
         InvalidMessage.
         """
-        offset = self._content
+        offset: Py_ssize_t = self._content
         if offset >= end:
             return _CUT
-        octets = data
-        constructor = octets[offset]
+        octets: p_uchar = data
+        constructor: Py_ssize_t = octets[offset]
         offset += 1
-        is_list = code in (_HEADER, _PROPERTIES)
+        is_list: bool = code in (_HEADER, _PROPERTIES)
         if constructor == 0x45 and is_list:
             self._items = offset
             self._count = 0
@@ -216,7 +226,7 @@ class MessageScan:
         if constructor == (0xC0 if is_list else 0xC1):
             if end - offset < 1:
                 return _CUT
-            size = octets[offset]
+            size: Py_ssize_t = octets[offset]
             offset += 1
             if size < 1:
                 raise InvalidMessage("section has no room for its count", offset)
@@ -241,18 +251,18 @@ class MessageScan:
         self._items = offset + 4
         return offset + size
 
-    def _read_header(self, data: bytes, end: int) -> None:
+    def _read_header(self, data: bytes, end: Py_ssize_t) -> None:
         """Read the priority, the second field (durable is the first)."""
         if self._count < 2:
             return
         try:
-            offset = skip(data, self._items, end)
+            offset: Py_ssize_t = skip(data, self._items, end)
             if skip(data, offset, end) == offset + 2 and data[offset] == 0x50:
                 self.priority = data[offset + 1]
         except DecodeError as error:
             raise InvalidMessage(f"header: {error}", error.offset) from None
 
-    def _read_properties(self, data: bytes, end: int) -> None:
+    def _read_properties(self, data: bytes, end: Py_ssize_t) -> None:
         """Read user-id, the second field, and to, the third (message-id is the first).
 
         Some clients encode the user-id as a string.
@@ -260,14 +270,14 @@ class MessageScan:
         if self._count < 2:
             return
         try:
-            octets = data
-            start = self._items
+            octets: p_uchar = data
+            start: Py_ssize_t = self._items
             if end - start >= 2 and octets[start] & 0xFE == 0xA0:
                 start += 2 + octets[start + 1]
             else:
                 start = skip(data, start, end)
             if start < end and octets[start] == 0x40:
-                behind = start + 1
+                behind: Py_ssize_t = start + 1
             else:
                 behind = skip(data, start, end)
                 self.user_id_start = start + _prefix(data[start] & 0xFE, 0xA0, 0xB0, "user-id", start)
@@ -284,7 +294,7 @@ class MessageScan:
             raise InvalidMessage(f"properties: {error}", error.offset) from None
 
 
-def _prefix(constructor: int, short: int, long: int, field: str, offset: int) -> int:
+def _prefix(constructor: Py_ssize_t, short: Py_ssize_t, long: Py_ssize_t, field: str, offset: Py_ssize_t) -> Py_ssize_t:
     """Return the number of bytes before the content; InvalidMessage if the constructor is neither of the two."""
     if constructor == short:
         return 2

@@ -7,13 +7,16 @@ sections by their sizes and stops at the body. A message whose sections have unu
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trouter.wire import octets
 from trouter.wire.codec import be32, skip
 from trouter.wire.constants import APPLICATION_PROPERTIES, MESSAGE_ANNOTATIONS
 from trouter.wire.errors import DecodeError
 from trouter.wire.sections import MAX_ANNOTATIONS_BYTES
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
 
 #: The characters of ``traceparent``: "00-" + 32 + "-" + 16 + "-" + 2.
 CONTEXT_BYTES: Final = 55
@@ -23,14 +26,14 @@ MAX_STATE_BYTES: Final = 512
 ABSENT: Final = -1
 UNREADABLE: Final = -2
 
-_CONTEXT: Final = CONTEXT_BYTES
-_ABSENT: Final = ABSENT
-_UNREADABLE: Final = UNREADABLE
-_ANNOTATIONS: Final = MESSAGE_ANNOTATIONS
-_PROPERTIES: Final = APPLICATION_PROPERTIES
+_CONTEXT: Final[Py_ssize_t] = CONTEXT_BYTES
+_ABSENT: Final[Py_ssize_t] = ABSENT
+_UNREADABLE: Final[Py_ssize_t] = UNREADABLE
+_ANNOTATIONS: Final[Py_ssize_t] = MESSAGE_ANNOTATIONS
+_PROPERTIES: Final[Py_ssize_t] = APPLICATION_PROPERTIES
 #: The bytes at the beginning of a section in which its context is looked for.
-_SEARCHED: Final = 4096
-_PARENT: Final = b"\x0btraceparent"
+_SEARCHED: Final[Py_ssize_t] = 4096
+_PARENT: Final[bytes] = b"\x0btraceparent"
 _STATE: Final = b"\x0atracestate"
 _PARENT_ENTRY: Final = b"\xa3\x0btraceparent\xa1\x37"
 _STATE_KEY: Final = b"\xa3\x0atracestate"
@@ -40,39 +43,43 @@ _OUR_KEYS: Final = frozenset({b"traceparent", b"tracestate"})
 class TraceContextScan:
     """Where the trace context of one message is; one object serves many messages, one after the other."""
 
-    __slots__ = ("_annotations_end", "_annotations_start", "_behind", "_insert_at", "_items", "_writable")
+    __slots__ = ("_annotations_start", "_annotations_end", "_insert_at", "_items", "_behind", "_writable")
 
     def __init__(self) -> None:
-        self._annotations_start = self._annotations_end = -1
+        self._annotations_start: Py_ssize_t = -1
+        self._annotations_end: Py_ssize_t = -1
         #: Where the annotations would be, if there are none; and whether that is certain.
-        self._insert_at = 0
+        self._insert_at: Py_ssize_t = 0
         self._writable = False
         #: The section that was searched last: its first entry, and the offset behind it.
-        self._items = self._behind = 0
+        self._items: Py_ssize_t = 0
+        self._behind: Py_ssize_t = 0
 
-    def find_context(self, data: bytes, start: int, end: int) -> int:
+    def find_context(self, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
         """Return the offset of the value of ``traceparent`` in the message ``data[start:end]``, or of its beginning.
 
         ABSENT without one, UNREADABLE if it is no string of CONTEXT_BYTES. The value is not checked.
         """
-        offset = start
-        before = 0
+        offset: Py_ssize_t = start
+        before: Py_ssize_t = 0
         self._annotations_start = -1
         self._insert_at = start
         self._writable = False
         while end - offset > 5:
             if octets.octet_at(data, offset) != 0 or octets.octet_at(data, offset + 1) != 0x53:
                 return _ABSENT
-            code = octets.octet_at(data, offset + 2)
+            code: Py_ssize_t = octets.octet_at(data, offset + 2)
             if code <= before:
                 return _ABSENT
             if code > _ANNOTATIONS:
                 self._writable = True
                 if code > _PROPERTIES:
                     return _ABSENT
-            kind = octets.octet_at(data, offset + 3)
-            size = octets.octet_at(data, offset + 4)
+            kind: Py_ssize_t = octets.octet_at(data, offset + 3)
+            size: Py_ssize_t = octets.octet_at(data, offset + 4)
             if kind == 0x45:
+                items: Py_ssize_t
+                behind: Py_ssize_t
                 behind = items = offset + 4
             elif kind == 0xC1 or kind == 0xC0:
                 behind = offset + 5 + size
@@ -93,15 +100,15 @@ class TraceContextScan:
             if (code == _ANNOTATIONS or code == _PROPERTIES) and items < behind:
                 self._items = items
                 self._behind = behind
-                last = behind if behind - items < _SEARCHED else items + _SEARCHED
-                place = octets.find_part(_PARENT, data, items, last)
+                last: Py_ssize_t = behind if behind - items < _SEARCHED else items + _SEARCHED
+                place: Py_ssize_t = octets.find_part(_PARENT, data, items, last)
                 if place >= 0:
                     return self._value_behind(data, place)
             before = code
             offset = behind
         return _ABSENT
 
-    def _value_behind(self, data: bytes, place: int) -> int:
+    def _value_behind(self, data: bytes, place: Py_ssize_t) -> Py_ssize_t:
         """Return the offset of the value whose key is at ``place``; UNREADABLE for another value."""
         place += 12
         if self._behind - place >= _CONTEXT + 2 and octets.octet_at(data, place) == 0xA1:
@@ -110,17 +117,18 @@ class TraceContextScan:
             return place + 5 if be32(data, place + 1) == _CONTEXT else _UNREADABLE
         return _UNREADABLE
 
-    def read_context(self, data: bytes, place: int) -> bytes:
+    def read_context(self, data: bytes, place: Py_ssize_t) -> bytes:
         """Return the ``traceparent`` that ``find_context`` has found at ``place``, b"" if it is no valid one."""
         if not self._has_form(data, place) or not self._is_value(data, place):
             return b""
         return octets.cut(data, place, place + _CONTEXT)
 
-    def _has_form(self, data: bytes, place: int) -> bool:
+    def _has_form(self, data: bytes, place: Py_ssize_t) -> bool:
         """Return whether a version, a trace id, a span id and flags are at ``place``, as the standard wants them."""
-        zeros = 0
+        zeros: Py_ssize_t = 0
+        index: Py_ssize_t
         for index in range(_CONTEXT):
-            octet = octets.octet_at(data, place + index)
+            octet: Py_ssize_t = octets.octet_at(data, place + index)
             if index == 2 or index == 35 or index == 52:
                 if octet != 0x2D:
                     return False
@@ -136,12 +144,12 @@ class TraceContextScan:
                 zeros = 0
         return True
 
-    def _is_value(self, data: bytes, place: int) -> bool:
+    def _is_value(self, data: bytes, place: Py_ssize_t) -> bool:
         """Return whether a value of the section that was searched last begins shortly before ``place``."""
         try:
-            offset = self._items
+            offset: Py_ssize_t = self._items
             while offset < place:
-                value = skip(data, offset, self._behind)
+                value: Py_ssize_t = skip(data, offset, self._behind)
                 if value < place <= value + 5:
                     return 13 <= value - offset <= 16
                 offset = skip(data, value, self._behind)
@@ -163,7 +171,7 @@ class TraceContextScan:
         fits = size <= MAX_STATE_BYTES and first + size <= self._behind
         return data[first : first + size] if fits else b""
 
-    def write_context(self, data: bytes, start: int, end: int, context: bytes, state: bytes) -> bytes:
+    def write_context(self, data: bytes, start: Py_ssize_t, end: Py_ssize_t, context: bytes, state: bytes) -> bytes:
         """Return the message that ``find_context`` has scanned, with another context in its message annotations.
 
         Other bytes stay as they are. Return ``data[start:end]`` where the annotations have an unusual encoding or no

@@ -12,15 +12,19 @@ router for a malformed one. An outcome without details is recognised by its four
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from . import octets
 from .codec import be32, decode, skip
-from .constants import MAX_NODES
+from .constants import MAX_NODES, RECEIVED
 from .errors import DecodeError
-from .performatives import decode_state
+from .performatives import decode_state, mend_state
 
-_ABSENT: Final = -1
+if TYPE_CHECKING:
+    from cython import Py_ssize_t, p_uchar
+    from cython import int as c_int
+
+_ABSENT: Final[c_int] = -1
 TRANSFER: Final = 0x14
 FLOW: Final = 0x13
 DISPOSITION: Final = 0x15
@@ -41,9 +45,9 @@ _SYMBOLIC: Final = {
 }
 
 
-def read_descriptor(data: bytes, start: int, end: int) -> int:
+def read_descriptor(data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> c_int:
     """Return the descriptor code of the described value at ``start``, -1 for an unknown one; DecodeError."""
-    raw = data  # compiled, a pointer: read only what was checked to be there
+    raw: p_uchar = data  # compiled, a pointer: read only what was checked to be there
     if end - start >= 3 and raw[start] == 0 and raw[start + 1] == 0x53:
         return raw[start + 2]
     if end - start < 2 or data[start] != 0:
@@ -59,28 +63,28 @@ def read_descriptor(data: bytes, start: int, end: int) -> int:
 class FieldReader:
     """A cursor over the fields of one described list; the base of the three readers."""
 
-    __slots__ = ("_count", "_data", "_end", "_index", "_list_end", "_name", "_offset")
+    __slots__ = ("_data", "_offset", "_end", "_list_end", "_count", "_index", "_name")
 
     def __init__(self) -> None:
         self._data = b""
-        self._offset = 0
-        self._end = 0
-        self._list_end = 0
-        self._count = 0
-        self._index = 0
+        self._offset: Py_ssize_t = 0
+        self._end: Py_ssize_t = 0
+        self._list_end: Py_ssize_t = 0
+        self._count: Py_ssize_t = 0
+        self._index: Py_ssize_t = 0
         self._name = ""
 
-    def _open_list(self, data: bytes, start: int, end: int) -> None:
+    def _open_list(self, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         """Move to the first field of the list behind the descriptor at ``start``; DecodeError."""
         self._data = data
         self._end = end
         self._index = 0
-        offset = start + 3 if data[start + 1] == 0x53 else skip(data, start + 1, end)
+        offset: Py_ssize_t = start + 3 if data[start + 1] == 0x53 else skip(data, start + 1, end)
         if offset >= end:
             raise DecodeError(f"{self._name}: the field list is missing", start)
-        code = data[offset]
+        code: c_int = data[offset]
         if code == 0xC0 and end - offset >= 3:
-            size = data[offset + 1]
+            size: Py_ssize_t = data[offset + 1]
             self._count = data[offset + 2]
             self._offset = offset + 3
             self._list_end = offset + 2 + size
@@ -97,21 +101,21 @@ class FieldReader:
         if self._list_end > end or self._list_end < self._offset:
             raise DecodeError(f"{self._name}: the field list claims more bytes than the frame holds", offset)
 
-    def _next_code(self) -> int:
+    def _next_code(self) -> c_int:
         """Return the format code of the next field, the cursor behind it; -1 past the last field or for a null."""
         if self._index >= self._count:
             return _ABSENT
         self._index += 1
-        offset = self._offset
+        offset: Py_ssize_t = self._offset
         if offset >= self._list_end:
             raise DecodeError(f"{self._name}: field {self._index} is missing from the list", offset)
         self._offset = offset + 1
-        code = self._data[offset]
+        code: c_int = self._data[offset]
         return _ABSENT if code == 0x40 else code
 
-    def _pass_bytes(self, count: int) -> int:
+    def _pass_bytes(self, count: Py_ssize_t) -> Py_ssize_t:
         """Return the offset of the next ``count`` bytes and move the cursor past them; DecodeError."""
-        offset = self._offset
+        offset: Py_ssize_t = self._offset
         if count > self._list_end - offset:
             raise DecodeError(f"{self._name}: field {self._index} is cut short", offset)
         self._offset = offset + count
@@ -120,8 +124,8 @@ class FieldReader:
     def _wrong_type(self, expected: str) -> DecodeError:
         return DecodeError(f"{self._name}: field {self._index} is not {expected}", self._offset)
 
-    def _read_uint(self) -> int:
-        code = self._next_code()
+    def _read_uint(self) -> Py_ssize_t:
+        code: c_int = self._next_code()
         if code == _ABSENT:
             return _ABSENT
         if code == 0x52:
@@ -132,8 +136,8 @@ class FieldReader:
             return be32(self._data, self._pass_bytes(4))
         raise self._wrong_type("a uint")
 
-    def _read_flag(self) -> int:
-        code = self._next_code()
+    def _read_flag(self) -> c_int:
+        code: c_int = self._next_code()
         if code == _ABSENT:
             return _ABSENT
         if code == 0x42:
@@ -141,24 +145,24 @@ class FieldReader:
         if code == 0x41:
             return 1
         if code == 0x56:
-            octet = self._data[self._pass_bytes(1)]
+            octet: c_int = self._data[self._pass_bytes(1)]
             if octet < 2:
                 return octet
         raise self._wrong_type("a boolean")
 
-    def _read_ubyte(self) -> int:
-        code = self._next_code()
+    def _read_ubyte(self) -> c_int:
+        code: c_int = self._next_code()
         if code == _ABSENT:
             return _ABSENT
         if code == 0x50:
             return self._data[self._pass_bytes(1)]
         raise self._wrong_type("a ubyte")
 
-    def _pass_value(self) -> int:
+    def _pass_value(self) -> Py_ssize_t:
         """Return the offset of the next field (of any type), the cursor behind it; -1 for a null."""
         if self._next_code() == _ABSENT:
             return _ABSENT
-        start = self._offset - 1
+        start: Py_ssize_t = self._offset - 1
         self._offset = skip(self._data, start, self._list_end)
         return start
 
@@ -172,7 +176,11 @@ class FieldReader:
 
 
 class Undecodable(IntEnum):
-    """The treatment of a delivery state that cannot be decoded."""
+    """The treatment of a delivery state that cannot be decoded.
+
+    One that is AMQP, but of a wrong form, loses its wrong fields in any case but KEPT: what a peer says about its
+    reasons is worth no connection.
+    """
 
     #: The frame is refused: DecodeError.
     REFUSED = 0
@@ -185,21 +193,21 @@ class Undecodable(IntEnum):
 class StateReader(FieldReader):
     """A field list with a delivery state: its code, and its bytes as they came."""
 
-    __slots__ = ("_seen", "state", "state_code", "undecodable")
+    __slots__ = ("state", "state_code", "undecodable", "_seen")
 
     def __init__(self) -> None:
         super().__init__()
         self.state: bytes | None = None
-        self.state_code = 0
+        self.state_code: c_int = 0
         #: An ``Undecodable``.
-        self.undecodable = 0
+        self.undecodable: c_int = 0
         #: The last state found valid: a receiver that rejects many messages gives the same reason for all.
         self._seen = b""
 
     def _read_state(self) -> None:
         """Set ``state`` and ``state_code``: 0 for none, -1 for a descriptor that is no small number; DecodeError."""
-        data = self._data
-        offset = self._offset
+        data: bytes = self._data
+        offset: Py_ssize_t = self._offset
         if (  # an outcome without details in the short encoding, as in nearly every disposition
             self._index < self._count
             and self._list_end - offset >= 4
@@ -213,7 +221,7 @@ class StateReader(FieldReader):
                 self._offset = offset + 4
                 self.state_code = data[offset + 2]
                 return
-        start = self._pass_value()
+        start: Py_ssize_t = self._pass_value()
         if start == _ABSENT:
             self.state = None
             self.state_code = 0
@@ -232,24 +240,37 @@ class StateReader(FieldReader):
             self._check_state()
 
     def _check_state(self) -> None:
-        """Check that the state can be decoded; DecodeError unless ``undecodable`` allows to cut it."""
-        state = self.state or b""
+        """Check that the state can be decoded; mend it, or cut it if ``undecodable`` allows that; DecodeError."""
+        state: bytes = self.state or b""
         try:
             decode_state(state, 0, len(state), MAX_NODES)
         except DecodeError as error:
-            bare = SHORT_STATES.get(self.state_code) if self.undecodable == _CUT else None
-            if bare is None:
-                raise DecodeError(f"{self._name}: delivery state: {error}", self._offset) from None
-            self.state = bare
+            self._mend_state(state, error)
             return
         if len(state) <= _MAX_SEEN:
             self._seen = state
 
+    def _mend_state(self, state: bytes, error: DecodeError) -> None:
+        """Replace a state that cannot be decoded because of ``error`` by what is valid of it; DecodeError."""
+        refused: bool = False
+        try:
+            self.state = mend_state(state, 0, len(state), MAX_NODES)
+        except DecodeError:
+            self.state = SHORT_STATES.get(self.state_code)
+            refused = self.undecodable != _CUT
+        if self.state is None and self.state_code == RECEIVED:
+            self.state_code = 0  # no outcome, and nothing of it is left
+        elif self.state is None:
+            refused = True
+        if refused:
+            raise DecodeError(f"{self._name}: delivery state: {error}", self._offset) from None
 
-_KEPT: Final = int(Undecodable.KEPT)
-_CUT: Final = int(Undecodable.CUT)
+
+_KEPT: Final[c_int] = int(Undecodable.KEPT)
+_CUT: Final[c_int] = int(Undecodable.CUT)
 _MAX_SEEN: Final = 1024
-SHORT_STATES: Final = {code: bytes((0, 0x53, code, 0x45)) for code in range(0x23, 0x28)}
+#: The outcomes without details; a received state has mandatory fields.
+SHORT_STATES: Final = {code: bytes((0, 0x53, code, 0x45)) for code in range(0x24, 0x28)}
 _SYMBOLIC_STATES: Final = {
     "amqp:received:list": 0x23,
     "amqp:accepted:list": 0x24,
@@ -265,35 +286,35 @@ class TransferReader(StateReader):
     """One transfer frame (2.7.5); its payload is ``data[payload:end]`` of the parsed bytes."""
 
     __slots__ = (
-        "_tag_end",
-        "_tag_start",
-        "aborted",
-        "batchable",
-        "delivery_id",
         "handle",
+        "delivery_id",
+        "_tag_start",
+        "_tag_end",
         "message_format",
+        "settled",
         "more",
-        "payload",
         "rcv_settle_mode",
         "resume",
-        "settled",
+        "aborted",
+        "batchable",
+        "payload",
     )
 
     def __init__(self) -> None:
         super().__init__()
         self._name = "transfer"
-        self.handle = 0
-        self.delivery_id = _ABSENT
-        self._tag_start = _ABSENT
-        self._tag_end = _ABSENT
-        self.message_format = _ABSENT
-        self.settled = _ABSENT
+        self.handle: Py_ssize_t = 0
+        self.delivery_id: Py_ssize_t = _ABSENT
+        self._tag_start: Py_ssize_t = _ABSENT
+        self._tag_end: Py_ssize_t = _ABSENT
+        self.message_format: Py_ssize_t = _ABSENT
+        self.settled: c_int = _ABSENT
         self.more = False
-        self.rcv_settle_mode = _ABSENT
+        self.rcv_settle_mode: c_int = _ABSENT
         self.resume = False
         self.aborted = False
         self.batchable = False
-        self.payload = 0
+        self.payload: Py_ssize_t = 0
 
     def has_tag(self) -> bool:
         """Return whether the frame carries a delivery-tag."""
@@ -308,12 +329,12 @@ class TransferReader(StateReader):
         return self._data[self._tag_start : self._tag_end] if self._tag_start >= 0 else None
 
     def _read_tag(self) -> None:
-        code = self._next_code()
+        code: c_int = self._next_code()
         if code == _ABSENT:
             self._tag_start = _ABSENT
             return
         if code == 0xA0:
-            size = self._data[self._pass_bytes(1)]
+            size: Py_ssize_t = self._data[self._pass_bytes(1)]
         elif code == 0xB0:
             size = be32(self._data, self._pass_bytes(4))
         else:
@@ -321,7 +342,7 @@ class TransferReader(StateReader):
         self._tag_start = self._pass_bytes(size)
         self._tag_end = self._tag_start + size
 
-    def parse(self, data: bytes, start: int, end: int) -> None:
+    def parse(self, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         """Set every attribute from the transfer whose descriptor is at ``start``; DecodeError."""
         if self._parse_usual(data, start, end):
             return
@@ -349,16 +370,16 @@ class TransferReader(StateReader):
         self._close_list()
         self.payload = self._list_end
 
-    def _parse_usual(self, data: bytes, start: int, end: int) -> bool:
+    def _parse_usual(self, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> bool:
         """Read the usual short list of handle to `more`; return False for any other, for the general way."""
-        raw = data  # compiled, a pointer: read only what was checked to be there
+        raw: p_uchar = data  # compiled, a pointer: read only what was checked to be there
         if end - start < 13 or raw[start + 1] != 0x53 or raw[start + 3] != 0xC0 or raw[start + 5] != 6:
             return False
-        list_end = start + 5 + raw[start + 4]
+        list_end: Py_ssize_t = start + 5 + raw[start + 4]
         if list_end > end or list_end - start > 60:
             return False
-        offset = start + 6
-        code = raw[offset]
+        offset: Py_ssize_t = start + 6
+        code: c_int = raw[offset]
         if code == 0x43:
             self.handle = 0
             offset += 1
@@ -412,17 +433,17 @@ class TransferReader(StateReader):
 class DispositionReader(StateReader):
     """One disposition frame (2.7.6)."""
 
-    __slots__ = ("first", "last", "role", "settled")
+    __slots__ = ("role", "first", "last", "settled")
 
     def __init__(self) -> None:
         super().__init__()
         self._name = "disposition"
-        self.role = 0
-        self.first = 0
-        self.last = 0
+        self.role: c_int = 0
+        self.first: Py_ssize_t = 0
+        self.last: Py_ssize_t = 0
         self.settled = False
 
-    def parse(self, data: bytes, start: int, end: int) -> None:
+    def parse(self, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         """Set every attribute (``last`` equals ``first`` if absent); DecodeError."""
         self._open_list(data, start, end)
         self.role = self._read_flag()
@@ -442,33 +463,33 @@ class FlowReader(FieldReader):
     """One flow frame (2.7.4)."""
 
     __slots__ = (
-        "available",
-        "delivery_count",
-        "drain",
-        "echo",
-        "handle",
-        "incoming_window",
-        "link_credit",
         "next_incoming_id",
+        "incoming_window",
         "next_outgoing_id",
         "outgoing_window",
+        "handle",
+        "delivery_count",
+        "link_credit",
+        "available",
+        "drain",
+        "echo",
     )
 
     def __init__(self) -> None:
         super().__init__()
         self._name = "flow"
-        self.next_incoming_id = _ABSENT
-        self.incoming_window = 0
-        self.next_outgoing_id = 0
-        self.outgoing_window = 0
-        self.handle = _ABSENT
-        self.delivery_count = _ABSENT
-        self.link_credit = _ABSENT
-        self.available = _ABSENT
+        self.next_incoming_id: Py_ssize_t = _ABSENT
+        self.incoming_window: Py_ssize_t = 0
+        self.next_outgoing_id: Py_ssize_t = 0
+        self.outgoing_window: Py_ssize_t = 0
+        self.handle: Py_ssize_t = _ABSENT
+        self.delivery_count: Py_ssize_t = _ABSENT
+        self.link_credit: Py_ssize_t = _ABSENT
+        self.available: Py_ssize_t = _ABSENT
         self.drain = False
         self.echo = False
 
-    def parse(self, data: bytes, start: int, end: int) -> None:
+    def parse(self, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         """Set every attribute; DecodeError, also if a mandatory window field is missing."""
         self._open_list(data, start, end)
         self.next_incoming_id = self._read_uint()
@@ -493,7 +514,7 @@ class FrequentFrames:
     A reader refers to the bytes that it parsed last, so a set for each connection would keep one read of every peer.
     """
 
-    __slots__ = ("disposition", "flow", "transfer")
+    __slots__ = ("transfer", "disposition", "flow")
 
     def __init__(self) -> None:
         self.transfer = TransferReader()

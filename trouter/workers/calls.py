@@ -5,12 +5,13 @@ The sockets have no address, so no other process can call, and no client: what c
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import trio
+
+from trouter._bugs import BUGS
 
 #: Seconds after which an answer is not worked on any more; no caller waits longer.
 MAX_ANSWERING_S: Final = 30.0
@@ -24,8 +25,6 @@ _ANSWERED: Final = b"+"
 _PIECE_BYTES: Final = 65_536
 
 Answer = Callable[[bytes], Awaitable[bytes]]
-
-error_log = logging.getLogger("trouter.ERROR")
 
 
 class CallFailed(OSError):
@@ -84,8 +83,8 @@ async def _answer(end: socket.socket, answers: Mapping[str, Answer], limiter: tr
                     await stream.send_all(piece)
             except trio.BrokenResourceError:  # the caller does not wait any more
                 return
-            except Exception:  # noqa: BLE001 - a bug of ours must not end the worker; the caller gets no answer
-                error_log.exception("internal error in a call of another worker")
+            except Exception as error:  # noqa: BLE001 - a bug of ours must not end the worker; the caller gets no answer
+                BUGS.report("internal error in a call of another worker", error)
 
 
 async def _read_request(stream: trio.SocketStream) -> bytes:

@@ -595,7 +595,7 @@ def run_parent(parent: Parent) -> int:
     try:
         trio.run(parent.run)
     except WorkersFailed as failed:
-        log.critical("%s", failed)
+        logs.always("MAIN", logging.CRITICAL, str(failed))
         return 1
     if parent.stopped_by == signal.SIGINT:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -113,7 +113,7 @@ class WorkerReach:
                     elif isinstance(behind := message.get("behind"), dict):
                         self._note_behind(behind)
             except OSError:
-                log.critical("the parent process has ended: this worker stops")
+                logs.always("MAIN", logging.CRITICAL, "the parent process has ended: this worker stops")
                 os.kill(os.getpid(), signal.SIGTERM)
             nursery.cancel_scope.cancel()
 

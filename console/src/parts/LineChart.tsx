@@ -35,6 +35,11 @@ const NUMBER = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1, nota
 const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 
+/** The distances of labels on the time axis, in seconds: whole ones, so that no two labels are alike. */
+const DISTANCES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 86_400];
+/** Room for half of the last label, in pixels. */
+const RIGHT = 40;
+
 /** Return the labels of the time axis (in seconds); the first label of each day has the date too. */
 function timesOf(ticks: readonly number[]): string[] {
   const days = ticks.map((tick) => DATE.format(tick * 1_000));
@@ -74,7 +79,8 @@ function optionsFor(labels: readonly string[], isDark: boolean, isFilled: boolea
         value: (_plot: uPlot, value: number | null) => (value === null ? "-" : `${NUMBER.format(value)}${unit}`),
       })),
     ],
-    axes: [{ ...axis, space: 80, values: (_plot, ticks) => timesOf(ticks) }, { ...axis, size: 64, values: (_plot, ticks) => ticks.map((tick) => NUMBER.format(tick) + unit) }],
+    padding: [null, RIGHT, null, null],
+    axes: [{ ...axis, space: 80, incrs: DISTANCES, values: (_plot, ticks) => timesOf(ticks) }, { ...axis, size: 64, values: (_plot, ticks) => ticks.map((tick) => NUMBER.format(tick) + unit) }],
     scales: { y: { range: (_plot, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
     cursor: { drag: { x: false, y: false } },
     legend: { live: true },

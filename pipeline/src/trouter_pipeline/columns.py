@@ -7,13 +7,22 @@ A column without a value in any row of a batch is never allocated. Rows come in 
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from trouter.wire import octets
 
+if TYPE_CHECKING:
+    from cython import Py_ssize_t, longlong
+    from cython import int as c_int
 
-def skip(offsets: array[int], filled: int, row: int) -> int:
+    _Ints: TypeAlias = Annotated[array[int], "int[::1]"]
+    _Longs: TypeAlias = Annotated[array[int], "long long[::1]"]
+    _Octets: TypeAlias = Annotated[bytearray, "unsigned char[::1]"]
+
+
+def skip(offsets: _Ints, filled: Py_ssize_t, row: Py_ssize_t) -> Py_ssize_t:
     """Make the rows from ``filled`` up to ``row`` empty; return the new number of filled rows."""
-    end = offsets[filled]
+    end: c_int = offsets[filled]
     while filled < row:
         filled += 1
         offsets[filled] = end
@@ -23,22 +32,22 @@ def skip(offsets: array[int], filled: int, row: int) -> int:
 class Numbers:
     """Whole numbers of up to 64 bits: integers, times in microseconds, and booleans as 0 and 1."""
 
-    __slots__ = ("_capacity", "used", "valid", "values")
+    __slots__ = ("_capacity", "used", "values", "valid")
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: Py_ssize_t) -> None:
         self._capacity = capacity
         self.used = False
 
-    def put(self, row: int, value: int) -> None:
+    def put(self, row: Py_ssize_t, value: longlong) -> None:
         """Set ``row`` to ``value``."""
         if not self.used:
             self.used = True
-            self.values = array("q", bytes(8 * self._capacity))
-            self.valid = bytearray(self._capacity)
+            self.values: _Longs = array("q", bytes(8 * self._capacity))
+            self.valid: _Octets = bytearray(self._capacity)
         self.values[row] = value
         self.valid[row] = 1
 
-    def undo(self, row: int) -> None:
+    def undo(self, row: Py_ssize_t) -> None:
         """Make ``row`` null."""
         if self.used:
             self.valid[row] = 0
@@ -50,25 +59,25 @@ class Texts:
     Room for ``expected_bytes`` is made at once: growing step by step to megabytes costs more than the copies into it.
     """
 
-    __slots__ = ("_capacity", "_end", "_filled", "data", "expected_bytes", "offsets", "used", "valid")
+    __slots__ = ("_capacity", "_end", "expected_bytes", "_filled", "used", "data", "offsets", "valid")
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: Py_ssize_t) -> None:
         self._capacity = capacity
-        self._filled = 0
-        self._end = 0
-        self.expected_bytes = 0
+        self._filled: Py_ssize_t = 0
+        self._end: Py_ssize_t = 0
+        self.expected_bytes: Py_ssize_t = 0
         self.used = False
         self.data = bytearray()
 
-    def put(self, row: int, data: bytes, start: int, end: int) -> None:
+    def put(self, row: Py_ssize_t, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         """Set ``row`` to ``data[start:end]``, or append that to its value; the caller has checked the range."""
         if not self.used:
             self.used = True
-            self.offsets = array("i", bytes(4 * self._capacity + 4))
-            self.valid = bytearray(self._capacity)
+            self.offsets: _Ints = array("i", bytes(4 * self._capacity + 4))
+            self.valid: _Octets = bytearray(self._capacity)
         if self._filled < row:
             self._filled = skip(self.offsets, self._filled, row)
-        after = self._end + end - start
+        after: Py_ssize_t = self._end + end - start
         if after > len(self.data):
             self._grow(after)
         octets.put_slice(self.data, self._end, data, start, end)
@@ -77,18 +86,18 @@ class Texts:
         self._filled = row + 1
         self.valid[row] = 1
 
-    def _grow(self, wanted: int) -> None:
+    def _grow(self, wanted: Py_ssize_t) -> None:
         """Make room for ``wanted`` bytes, and for as many again as were needed so far."""
         octets.lengthen(self.data, max(wanted, 2 * self._end, self.expected_bytes))
 
-    def undo(self, row: int) -> None:
+    def undo(self, row: Py_ssize_t) -> None:
         """Make ``row`` null."""
         if self.used and self._filled > row:
             self._end = self.offsets[row]
             self._filled = row
             self.valid[row] = 0
 
-    def finish(self, rows: int) -> None:
+    def finish(self, rows: Py_ssize_t) -> None:
         """Give every row up to ``rows`` its offset, and drop the room behind the values."""
         if self.used and self._filled < rows:
             self._filled = skip(self.offsets, self._filled, rows)
@@ -102,10 +111,10 @@ class Items:
 
     def __init__(self) -> None:
         self.data = bytearray()
-        self.offsets = array("i", [0])
+        self.offsets: array[int] = array("i", [0])
         self.valid = bytearray()
 
-    def add(self, data: bytes, start: int, end: int) -> None:
+    def add(self, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         """Add one; the caller has checked the range."""
         octets.append_slice(self.data, data, start, end)
         self.offsets.append(len(self.data))
@@ -116,7 +125,7 @@ class Items:
         self.offsets.append(len(self.data))
         self.valid.append(0)
 
-    def cut(self, count: int) -> None:
+    def cut(self, count: Py_ssize_t) -> None:
         """Keep the first ``count``."""
         del self.data[self.offsets[count] :]
         del self.offsets[count + 1 :]
@@ -126,19 +135,19 @@ class Items:
 class Lists:
     """Lists of byte strings, or maps whose entries have a key, the name of a type and a value."""
 
-    __slots__ = ("_capacity", "_filled", "keys", "kinds", "offsets", "used", "valid", "values")
+    __slots__ = ("_capacity", "_filled", "used", "offsets", "valid", "keys", "kinds", "values")
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: Py_ssize_t) -> None:
         self._capacity = capacity
-        self._filled = 0
+        self._filled: Py_ssize_t = 0
         self.used = False
 
-    def begin(self, row: int) -> None:
+    def begin(self, row: Py_ssize_t) -> None:
         """Begin the value of ``row``, to which the items added until ``end`` belong."""
         if not self.used:
             self.used = True
-            self.offsets = array("i", bytes(4 * self._capacity + 4))
-            self.valid = bytearray(self._capacity)
+            self.offsets: _Ints = array("i", bytes(4 * self._capacity + 4))
+            self.valid: _Octets = bytearray(self._capacity)
             self.keys = Items()
             self.kinds = Items()
             self.values = Items()
@@ -146,12 +155,12 @@ class Lists:
             self._filled = skip(self.offsets, self._filled, row)
         self.valid[row] = 1
 
-    def end(self, row: int) -> None:
+    def end(self, row: Py_ssize_t) -> None:
         """End the value of ``row``."""
         self.offsets[row + 1] = len(self.values.valid)
         self._filled = row + 1
 
-    def undo(self, row: int) -> None:
+    def undo(self, row: Py_ssize_t) -> None:
         """Make ``row`` null."""
         if self.used and self.valid[row]:
             count = self.offsets[row]
@@ -161,7 +170,7 @@ class Lists:
             self._filled = row
             self.valid[row] = 0
 
-    def finish(self, rows: int) -> None:
+    def finish(self, rows: Py_ssize_t) -> None:
         """Give every row up to ``rows`` its offset."""
         if self.used and self._filled < rows:
             self._filled = skip(self.offsets, self._filled, rows)

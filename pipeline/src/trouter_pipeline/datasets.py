@@ -12,16 +12,18 @@ changes with the rows.
 from __future__ import annotations
 
 import types
+import uuid
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
 from trouter.records import KINDS, Record
 from trouter_pipeline.delta import Folder, columns_in
-from trouter_pipeline.parquet import File
+from trouter_pipeline.parquet import File, folder_of
 from trouter_pipeline.places import Place, Where
 
 if TYPE_CHECKING:
@@ -251,12 +253,31 @@ def dataset(spark: SparkSession, records: Records, kind: str, dates: Iterable[st
     return delta_reader.frame(spark, records.version, files, schema)
 
 
-def arrow_dataset(records: Records, kind: str, dates: Iterable[str] | None = None) -> Any:
-    """Return the same as an Arrow data set, which is read as far as a query needs it."""
+def arrow_dataset(records: Records, kind: str, copies: Path, dates: Iterable[str] | None = None) -> Any:
+    """Return the same as an Arrow data set, which is read as far as a query needs it; FileNotFoundError, OSError.
+
+    Files of an object store are copied into the folder ``copies`` first, once, because Arrow reads a data set in
+    threads, and these may not read there (see `places.Parquet`).
+    """
     import pyarrow as pa  # noqa: PLC0415  # not where only the columns are asked for
     from pyarrow import dataset as arrow  # noqa: PLC0415
 
     by_day = arrow.partitioning(pa.schema([("date", pa.date32())]), flavor="hive")
     schema = arrow_schema_of(kind).append(pa.field("date", pa.date32()))
-    keys = [place.key for place in records.places(kind, dates)]
-    return arrow.dataset(keys, schema, format="parquet", partitioning=by_day, filesystem=records.folder.path.filesystem)
+    paths = [_on_this_machine(records, file, copies) for file in records.files(kind, dates)]
+    return arrow.dataset(paths, schema, format="parquet", partitioning=by_day)
+
+
+def _on_this_machine(records: Records, file: File, copies: Path) -> str:
+    """Return the path of a file or of its copy; FileNotFoundError, OSError."""
+    place = records.folder.path / file.path
+    if place.is_local:
+        return str(place)
+    # a name of ours, because that of another writer may lead out of the folder
+    copy = copies / folder_of({"date": file.partition[1]}) / uuid.uuid5(uuid.NAMESPACE_URL, str(place)).hex
+    if not copy.exists():  # a file of a table never changes
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        part = copy.with_suffix(".part")
+        place.copy(part)
+        part.rename(copy)
+    return str(copy)

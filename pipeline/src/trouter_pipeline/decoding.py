@@ -7,7 +7,7 @@ null in the columns of a message: so a sender's fault costs that message and not
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trouter.wire.codec import be32, decode, skip
 from trouter.wire.constants import (
@@ -29,32 +29,35 @@ from trouter_pipeline.columns import Lists, Numbers, Texts
 from trouter_pipeline.fields import content_of, put_flag, put_text, put_time, put_whole, typed_key
 from trouter_pipeline.values import ValueReader
 
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+
 #: Entries of one map of annotations or properties.
 MAX_ENTRIES: Final = 65_536
-_MAX_ENTRIES: Final = MAX_ENTRIES
+_MAX_ENTRIES: Final[Py_ssize_t] = MAX_ENTRIES
 #: Bytes of the longest reason for a bad message.
-_MAX_ERROR: Final = 500
-_HEAD_BYTES: Final = 31
-_GUARD_BYTES: Final = 8
-_MASK32: Final = 1 << 32
+_MAX_ERROR: Final[Py_ssize_t] = 500
+_HEAD_BYTES: Final[Py_ssize_t] = 31
+_GUARD_BYTES: Final[Py_ssize_t] = 8
+_MASK32: Final[Py_ssize_t] = 1 << 32
 
-_HEADER: Final = HEADER
-_DELIVERY_ANNOTATIONS: Final = DELIVERY_ANNOTATIONS
-_MESSAGE_ANNOTATIONS: Final = MESSAGE_ANNOTATIONS
-_PROPERTIES: Final = PROPERTIES
-_APPLICATION_PROPERTIES: Final = APPLICATION_PROPERTIES
-_DATA: Final = DATA
-_SEQUENCE: Final = AMQP_SEQUENCE
-_VALUE: Final = AMQP_VALUE
-_FOOTER: Final = FOOTER
+_HEADER: Final[Py_ssize_t] = HEADER
+_DELIVERY_ANNOTATIONS: Final[Py_ssize_t] = DELIVERY_ANNOTATIONS
+_MESSAGE_ANNOTATIONS: Final[Py_ssize_t] = MESSAGE_ANNOTATIONS
+_PROPERTIES: Final[Py_ssize_t] = PROPERTIES
+_APPLICATION_PROPERTIES: Final[Py_ssize_t] = APPLICATION_PROPERTIES
+_DATA: Final[Py_ssize_t] = DATA
+_SEQUENCE: Final[Py_ssize_t] = AMQP_SEQUENCE
+_VALUE: Final[Py_ssize_t] = AMQP_VALUE
+_FOOTER: Final[Py_ssize_t] = FOOTER
 
 #: The ranks and the names of the sections, by their codes from that of the header on.
-_RANKS: Final = bytes(SECTION_RANKS.values())
-_NAMES: Final = [symbol.split(":")[1] for symbol in SECTION_SYMBOLS]
-_IDS: Final = frozenset((b"string", b"ulong", b"uuid", b"binary"))
-_COLON: Final = b":"
-_STRING: Final = b"string"
-_SYMBOL: Final = b"symbol"
+_RANKS: Final[bytes] = bytes(SECTION_RANKS.values())
+_NAMES: Final[list[str]] = [symbol.split(":")[1] for symbol in SECTION_SYMBOLS]
+_IDS: Final[frozenset[bytes]] = frozenset((b"string", b"ulong", b"uuid", b"binary"))
+_COLON: Final[bytes] = b":"
+_STRING: Final[bytes] = b"string"
+_SYMBOL: Final[bytes] = b"symbol"
 #: The texts among the properties, by their position (3.2.4).
 _TEXTS: Final = (
     (2, "to"),
@@ -98,7 +101,7 @@ _COLUMNS: Final[tuple[tuple[str, type], ...]] = (
     ("raw", Texts),
     *((name, Texts) for _, name in _TEXTS),
 )
-_BODY_KINDS: Final = {_DATA: b"data", _SEQUENCE: b"sequence", _VALUE: b"value", 0: b"absent"}
+_BODY_KINDS: Final[dict[int, bytes]] = {_DATA: b"data", _SEQUENCE: b"sequence", _VALUE: b"value", 0: b"absent"}
 
 
 class FrameFault(Exception):
@@ -112,98 +115,101 @@ class Rows:
     """
 
     __slots__ = (
-        "_application_properties",
-        "_body",
-        "_body_kind",
-        "_body_parts",
-        "_body_value",
-        "_capacity",
-        "_correlation_id",
-        "_correlation_id_type",
-        "_creation_time",
-        "_delivery_annotations",
-        "_delivery_tag",
-        "_durable",
-        "_delivery_count",
-        "_error",
-        "_expiry_time",
-        "_first",
-        "_first_acquirer",
-        "_first_end",
-        "_footer",
-        "_group_sequence",
-        "_has_header",
-        "_ingest_time",
-        "_item_count",
-        "_items",
-        "_limit",
-        "_max_message",
-        "_message_annotations",
-        "_message_format",
-        "_message_id",
-        "_message_id_type",
-        "_parts",
-        "_priority",
-        "_raw",
-        "_reader",
-        "_seq",
-        "_settled",
-        "_texts",
-        "_ttl",
-        "_user_id",
-        "columns",
-        "count",
-        "first_error",
         "next",
+        "count",
         "octets",
         "refused",
+        "first_error",
+        "columns",
+        "_capacity",
+        "_limit",
+        "_max_message",
+        "_items",
+        "_item_count",
+        "_parts",
+        "_first",
+        "_first_end",
+        "_texts",
+        "_reader",
+        "_seq",
+        "_ingest_time",
+        "_delivery_tag",
+        "_message_format",
+        "_settled",
+        "_has_header",
+        "_durable",
+        "_priority",
+        "_ttl",
+        "_first_acquirer",
+        "_delivery_count",
+        "_delivery_annotations",
+        "_message_annotations",
+        "_message_id",
+        "_message_id_type",
+        "_user_id",
+        "_correlation_id",
+        "_correlation_id_type",
+        "_expiry_time",
+        "_creation_time",
+        "_group_sequence",
+        "_application_properties",
+        "_body_kind",
+        "_body",
+        "_body_parts",
+        "_body_value",
+        "_footer",
+        "_error",
+        "_raw",
     )
 
-    def __init__(self, sequence: int, capacity: int, limit: int, max_message: int) -> None:
+    def __init__(self, sequence: Py_ssize_t, capacity: Py_ssize_t, limit: Py_ssize_t, max_message: Py_ssize_t) -> None:
         """``sequence`` is that of the first frame to come."""
         self.next = sequence
-        self.count = 0
-        self.octets = 0
-        self.refused = 0
+        self.count: Py_ssize_t = 0
+        self.octets: Py_ssize_t = 0
+        self.refused: Py_ssize_t = 0
         self.first_error = ""
         self._capacity = capacity
         self._limit = limit
         self._max_message = max_message
-        self._items = self._item_count = 0
-        self._parts = self._first = self._first_end = 0
+        self._items: Py_ssize_t = 0
+        self._item_count: Py_ssize_t = 0
+        self._parts: Py_ssize_t = 0
+        self._first: Py_ssize_t = 0
+        self._first_end: Py_ssize_t = 0
         self._reader = ValueReader()
         columns: dict[str, Any] = {name: kind(capacity) for name, kind in _COLUMNS}
-        self._seq = columns["seq"]
-        self._ingest_time = columns["ingest_time"]
-        self._delivery_tag = columns["delivery_tag"]
-        self._message_format = columns["message_format"]
-        self._settled = columns["settled"]
-        self._has_header = columns["header"]
-        self._durable = columns["durable"]
-        self._priority = columns["priority"]
-        self._ttl = columns["ttl"]
-        self._first_acquirer = columns["first_acquirer"]
-        self._delivery_count = columns["delivery_count"]
-        self._delivery_annotations = columns["delivery_annotations"]
-        self._message_annotations = columns["message_annotations"]
-        self._message_id = columns["message_id"]
-        self._message_id_type = columns["message_id_type"]
-        self._user_id = columns["user_id"]
-        self._correlation_id = columns["correlation_id"]
-        self._correlation_id_type = columns["correlation_id_type"]
-        self._expiry_time = columns["absolute_expiry_time"]
-        self._creation_time = columns["creation_time"]
-        self._group_sequence = columns["group_sequence"]
-        self._application_properties = columns["application_properties"]
-        self._body_kind = columns["body_kind"]
-        self._body = columns["body"]
-        self._body_parts = columns["body_parts"]
-        self._body_value = columns["body_value"]
-        self._footer = columns["footer"]
-        self._error = columns["error"]
-        self._raw = columns["raw"]
+        self._seq: Numbers = columns["seq"]
+        self._ingest_time: Numbers = columns["ingest_time"]
+        self._delivery_tag: Texts = columns["delivery_tag"]
+        self._message_format: Numbers = columns["message_format"]
+        self._settled: Numbers = columns["settled"]
+        self._has_header: Numbers = columns["header"]
+        self._durable: Numbers = columns["durable"]
+        self._priority: Numbers = columns["priority"]
+        self._ttl: Numbers = columns["ttl"]
+        self._first_acquirer: Numbers = columns["first_acquirer"]
+        self._delivery_count: Numbers = columns["delivery_count"]
+        self._delivery_annotations: Lists = columns["delivery_annotations"]
+        self._message_annotations: Lists = columns["message_annotations"]
+        self._message_id: Texts = columns["message_id"]
+        self._message_id_type: Texts = columns["message_id_type"]
+        self._user_id: Texts = columns["user_id"]
+        self._correlation_id: Texts = columns["correlation_id"]
+        self._correlation_id_type: Texts = columns["correlation_id_type"]
+        self._expiry_time: Numbers = columns["absolute_expiry_time"]
+        self._creation_time: Numbers = columns["creation_time"]
+        self._group_sequence: Numbers = columns["group_sequence"]
+        self._application_properties: Lists = columns["application_properties"]
+        self._body_kind: Texts = columns["body_kind"]
+        self._body: Texts = columns["body"]
+        self._body_parts: Lists = columns["body_parts"]
+        self._body_value: Texts = columns["body_value"]
+        self._footer: Lists = columns["footer"]
+        self._error: Texts = columns["error"]
+        self._raw: Texts = columns["raw"]
         #: The texts among the properties, by their position (3.2.4).
-        self._texts = {place: (name, columns[name]) for place, name in _TEXTS}
+        self._texts: dict[int, tuple[str, Texts]] = {place: (name, columns[name]) for place, name in _TEXTS}
         #: All columns by their names, with those of the header.
         self.columns: dict[str, Numbers | Texts | Lists] = columns
 
@@ -215,15 +221,15 @@ class Rows:
         """Return whether the batch takes no more."""
         return self.count >= self._capacity or self.octets >= self._limit
 
-    def add(self, data: bytes, offset: int) -> int:
+    def add(self, data: bytes, offset: Py_ssize_t) -> Py_ssize_t:
         """Add frames of ``data`` from ``offset`` until its end or a full batch; return the new offset. FrameFault."""
-        size = len(data)
+        size: Py_ssize_t = len(data)
         while offset < size and self.count < self._capacity and self.octets < self._limit:
             if size - offset < _HEAD_BYTES:
                 raise FrameFault(f"{size - offset} bytes behind the last frame")
-            end = offset + _GUARD_BYTES + be32(data, offset)
-            tag = offset + _HEAD_BYTES
-            message = tag + (data[offset + 28] << 8) + data[offset + 29]
+            end: Py_ssize_t = offset + _GUARD_BYTES + be32(data, offset)
+            tag: Py_ssize_t = offset + _HEAD_BYTES
+            message: Py_ssize_t = tag + (data[offset + 28] << 8) + data[offset + 29]
             if end > size or message > end:
                 raise FrameFault(f"a frame of {end - offset} bytes where {size - offset} are left")
             if (data[offset + 8] | data[offset + 16]) >= 0x80:
@@ -235,7 +241,7 @@ class Rows:
                     f"message {self.next} has {end - message} bytes, and maxMessageBytes is {self._max_message}: "
                     "raise it to read the message"
                 )
-            row = self.count
+            row: Py_ssize_t = self.count
             self._seq.put(row, self.next)
             self._ingest_time.put(row, be32(data, offset + 16) * _MASK32 + be32(data, offset + 20))
             self._message_format.put(row, be32(data, offset + 24))
@@ -259,7 +265,7 @@ class Rows:
             if not isinstance(column, Numbers):
                 column.finish(self.count)
 
-    def _refuse(self, row: int, data: bytes, start: int, end: int, error: DecodeError) -> None:
+    def _refuse(self, row: Py_ssize_t, data: bytes, start: Py_ssize_t, end: Py_ssize_t, error: DecodeError) -> None:
         """Replace the row's values by error and raw bytes."""
         for name, column in self.columns.items():
             if name not in {"seq", "ingest_time", "message_format", "settled", "delivery_tag"}:
@@ -273,25 +279,25 @@ class Rows:
             self.first_error = f"message {self.next}: {why}"
         self.refused += 1
 
-    def _message(self, row: int, data: bytes, offset: int, end: int) -> None:
+    def _message(self, row: Py_ssize_t, data: bytes, offset: Py_ssize_t, end: Py_ssize_t) -> None:
         """Read the sections in order; DecodeError."""
         if offset >= end:
             raise DecodeError("the message is empty: it has no section at all", offset)
-        last = 0
-        body = 0
-        text = None
+        last: Py_ssize_t = 0
+        body: Py_ssize_t = 0
+        text: bytearray | None = None
         self._parts = 0
         while offset < end:
-            start = offset
+            start: Py_ssize_t = offset
             if end - offset > 3 and data[offset] == 0 and data[offset + 1] == 0x53:
-                code = data[offset + 2]
+                code: Py_ssize_t = data[offset + 2]
                 offset += 3
             else:
                 code = self._rare_section(data, offset, end)
                 offset = self._items
             if not _HEADER <= code <= _FOOTER:
                 raise DecodeError("not a section of a message", start)
-            rank = _RANKS[code - _HEADER]
+            rank: Py_ssize_t = _RANKS[code - _HEADER]
             if rank <= last and not (code == body and code != _VALUE and rank == last):
                 raise DecodeError(f"the section {_NAMES[code - _HEADER]} is out of order, or comes twice", start)
             last = rank
@@ -309,7 +315,7 @@ class Rows:
                 offset = self._reader.json(text, data, offset, end)
             elif code == _VALUE:
                 body = code
-                first = offset
+                first: Py_ssize_t = offset
                 if offset < end and data[offset] & 0xEF == 0xA0:  # a binary needs no JSON
                     offset = skip(data, offset, end)
                 else:
@@ -327,9 +333,9 @@ class Rows:
             self._put_text(self._body_value, row, bytes(text))
         self._put_text(self._body_kind, row, _BODY_KINDS[body])
 
-    def _data_section(self, row: int, data: bytes, offset: int, end: int) -> int:
+    def _data_section(self, row: Py_ssize_t, data: bytes, offset: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
         """Add a data section to the body, and from the second one on to its parts; return its end."""
-        behind = skip(data, offset, end)
+        behind: Py_ssize_t = skip(data, offset, end)
         offset = content_of(data, offset, behind, "a data section", 0xA0)
         if self._parts == 0:
             self._first = offset
@@ -343,7 +349,9 @@ class Rows:
         self._body.put(row, data, offset, behind)
         return behind
 
-    def _fields(self, code: int, row: int, data: bytes, offset: int, end: int) -> int:
+    def _fields(
+        self, code: Py_ssize_t, row: Py_ssize_t, data: bytes, offset: Py_ssize_t, end: Py_ssize_t
+    ) -> Py_ssize_t:
         """Put a section that is no body into its columns; return its end."""
         if code == _HEADER:
             return self._header(row, data, offset, end)
@@ -357,10 +365,10 @@ class Rows:
             return self._map(row, self._delivery_annotations, data, offset, end, _SYMBOL)
         return self._map(row, self._footer, data, offset, end, _SYMBOL)
 
-    def _put_text(self, column: Texts, row: int, text: bytes) -> None:
+    def _put_text(self, column: Texts, row: Py_ssize_t, text: bytes) -> None:
         column.put(row, text, 0, len(text))
 
-    def _rare_section(self, data: bytes, offset: int, end: int) -> int:
+    def _rare_section(self, data: bytes, offset: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
         """Return the code of a section with a wide or symbolic descriptor; set ``_items`` to its content."""
         if data[offset]:
             raise DecodeError("not a section of a message", offset)
@@ -369,19 +377,19 @@ class Rows:
             return SECTION_SYMBOLS.get(descriptor, 0)
         return int(descriptor) if type(descriptor) is ULong and descriptor < 256 else 0
 
-    def _open(self, data: bytes, offset: int, end: int, short: int) -> int:
+    def _open(self, data: bytes, offset: Py_ssize_t, end: Py_ssize_t, short: Py_ssize_t) -> Py_ssize_t:
         """Return the end of a list (``short`` 0xC0) or map (0xC1); set ``_items`` and ``_item_count``."""
         if offset >= end:
             raise DecodeError("the section is cut short", offset)
-        code = data[offset]
+        code: Py_ssize_t = data[offset]
         if code == 0x45 and short == 0xC0:
             self._items = offset + 1
             self._item_count = 0
             return offset + 1
         if code != short and code != short + 0x10:
             raise DecodeError(f"the section has format code {code:#04x}", offset)
-        behind = skip(data, offset, end)
-        width = 1 if code == short else 4
+        behind: Py_ssize_t = skip(data, offset, end)
+        width: Py_ssize_t = 1 if code == short else 4
         self._items = offset + 1 + 2 * width
         if self._items > behind:
             raise DecodeError("the section has no room for its count", offset)
@@ -390,12 +398,13 @@ class Rows:
             raise DecodeError(f"{self._item_count} items claimed in {behind - self._items} bytes", offset)
         return behind
 
-    def _header(self, row: int, data: bytes, offset: int, end: int) -> int:
-        behind = self._open(data, offset, end, 0xC0)
+    def _header(self, row: Py_ssize_t, data: bytes, offset: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
+        behind: Py_ssize_t = self._open(data, offset, end, 0xC0)
         self._has_header.put(row, 1)
         offset = self._items
         if self._item_count > 5:
             raise DecodeError(f"a header of {self._item_count} fields", offset)
+        place: Py_ssize_t
         for place in range(self._item_count):
             if place == 0:
                 offset = put_flag(self._durable, row, data, offset, behind, "durable")
@@ -411,11 +420,12 @@ class Rows:
             raise DecodeError("bytes behind the last field of the header", offset)
         return behind
 
-    def _properties(self, row: int, data: bytes, offset: int, end: int) -> int:
-        behind = self._open(data, offset, end, 0xC0)
+    def _properties(self, row: Py_ssize_t, data: bytes, offset: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
+        behind: Py_ssize_t = self._open(data, offset, end, 0xC0)
         offset = self._items
         if self._item_count > 13:
             raise DecodeError(f"properties of {self._item_count} fields", offset)
+        place: Py_ssize_t
         for place in range(self._item_count):
             if offset < behind and data[offset] == 0x40:
                 offset += 1
@@ -432,45 +442,52 @@ class Rows:
             elif place == 11:
                 offset = put_whole(self._group_sequence, row, data, offset, behind, "group-sequence", True)
             else:
+                name: str
+                column: Texts
                 name, column = self._texts[place]
                 offset = put_text(column, row, data, offset, behind, name)
         if offset != behind:
             raise DecodeError("bytes behind the last field of the properties", offset)
         return behind
 
-    def _id(self, column: Texts, kinds: Texts, row: int, data: bytes, offset: int, end: int) -> int:
+    def _id(
+        self, column: Texts, kinds: Texts, row: Py_ssize_t, data: bytes, offset: Py_ssize_t, end: Py_ssize_t
+    ) -> Py_ssize_t:
         """Read a message-id or correlation-id: string, ulong, uuid or binary (3.2.11 to 3.2.14); return its end."""
         if offset < end and data[offset] & 0xEF == 0xA1:
             kinds.put(row, _STRING, 0, 6)
             return put_text(column, row, data, offset, end, "an id")
-        behind = self._reader.read(data, offset, end)
+        behind: Py_ssize_t = self._reader.read(data, offset, end)
         if self._reader.kind not in _IDS:
             raise DecodeError(f"an id of type {self._reader.kind.decode() or 'unknown'}", offset)
         self._put_text(column, row, self._reader.text)
         self._put_text(kinds, row, self._reader.kind)
         return behind
 
-    def _user(self, row: int, data: bytes, offset: int, end: int) -> int:
+    def _user(self, row: Py_ssize_t, data: bytes, offset: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
         """Read the user-id, a binary that some clients send as a string; return its end."""
-        behind = skip(data, offset, end)
+        behind: Py_ssize_t = skip(data, offset, end)
         self._user_id.put(row, data, content_of(data, offset, behind, "user-id", 0xA0), behind)
         return behind
 
-    def _map(self, row: int, column: Lists, data: bytes, offset: int, end: int, usual: bytes) -> int:
+    def _map(
+        self, row: Py_ssize_t, column: Lists, data: bytes, offset: Py_ssize_t, end: Py_ssize_t, usual: bytes
+    ) -> Py_ssize_t:
         """Read a map section; keys of another type than ``usual`` get their type as prefix. Return its end."""
-        behind = self._open(data, offset, end, 0xC1)
-        count = self._item_count
+        behind: Py_ssize_t = self._open(data, offset, end, 0xC1)
+        count: Py_ssize_t = self._item_count
         offset = self._items
         if count & 1:
             raise DecodeError("Odd Number of Elements in a Map", offset)
         if count > 2 * _MAX_ENTRIES:
             raise DecodeError(f"a map of {count >> 1} entries; at most {MAX_ENTRIES} are accepted", offset)
         column.begin(row)
-        reader = self._reader
-        keys = set()
+        reader: ValueReader = self._reader
+        keys: set[bytes] = set()
+        _: Py_ssize_t
         for _ in range(count >> 1):
             offset = reader.read(data, offset, behind)
-            key = reader.text
+            key: bytes = reader.text
             if reader.kind != usual or _COLON in key:
                 key = typed_key(key, reader.kind, usual)
             keys.add(key)

@@ -154,9 +154,9 @@ class Version:
         """Return the rows of a file, without the columns of its partition; BadTable if it is damaged or gone."""
         path = self.path(file)
         try:
-            with path.parquet() as opened, path.reached():
-                there = set(opened.schema_arrow.names)
-                found = opened.read(columns=None if columns is None else [name for name in columns if name in there])
+            with path.parquet() as opened:
+                there = set(opened.names)
+                found = opened.read(None if columns is None else [name for name in columns if name in there])
         except FileNotFoundError:
             raise BadTable(
                 f"{path}: version {self.number} names this file, but it does not exist; it may have been vacuumed"

@@ -46,7 +46,7 @@ def reports_in(records: Records) -> dict[Boot, list[Report]]:
     """Return the reports of missing numbers by router and start; BadTable, OSError."""
     reports: dict[Boot, list[Report]] = {}
     for place in records.places("records.dropped"):
-        with place.parquet() as file, place.reached():
+        with place.parquet() as file:
             rows = file.read(columns=["router", "boot", "of_boot", "from_n", "to_n", "reason"])
         for row in rows.to_pylist():
             boot = row["boot"] if row["of_boot"] is None else row["of_boot"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from trouter_pipeline.places import Place
 from trouter_pipeline.rows import Rows
@@ -32,12 +31,10 @@ def new_rows(rows: Rows, files: Mapping[str, Iterable[Place]]) -> tuple[dict[str
     there: dict[str, list[pa.Table]] = {}
     for kind, places in files.items():
         for place in places:
-            if not _may_hold(place, facts.first, facts.last):
-                continue
-            with place.reached():
-                table = pq.read_table(place.key, filters=wanted, partitioning=None, filesystem=place.filesystem)
-            if table.num_rows:
-                there.setdefault(kind, []).append(table)
+            for group in _groups(place, facts.first, facts.last):
+                table = group.filter(wanted)
+                if table.num_rows:
+                    there.setdefault(kind, []).append(table)
     kinds: dict[int, str] = {}
     segments: dict[int, str] = {}
     for kind, tables in there.items():
@@ -60,16 +57,15 @@ def new_rows(rows: Rows, files: Mapping[str, Iterable[Place]]) -> tuple[dict[str
     return fresh, found
 
 
-def _may_hold(place: Place, first: int, last: int) -> bool:
-    """Return whether a file may have numbers from ``first`` to ``last``, by its statistics."""
+def _groups(place: Place, first: int, last: int) -> Iterator[pa.Table]:
+    """Yield the row groups of a file that may have numbers from ``first`` to ``last``, by its statistics; OSError."""
     with place.parquet() as opened:
         file = opened.metadata
-    at = file.schema.names.index("n")
-    for group in range(file.num_row_groups):
-        known = file.row_group(group).column(at).statistics
-        if known is None or not known.has_min_max or (known.min <= last and known.max >= first):
-            return True
-    return False
+        at = file.schema.names.index("n")
+        for group in range(file.num_row_groups):
+            known = file.row_group(group).column(at).statistics
+            if known is None or not known.has_min_max or (known.min <= last and known.max >= first):
+                yield opened.read_group(group)
 
 
 def _only(table: pa.Table, numbers: pa.Array) -> pa.Table:

@@ -244,12 +244,10 @@ class _Reading:
                 yield from self._rows(each["path"], dict(zip(self.partition, each["partition"], strict=True)))
 
     def _rows(self, path: str, values: Mapping[str, str | None]) -> Iterator[pa.RecordBatch]:
-        place = self.place / path
-        with place.parquet() as file:
-            there = [name for name in self.schema.names if name in file.schema_arrow.names and name not in values]
-            with place.reached():
-                for batch in file.iter_batches(columns=there):
-                    yield from self._shaped(in_utc(pa.Table.from_batches([batch])), values).to_batches()
+        with (self.place / path).parquet() as file:
+            there = [name for name in self.schema.names if name in file.names and name not in values]
+            for batch in file.batches(there):
+                yield from self._shaped(in_utc(pa.Table.from_batches([batch])), values).to_batches()
 
     def _shaped(self, rows: pa.Table, values: Mapping[str, str | None]) -> pa.Table:
         """Return rows with all columns of the schema, those of the partition among them."""

@@ -13,6 +13,7 @@ appear in the text of a place, nor in an error.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -20,14 +21,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from trouter.records.text import escaped
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
+    import pyarrow as pa
     from pyarrow.fs import FileSystem
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import FileMetaData
 
 #: The variables of the environment that are options, by the scheme of a URI.
 SCHEMES: Final[Mapping[str, str]] = {
@@ -44,6 +48,10 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {"AWS_": {"aws_conditional_p
 _UNSAFE: Final = ("aws_s3_allow_unsafe_rename", "allow_unsafe_rename")
 #: Parts of the names of options whose values are not shown.
 _SECRET: Final = re.compile(r"secret|password|token|key|credential|sas|signature", re.IGNORECASE)
+#: Bytes that are asked of a store at least, so that the columns of a small file are not asked for one by one, and those
+#: of a part when a whole file is copied.
+_LEAST: Final = 1 << 20
+_PART: Final = 8 << 20
 #: Longest text of a store that an error repeats.
 _MAX_TEXT: Final = 300
 #: What stores say, and what is to be done.
@@ -145,25 +153,23 @@ class Place:
     # --- what is there
 
     @property
-    def filesystem(self) -> FileSystem | None:
-        """The file system of Arrow for ``key``; None for this machine's."""
-        return None if self.is_local else self._arrow
-
-    @property
     def _arrow(self) -> FileSystem:
-        """The file system of Arrow below a URI."""
+        """The file system of Arrow below a URI, which is in Python.
+
+        Only the calling thread may read with it (see `Parquet`), so it is not for Arrow's data sets.
+        """
         return _opened(self.root, self.options)
 
     @property
-    def key(self) -> str:
-        """The name in ``filesystem``."""
+    def _key(self) -> str:
+        """The name in ``_arrow``, or the path on this machine."""
         return str(self) if self.is_local else self.path
 
     def read_bytes(self) -> bytes:
         """Return the contents of a file; FileNotFoundError, OSError."""
         if self.is_local:
             return Path(self).read_bytes()
-        with self.reached(), self._arrow.open_input_stream(self.key) as file:
+        with self.reached(), self._arrow.open_input_stream(self._key) as file:
             return bytes(file.read())
 
     def write_bytes(self, octets: bytes) -> None:
@@ -179,18 +185,30 @@ class Place:
         ):  # which takes bytes and passes bytes
             file.write(octets)
 
-    def parquet(self) -> ParquetFile:
-        """Return a Parquet file, which the caller closes; FileNotFoundError, OSError."""
-        import pyarrow.parquet as pq  # noqa: PLC0415  # not where only texts are asked for
+    def copy(self, path: Path) -> None:
+        """Copy a file of an object store to this machine, in parts; FileNotFoundError, OSError."""
+        with path.open("wb") as copied:
+            for part in self._parts():
+                copied.write(part)
 
-        with self.reached():
-            return pq.ParquetFile(self.key, filesystem=self.filesystem, coerce_int96_timestamp_unit="us")
+    def _parts(self) -> Iterator[bytes]:
+        with self.reached(), self._arrow.open_input_stream(self._key) as file:
+            while part := file.read(_PART):
+                yield part
+
+    def parquet(self) -> Parquet:
+        """Return a Parquet file, open for a block; FileNotFoundError, OSError."""
+        return Parquet(self)
+
+    def input(self) -> Any:
+        """Return what Arrow reads a file by, from any place in it; FileNotFoundError, OSError."""
+        return self._key if self.is_local else io.BufferedReader(self._arrow.open_input_file(self._key), _LEAST)
 
     def output(self) -> Any:
         """Return a stream of Arrow that writes a file, which is complete once it is closed; OSError."""
         import pyarrow as pa  # noqa: PLC0415
 
-        return pa.OSFile(self.key, "wb") if self.is_local else self._arrow.open_output_stream(self.key)
+        return pa.OSFile(self._key, "wb") if self.is_local else self._arrow.open_output_stream(self._key)
 
     def folders(self) -> list[Place]:
         """Return the folders in this one, sorted; none if it does not exist. OSError."""
@@ -199,7 +217,7 @@ class Place:
         from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415
 
         with self.reached():
-            found = self._arrow.get_file_info(FileSelector(self.key, allow_not_found=True))
+            found = self._arrow.get_file_info(FileSelector(self._key, allow_not_found=True))
         return [self / each.base_name for each in found if each.type == FileType.Directory]
 
     def delete(self) -> None:
@@ -208,7 +226,7 @@ class Place:
             Path(self).unlink()
             return
         with self.reached():
-            self._arrow.delete_file(self.key)
+            self._arrow.delete_file(self._key)
 
     @contextmanager
     def reached(self) -> Iterator[None]:
@@ -231,6 +249,57 @@ class Place:
         if isinstance(error, FileNotFoundError):
             return FileNotFoundError(errno.ENOENT, "there is no such object", str(self))
         return Unreached(errno.EIO, said, str(self))
+
+
+class Parquet:
+    """A Parquet file that is open until the end of a block.
+
+    A file of an object store is a Python object. A thread of Arrow that reads it lets go of it some time after it has
+    handed over the rows, and waits for Python then: if Python is ending, the thread ends within code of C++ that may
+    not fail, and takes the process with it (SIGABRT). So only the calling thread reads such a file.
+    """
+
+    def __init__(self, place: Place) -> None:
+        """FileNotFoundError, OSError."""
+        import pyarrow.parquet as pq  # noqa: PLC0415  # not where only texts are asked for
+
+        self._place = place
+        self._has_threads = place.is_local
+        with place.reached():
+            self._file = pq.ParquetFile(place.input(), pre_buffer=self._has_threads, coerce_int96_timestamp_unit="us")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close(force=True)
+
+    @property
+    def metadata(self) -> FileMetaData:
+        """What the footer says of row groups and their columns."""
+        return self._file.metadata
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._file.schema_arrow.names)
+
+    def read(self, columns: list[str] | None = None) -> pa.Table:
+        """Return all rows, with all or these columns; OSError, ArrowException."""
+        with self._place.reached():
+            return self._file.read(columns, use_threads=self._has_threads)
+
+    def read_group(self, number: int) -> pa.Table:
+        """Return the rows of one row group; OSError, ArrowException."""
+        with self._place.reached():
+            return self._file.read_row_group(number, use_threads=self._has_threads)
+
+    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, with these columns; OSError, ArrowException."""
+        with self._place.reached():
+            yield from self._file.iter_batches(columns=columns, use_threads=self._has_threads)
 
 
 #: What a function takes that wants a place.

@@ -17,7 +17,7 @@ import struct
 from collections.abc import Callable
 from decimal import Decimal
 from json import dumps
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from trouter.wire.codec import be32, skip
@@ -25,11 +25,14 @@ from trouter.wire.constants import MAX_NESTING, MAX_ZERO_WIDTH_ITEMS
 from trouter.wire.encodings import ENCODING_OF
 from trouter.wire.errors import DecodeError
 
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+
 #: Longest text of one section.
 MAX_TEXT_BYTES: Final = 64 << 20
-_MAX_TEXT_BYTES: Final = MAX_TEXT_BYTES
-_MAX_NESTING: Final = MAX_NESTING
-_LIST0: Final = 0x45
+_MAX_TEXT_BYTES: Final[Py_ssize_t] = MAX_TEXT_BYTES
+_MAX_NESTING: Final[Py_ssize_t] = MAX_NESTING
+_LIST0: Final[Py_ssize_t] = 0x45
 
 #: Name of the type by format code, b"" for unknown codes.
 _KINDS: Final[list[bytes]] = [ENCODING_OF[code].type.encode() if code in ENCODING_OF else b"" for code in range(256)]
@@ -137,7 +140,7 @@ _TEXTS: Final[list[Callable[[bytes], str] | None]] = [
     _TEXT_OF.get(ENCODING_OF[code].type) if code in ENCODING_OF else None for code in range(256)
 ]
 #: Texts of types without bytes, by code.
-_WITHOUT_OCTETS: Final = {0x41: "true", 0x42: "false", 0x43: "0", 0x44: "0"}
+_WITHOUT_OCTETS: Final[dict[int, str]] = {0x41: "true", 0x42: "false", 0x43: "0", 0x44: "0"}
 
 
 class ValueReader:
@@ -148,43 +151,43 @@ class ValueReader:
     def __init__(self) -> None:
         self.kind = b"null"
         self.text = b""
-        self._zero_width_left = MAX_ZERO_WIDTH_ITEMS
+        self._zero_width_left: Py_ssize_t = MAX_ZERO_WIDTH_ITEMS
 
-    def read(self, data: bytes, offset: int, end: int) -> int:
+    def read(self, data: bytes, offset: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
         """Read the value at ``offset``, as JSON if it has parts; return its end. A null has no text. DecodeError."""
         if offset >= end:
             raise DecodeError("value is cut short", offset)
-        code = data[offset]
+        code: Py_ssize_t = data[offset]
         self.kind = _KINDS[code]
         if code >= 0xC0 or code == _LIST0 or not code:
             if not code:
                 self.kind = b"described"
-            out = bytearray()
-            behind = self.json(out, data, offset, end)
+            out: bytearray = bytearray()
+            behind: Py_ssize_t = self.json(out, data, offset, end)
             self.text = bytes(out)
             return behind
         behind = skip(data, offset, end)
         if code & 0xED == 0xA1:  # a string or a symbol
-            text = data[offset + (5 if code & 0x10 else 2) : behind]
+            text: bytes = data[offset + (5 if code & 0x10 else 2) : behind]
             if not text.isascii():
                 _scalar(data, offset, behind, code)  # raises if the text is invalid for its type
             self.text = text
         elif code & 0xFE == 0x54:  # an int or a long of one byte
-            number = data[offset + 1]
+            number: Py_ssize_t = data[offset + 1]
             self.text = b"%d" % (number - 256 if number > 127 else number)
         else:
             self.text = b"" if code == 0x40 else _scalar(data, offset, behind, code).encode()
         return behind
 
-    def json(self, out: bytearray, data: bytes, offset: int, end: int) -> int:
+    def json(self, out: bytearray, data: bytes, offset: Py_ssize_t, end: Py_ssize_t) -> Py_ssize_t:
         """Append the value at ``offset`` as tagged JSON to ``out``; return its end. DecodeError."""
         self._zero_width_left = MAX_ZERO_WIDTH_ITEMS
         return self._json(out, data, offset, end, 0)
 
-    def _json(self, out: bytearray, data: bytes, offset: int, end: int, depth: int) -> int:
+    def _json(self, out: bytearray, data: bytes, offset: Py_ssize_t, end: Py_ssize_t, depth: Py_ssize_t) -> Py_ssize_t:
         if offset >= end:
             raise DecodeError("value is cut short", offset)
-        code = data[offset]
+        code: Py_ssize_t = data[offset]
         if code:
             return self._content(out, data, offset + 1, end, depth, code)
         if depth >= _MAX_NESTING:
@@ -196,11 +199,13 @@ class ValueReader:
         out += b"]}"
         return offset
 
-    def _content(self, out: bytearray, data: bytes, offset: int, end: int, depth: int, code: int) -> int:
+    def _content(
+        self, out: bytearray, data: bytes, offset: Py_ssize_t, end: Py_ssize_t, depth: Py_ssize_t, code: Py_ssize_t
+    ) -> Py_ssize_t:
         """Append the content after the constructor ``code``; return its end."""
         if len(out) > _MAX_TEXT_BYTES:
             raise DecodeError(f"a value of more than {_MAX_TEXT_BYTES} bytes as JSON", offset)
-        kind = _KINDS[code]
+        kind: bytes = _KINDS[code]
         if not kind:
             raise DecodeError(f"unknown format code {code:#04x}", offset - 1)
         if code >= 0xC0:
@@ -211,8 +216,8 @@ class ValueReader:
         if code == 0x40:
             out += b"null"
             return offset
-        behind = _behind(data, offset, end, code)
-        text = _scalar(data, offset - 1, behind, code)
+        behind: Py_ssize_t = _behind(data, offset, end, code)
+        text: str = _scalar(data, offset - 1, behind, code)
         if kind == b"boolean":
             out += text.encode()
         elif kind == b"string":
@@ -225,21 +230,23 @@ class ValueReader:
             out += b"}"
         return behind
 
-    def _compound(self, out: bytearray, data: bytes, offset: int, end: int, depth: int, code: int) -> int:
+    def _compound(
+        self, out: bytearray, data: bytes, offset: Py_ssize_t, end: Py_ssize_t, depth: Py_ssize_t, code: Py_ssize_t
+    ) -> Py_ssize_t:
         """Append a list, map or array, whose items must exactly fill its size; return its end."""
         if depth >= _MAX_NESTING:
             raise DecodeError(f"nested more than {_MAX_NESTING} deep", offset)
-        width = 4 if code & 0x10 else 1
+        width: Py_ssize_t = 4 if code & 0x10 else 1
         if end - offset < width:
             raise DecodeError("length is cut short", offset)
-        size = data[offset] if width == 1 else be32(data, offset)
+        size: Py_ssize_t = data[offset] if width == 1 else be32(data, offset)
         offset += width
         if size > end - offset:
             raise DecodeError(f"{size} bytes claimed, {end - offset} left", offset)
         if size < width:
             raise DecodeError("no room for the count", offset)
         end = offset + size
-        count = data[offset] if width == 1 else be32(data, offset)
+        count: Py_ssize_t = data[offset] if width == 1 else be32(data, offset)
         offset += width
         if code >= 0xE0:
             offset = self._array(out, data, offset, end, depth + 1, count)
@@ -254,8 +261,11 @@ class ValueReader:
             raise DecodeError(f"{end - offset} bytes behind the last item", offset)
         return offset
 
-    def _list(self, out: bytearray, data: bytes, offset: int, end: int, depth: int, count: int) -> int:
+    def _list(
+        self, out: bytearray, data: bytes, offset: Py_ssize_t, end: Py_ssize_t, depth: Py_ssize_t, count: Py_ssize_t
+    ) -> Py_ssize_t:
         out += b"["
+        index: Py_ssize_t
         for index in range(count):
             if index:
                 out += b","
@@ -263,10 +273,13 @@ class ValueReader:
         out += b"]"
         return offset
 
-    def _map(self, out: bytearray, data: bytes, offset: int, end: int, depth: int, count: int) -> int:
+    def _map(
+        self, out: bytearray, data: bytes, offset: Py_ssize_t, end: Py_ssize_t, depth: Py_ssize_t, count: Py_ssize_t
+    ) -> Py_ssize_t:
         if count & 1:
             raise DecodeError("Odd Number of Elements in a Map", offset)
         out += b'{"$map":['
+        index: Py_ssize_t
         for index in range(count):
             if index & 1:
                 out += b","
@@ -278,12 +291,14 @@ class ValueReader:
         out += b"]}"
         return offset
 
-    def _array(self, out: bytearray, data: bytes, offset: int, end: int, depth: int, count: int) -> int:
-        descriptors = bytearray()
+    def _array(
+        self, out: bytearray, data: bytes, offset: Py_ssize_t, end: Py_ssize_t, depth: Py_ssize_t, count: Py_ssize_t
+    ) -> Py_ssize_t:
+        descriptors: bytearray = bytearray()
         while True:
             if offset >= end:
                 raise DecodeError("value is cut short", offset)
-            code = data[offset]
+            code: Py_ssize_t = data[offset]
             offset += 1
             if code:
                 break
@@ -293,7 +308,7 @@ class ValueReader:
             if descriptors:
                 descriptors += b","
             offset = self._json(descriptors, data, offset, end, depth)
-        kind = _KINDS[code]
+        kind: bytes = _KINDS[code]
         if not kind:
             raise DecodeError(f"unknown format code {code:#04x}", offset - 1)
         if code >> 4 == 4:
@@ -305,6 +320,7 @@ class ValueReader:
         out += b'{"$array":["'
         out += kind
         out += b'",['
+        index: Py_ssize_t
         for index in range(count):
             if index:
                 out += b","
@@ -318,13 +334,13 @@ class ValueReader:
         return offset
 
 
-def _behind(data: bytes, offset: int, end: int, code: int) -> int:
+def _behind(data: bytes, offset: Py_ssize_t, end: Py_ssize_t, code: Py_ssize_t) -> Py_ssize_t:
     """Return the end of a scalar's content at ``offset``, for the constructor ``code``."""
-    group = code >> 4
+    group: Py_ssize_t = code >> 4
     if group == 0xA:
         if offset >= end:
             raise DecodeError("length is cut short", offset)
-        size = data[offset] + 1
+        size: Py_ssize_t = data[offset] + 1
     elif group == 0xB:
         if end - offset < 4:
             raise DecodeError("length is cut short", offset)
@@ -336,12 +352,12 @@ def _behind(data: bytes, offset: int, end: int, code: int) -> int:
     return offset + size
 
 
-def _scalar(data: bytes, offset: int, behind: int, code: int) -> str:
+def _scalar(data: bytes, offset: Py_ssize_t, behind: Py_ssize_t, code: Py_ssize_t) -> str:
     """Return the text of a scalar from its constructor at ``offset`` to ``behind``."""
-    group = code >> 4
+    group: Py_ssize_t = code >> 4
     if group == 4:
         return _WITHOUT_OCTETS[code]
-    start = offset + (2 if group == 0xA else 5 if group == 0xB else 1)
+    start: Py_ssize_t = offset + (2 if group == 0xA else 5 if group == 0xB else 1)
     try:
         text: str = _TEXTS[code](data[start:behind])  # type: ignore[misc]
     except DecodeError as error:

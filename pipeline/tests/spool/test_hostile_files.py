@@ -15,6 +15,8 @@ from pipeline.tests.spool.support import fill
 from tests.routers import DEADLINE_S
 from trouter_pipeline.spool import Spool
 
+pytestmark = pytest.mark.attack
+
 #: Reads a spool with little memory, and prints the error.
 READ = """
 import resource, sys

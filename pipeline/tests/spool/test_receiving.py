@@ -52,7 +52,7 @@ def cut(router: Router) -> None:
     listener: Any = router.process.listeners[0]
     for peer in list(listener.peers.values()):
         with suppress(OSError):  # some are closed already
-            peer.stream._sock.shutdown(socket.SHUT_RDWR)
+            peer.stream.sock.shutdown(socket.SHUT_RDWR)
 
 
 def kept(folder: Path) -> list[bytes]:

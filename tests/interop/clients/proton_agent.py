@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from proton import Condition, Delivery, Disposition, Link, Message
+from proton import Condition, Delivery, Disposition, Link, Message, Terminus
 from proton.handlers import MessagingHandler
 from proton.reactor import Container, LinkOption
 
@@ -264,5 +264,31 @@ class Respond(Role):
                 self.finish(answered=self.answered)
 
 
-ROLES = {"send": Send, "receive": Receive, "drain": Drain, "request": Request, "respond": Respond}
+class Leave(Role):
+    def open(self) -> None:
+        self.opened = 0
+        self.receivers = [
+            self.container.create_receiver(
+                self.connection, OPTIONS["address"], name=f"{OPTIONS['name']}-{number}", options=Lasting()
+            )
+            for number in range(OPTIONS["count"])
+        ]
+
+    def on_link_opened(self, event: Any) -> None:
+        self.opened += 1
+        if self.opened == OPTIONS["count"]:
+            for receiver in self.receivers:
+                receiver.close()
+            self.finish()
+
+
+class Lasting(LinkOption):
+    """A durable subscription."""
+
+    def apply(self, link: Any) -> None:
+        link.source.durability = Terminus.DELIVERIES
+        link.source.expiry_policy = Terminus.EXPIRE_NEVER
+
+
+ROLES = {"send": Send, "receive": Receive, "drain": Drain, "request": Request, "respond": Respond, "leave": Leave}
 Container(ROLES[ROLE]()).run()

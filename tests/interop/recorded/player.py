@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Mapping
 
 from tests.interop.recorded.forms import Form, plain, read_all, uint, write
 from tests.interop.recorded.recording import Difference, Frame, Joiner, Step, compare, take_frame
+from tests.routers import DEADLINE_S
 
 #: Seconds to wait for a frame. A router sends one within a second or two; only a missing frame takes longer.
 PATIENCE_S = 10.0
@@ -89,6 +90,14 @@ class Player:
     def unexpected(self) -> set[str]:
         """Return the kinds of frames of trouter that match none of the recorded ones."""
         return {_where(frame) for frame in self._came}
+
+    def read_to_end(self) -> list[Frame]:
+        """Return what trouter sends from now on until its close, and hang up."""
+        self._came.clear()
+        while not any(frame.kind == "close" for frame in self._came):
+            assert self._read(DEADLINE_S), "the router does not close the connection"
+        self._sock.shutdown(socket.SHUT_RDWR)
+        return self._came
 
     def _message(self, place: int) -> bytes:
         """Return the next message in the recording that a client sent, without the router's annotations."""

@@ -28,6 +28,7 @@ FIELDS = {
     0x14: "handle delivery-id delivery-tag message-format settled more rcv-settle-mode state resume aborted batchable",
     0x15: "role first last settled state batchable",
     0x16: "handle closed error",
+    0x18: "error",
     0x28: "address durable expiry-policy timeout dynamic dynamic-node-properties distribution-mode filter "
     "default-outcome outcomes capabilities",
     0x29: "address durable expiry-policy timeout dynamic dynamic-node-properties capabilities",

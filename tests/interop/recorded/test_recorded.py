@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -16,7 +17,8 @@ from tests.interop.recorded.meant import BESIDES, unmeant, unused
 from tests.interop.recorded.player import Player
 from tests.interop.recorded.recording import Difference, steps, take_frame
 from tests.networks import OPEN
-from tests.routers import DEADLINE_S, running
+from tests.routers import DEADLINE_S, RunningRouter, running
+from trouter.wire.performatives import Transfer
 
 pytestmark = pytest.mark.slow
 
@@ -51,14 +53,16 @@ class Clients:
         thread.start()
         self._running.append((peer, thread))
 
-    def leave(self) -> None:
-        """Close all their connections."""
+    def leave(self) -> int:
+        """Close all their connections; return how many."""
+        left = len(self._running)
         while self._running:
             peer, thread = self._running.pop()
             with suppress(OSError):
                 peer.sock.shutdown(socket.SHUT_RDWR)
             thread.join(DEADLINE_S)
             peer.sock.close()
+        return left
 
 
 def until_left(run: Callable[..., None], *arguments: object) -> None:
@@ -98,12 +102,15 @@ def closing_after(clients: Clients) -> Iterator[None]:
         clients.leave()
 
 
-def play(name: str, side: str, folder: Path, server: socket.socket) -> tuple[list[Difference], set[str]]:
-    """Play ``side`` of a recording to trouter; return the differences, and the unexpected frames."""
+@contextmanager
+def played(
+    name: str, side: str, folder: Path, server: socket.socket, until: str = ""
+) -> Iterator[tuple[RunningRouter, Player, Clients]]:
+    """Play ``side`` of a recording to trouter, to its end or until the action ``until`` of clients."""
     dialler, listener = ROUTERS[name]
     mode, identity = listener if side == "D" else dialler
     role = "edge" if name == "edge" else "inter-router"
-    text = f"router {{ mode: {mode}, id: {identity} }}\nlistener {{ {OPEN} }}\n{ADDRESSES}"
+    text = f"router {{ mode: {mode}, id: {identity}, drainTimeoutSeconds: 60 }}\nlistener {{ {OPEN} }}\n{ADDRESSES}"
     if side == "D":
         text += f"listener {{ {OPEN}, role: {role}, allowInsecureRole: yes }}\n"
     else:
@@ -116,9 +123,10 @@ def play(name: str, side: str, folder: Path, server: socket.socket) -> tuple[lis
         else:
             sock, _ = server.accept()
         with sock, closing_after(clients):
-            player = Player(steps(name), side, sock, clients.act)
+            before = takewhile(lambda step: not until or f"{step.side} {step.action}" != until, steps(name))
+            player = Player(list(before), side, sock, clients.act)
             player.play()
-    return player.differences, player.unexpected()
+            yield router, player, clients
 
 
 #: The differences of each conversation.
@@ -128,16 +136,40 @@ _SHOWN: dict[tuple[str, str], list[Difference]] = {}
 @pytest.mark.parametrize("side", ["D", "L"])
 @pytest.mark.parametrize("name", ROUTERS)
 def test_a_router_answers_as_the_older_one_did(name: str, side: str, tmp_path: Path, listening: socket.socket) -> None:
-    differences, besides = play(name, side, tmp_path, listening)
-    _SHOWN[name, side] = differences
+    with played(name, side, tmp_path, listening) as (_, player, _):
+        differences = _SHOWN[name, side] = player.differences
     assert not unmeant(differences), "\n".join(unmeant(differences))
-    assert besides <= BESIDES.keys()
+    assert player.unexpected() <= BESIDES.keys()
 
 
 def test_each_difference_that_is_meant_is_one_still() -> None:
     if len(_SHOWN) < 4:
         pytest.skip("not all conversations have been played")
     assert unused(each for shown in _SHOWN.values() for each in shown) == []
+
+
+#: Where the conversation with the edge router is cut: its client receives, its client sends.
+CUTS = ["D receives nothing", "D sends no more"]
+
+
+@pytest.mark.parametrize("until", CUTS)
+def test_an_edge_router_hears_of_no_end_but_its_own(until: str, tmp_path: Path, listening: socket.socket) -> None:
+    """Clients that send to the edge router and receive from it leave while the router stops."""
+    with played("edge", "D", tmp_path, listening, until) as (router, player, clients), Peer(router.port) as slow:
+        held = slow.attach_receiver("held", credit=1)
+        slow.send_message(slow.attach_sender("held"), b"under way")
+        delivery = slow.expect(Transfer).delivery_id
+        assert (held.remote_handle, delivery) == (0, 0)
+        router.process.send_signal(signal.SIGTERM)
+        router.wait_for_line("Stopping: draining")
+        left = clients.leave()
+        router.wait_for_line("Connection Closed", left)
+        slow.accept(0)
+        *others, close = player.read_to_end()
+        assert router.wait() == 0
+    assert {frame.kind for frame in others} == {"flow"}
+    assert any(frame.fields.get("drain") for frame in others)
+    assert (close.kind, close.fields["error"][:1]) == ("close", ["amqp:connection:forced"])
 
 
 def test_links_of_a_neighbour_are_answered_in_its_order(tmp_path: Path) -> None:

@@ -205,6 +205,20 @@ function denied(connection) {
     else connection.open_sender({ target: options.terminus });
 }
 
+function leave(connection) {
+    const receivers = [];
+    connection.on('receiver_open', (context) => {
+        receivers.push(context.receiver);
+        if (receivers.length < options.count) return;
+        for (const receiver of receivers) receiver.close();
+        finish(connection, {});
+    });
+    for (let number = 0; number < options.count; number++) {
+        const source = { address: options.address, durable: 2, expiry_policy: 'never' };
+        connection.open_receiver({ name: `${options.name}-${number}`, source });
+    }
+}
+
 // With a subprotocol it connects over a WebSocket (`node --experimental-websocket` where Node needs it).
 function way() {
     if (!options.subprotocol) return { host: '127.0.0.1', port: options.port };
@@ -228,4 +242,4 @@ connection.on('connection_error', (context) => {
     report('failed', { condition, description });
     process.exitCode = 1;
 });
-({ send, receive, drain, request, respond, denied })[role](connection);
+({ send, receive, drain, request, respond, leave, denied })[role](connection);

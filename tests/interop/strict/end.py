@@ -113,6 +113,8 @@ class End:
         self.closed: tuple[str, str] | None = None
         self.sessions: list[Session] = []
         self.links: list[Link] = []
+        #: Every frame of the other end, in order, with the link that each is about.
+        self.heard: list[tuple[Frame, Link | None]] = []
         self.changed = threading.Condition(threading.RLock())
         self._options = options
         self._sock = sock
@@ -202,7 +204,14 @@ class End:
             self.fault(f"a frame of {len(frame.octets)} bytes")
             self.close("amqp:connection:framing-error", "frame too large")
             return
+        self._note(frame)
         getattr(self, f"_take_{frame.kind}")(frame)
+
+    def _note(self, frame: Frame) -> None:
+        """Store a frame of a session or of the connection's end."""
+        if frame.kind in ("begin", "attach", "flow", "transfer", "disposition", "detach", "end", "close"):
+            known = frame.kind != "attach" and frame.fields.get("handle") is not None
+            self.heard.append((frame, self._link(frame) if known else None))
 
     def _take_empty(self, frame: Frame) -> None:
         """Ignore an empty frame; the other end is alive."""

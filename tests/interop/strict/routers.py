@@ -390,6 +390,11 @@ class Interior(Router):
             self.takes |= dict.fromkeys(addresses, (code, fields))
             self._added |= {f"M0{each}": BALANCED for each in addresses}
 
+    def unlisten(self, address: str) -> None:
+        """Lose the consumer of an address; the next tick withdraws it."""
+        with self.changed:
+            self._deleted.add(f"M0{address}")
+
     def route(self, prefix: str) -> None:
         """Connect a container for links of both directions."""
         with self.changed:
@@ -415,6 +420,46 @@ class Interior(Router):
         return self.attach(session or self.begin(), name or f"{link_name()}@client", "routed", *ends, sends=sends)
 
 
+class OutLinks:
+    """What an edge router of Qpid Dispatch 1.19 keeps of its links to send on, by address.
+
+    A link serves its address from the moment in which the interior router says that the address has receivers, until
+    it says that there are none. When a link ends, the edge router forgets it only if it serves its address then: else
+    it keeps the ended link for the address, and never attaches another one.
+    """
+
+    def __init__(self) -> None:
+        self._links: dict[str, Link] = {}
+        self._serving: set[str] = set()
+        #: The addresses whose senders will never get credit again.
+        self.dead: set[str] = set()
+
+    def add_link(self, address: str, link: Link) -> None:
+        """Keep the link that was attached for an address."""
+        self._links[address] = link
+
+    def note_receivers(self, address: str, there_are: bool) -> None:
+        """Take or no longer take the link for the messages to the address."""
+        if address in self._links:
+            (self._serving.add if there_are else self._serving.discard)(address)
+
+    def note_end(self, link: Link) -> None:
+        """Handle the end of a link that the interior router ended, or of its connection."""
+        for address, kept in list(self._links.items()):
+            if kept is not link:
+                continue
+            if address in self._serving:
+                self._serving.discard(address)
+                del self._links[address]
+            else:
+                self.dead.add(address)
+
+    def note_connection_end(self) -> None:
+        """Handle the end of the connection."""
+        for link in list(self._links.values()):
+            self.note_end(link)
+
+
 class Below(Router):
     """An edge router below trouter, which it dials: its uplink is this connection."""
 
@@ -423,6 +468,7 @@ class Below(Router):
     def __init__(self, *args: Any, **options: Any) -> None:
         #: By key: whether the other side has receivers, as the tracking link reported it.
         self.takes_elsewhere: dict[str, bool] = {}
+        self.out_links = OutLinks()
         #: Answers to requests and look-ups.
         self.responses: list[Delivery] = []
         #: The links of the uplink by their purpose.
@@ -467,12 +513,21 @@ class Below(Router):
         if kind == "tracking":
             key, takes = self._pair(delivery)
             self.takes_elsewhere[key] = takes
+            self.out_links.note_receivers(key.removeprefix("M0"), takes)
             self.settle(delivery, ACCEPTED)
         elif kind in ("responses", "replies"):
             self.responses.append(delivery)
             self.settle(delivery, ACCEPTED)
         else:
             super().received(delivery)
+
+    def gone(self, link: Link) -> None:
+        """Forget the link of an address, or keep it, as Qpid Dispatch does."""
+        self.out_links.note_end(link)
+
+    def _take_close(self, frame: Frame) -> None:
+        super()._take_close(frame)
+        self.out_links.note_connection_end()
 
     def _pair(self, delivery: Delivery) -> tuple[str, bool]:
         form = sections(delivery.octets)[reading.VALUE]
@@ -498,7 +553,12 @@ class Below(Router):
     def sender(self, address: str | None) -> Link:
         """Attach a sender to an address, or, as for a stream, to any address, in a session of its own."""
         session = self.sessions[0] if address else self.begin()
-        return self.attach(session, link_name(), "address", source(), target(address), sends=True)
+        with self.changed:
+            link = self.attach(session, link_name(), "address", source(), target(address), sends=True)
+            if address:
+                link.address = address
+                self.out_links.add_link(address, link)
+            return link
 
     def asked_streams(self) -> list[Link]:
         """Return the links that the interior router attached for long messages."""
@@ -646,6 +706,17 @@ class Above(Router):
         """Accept messages to addresses, in the place of a router elsewhere."""
         with self.changed:
             self.takes |= dict.fromkeys(addresses, (code, fields))
+            for link in self.links:
+                if link.kind == "address" and not link.sends and link.address is not None:
+                    self._track(link.address)
+
+    def end_listening(self, address: str) -> None:
+        """Say that an address has no receiver any more, as before the end of a router that tells of its own end."""
+        with self.changed:
+            link = self.find("tracking")
+            assert link is not None
+            body = listed(text(f"M0{address}"), ("false", False))
+            self.send(link, message(body, annotations=way(self.name)), settled=True)
 
     def answer_late(self, count: int) -> None:
         """Wait for ``count`` links of late addresses, and accept them in their order."""

@@ -73,6 +73,20 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{HERE}.above.a_modified_outcome_of_the_router_above_is_relayed_unchanged",
         f"{HERE}.below.a_message_for_the_edge_router_carries_its_ingress_and_its_trace",
     ),
+    "a router that stops or drains withdraws no address": (
+        f"{HERE}.stopping.nothing_but_drains_and_a_close_is_said_on_term",
+        f"{HERE}.stopping.what_ends_while_a_router_stops_is_told_to_none",
+        f"{HERE}.stopping.a_router_that_drains_does_not_say_that_receivers_have_left",
+        "core.leaving.no_receiver_that_goes_is_told_to_an_edge_router",
+    ),
+    "a router that stops keeps its neighbours until its close": (
+        f"{HERE}.stopping.a_router_that_waits_for_outcomes_keeps_its_neighbours",
+        "core.leaving.what_routers_tell_each_other_goes_on_while_one_stops",
+    ),
+    "an edge router whose interior router ends, and one that ends": (
+        f"{HERE}.stopping_edges.an_edge_router_that_stops_withdraws_nothing",
+        f"{HERE}.stopping_edges.an_edge_router_recovers_from_every_end_of_the_router_above",
+    ),
     "texts that programs match": (
         f"{HERE}.below.a_link_route_of_the_edge_router_is_known_everywhere_until_it_is_deleted",
         "management.descriptions.a_refusal_is_worded_as_by_qpid_dispatch",

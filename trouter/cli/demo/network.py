@@ -37,7 +37,7 @@ class Member(NamedTuple):
 
 
 _CLIENTS: Final = "saslMechanisms: SCRAM-SHA-256"
-_BETWEEN: Final = "role: inter-router, saslMechanisms: SCRAM-SHA-256"
+_BETWEEN: Final = f"role: inter-router, saslMechanisms: SCRAM-SHA-256, allowedUsers: {ROUTER}"
 _CONSOLE: Final = "http: yes, saslMechanisms: PLAIN"
 #: In the order in which they start: each dials routers before it.
 MEMBERS: Final = (
@@ -56,7 +56,7 @@ MEMBERS: Final = (
     Member(
         "south",
         "interior",
-        {"clients": _CLIENTS, "below": "role: edge, saslMechanisms: SCRAM-SHA-256"},
+        {"clients": _CLIENTS, "below": f"role: edge, saslMechanisms: SCRAM-SHA-256, allowedUsers: {ROUTER}"},
         (Dial("main", "between"), Dial("north", "between")),
     ),
     Member("branch", "edge", {"clients": _CLIENTS}, (Dial("south", "below"),)),

@@ -124,6 +124,8 @@ async def _main(folder: Path, browser: bool | None) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_end_on, signals, nursery.cancel_scope)
+            names = ", ".join(member.name for member in MEMBERS)
+            print(f"Starting the routers {names}, one after the other ...", flush=True)
             passwords = await trio.to_thread.run_sync(_make_users, folder)
             async with _network(folder) as routers:
                 for client in CLIENTS:
@@ -160,6 +162,7 @@ async def _network(folder: Path) -> AsyncIterator[dict[str, DemoRouter]]:
         for member in MEMBERS:
             ports = {dial: routers[dial.router].ports[dial.listener] for dial in member.dials}
             routers[member.name] = await stack.enter_async_context(_router(member, folder, ports))
+            print(f"  {member.name} runs", flush=True)
         yield routers
 
 

@@ -14,6 +14,8 @@ from trouter.config.hosts import HostRange
 from trouter.config.schema import BASES, EntityType, boolean, choice, integer, string
 
 MAX_CONNECTIONS: Final = 65535
+#: The limit of links that every number of them meets.
+ANY_NUMBER: Final = 2**31 - 1
 #: The rights in management, each including those before it.
 LEVELS: Final = ("none", "read", "operate", "admin")
 #: Those of operators, who may change what runs.
@@ -67,8 +69,11 @@ class GroupSettings:
         default_doc="the listener's",
         high=65535,
     )
-    max_senders: int = integer("Senders of one connection.", 2**31 - 1)
-    max_receivers: int = integer("Receivers of one connection.", 2**31 - 1)
+    max_senders: int = integer(
+        "Senders of one connection. 0 means any number, as in Qpid Dispatch; with secureDefaults it means none.",
+        ANY_NUMBER,
+    )
+    max_receivers: int = integer("Receivers of one connection; 0 means the same.", ANY_NUMBER)
     allow_dynamic_source: bool = boolean("May receive from addresses made for them.", False)
     allow_anonymous_sender: bool = boolean("May send over a link without an address.", False)
     allow_user_id_proxy: bool = boolean("May send messages in the name of others.", False)
@@ -115,6 +120,13 @@ class GroupSettings:
         default_doc="`yes`; with secureDefaults `no`",
         extra=True,
     )
+    substitute_separated: bool = boolean(
+        "The user's name in an address may hold `.` or `/`. If `no`, entries with `${user}` cover nothing for users of "
+        "such names while any group of any vhost has an entry with `.` or `/` after `${user}`.",
+        True,
+        default_doc="`yes`; with secureDefaults `no`",
+        extra=True,
+    )
     max_links: int | None = quota("max_links")
     max_addresses: int | None = quota("max_addresses")
     max_connections_per_second: int | None = quota("max_connections_per_second")
@@ -127,6 +139,10 @@ class GroupSettings:
     quota_mode: str | None = mode(None, "the vhost's")
     #: The attributes as they were given, by field; no attribute.
     written: Mapping[str, Any] = field(default_factory=lambda: NOTHING, repr=False, compare=False)
+
+    def entries(self) -> tuple[str, ...]:
+        """Return the entries for addresses, in both directions, as names and as patterns."""
+        return (*self.sources, *self.targets, *self.source_pattern, *self.target_pattern)
 
 
 GROUP_SETTINGS: Final = EntityType(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trouter.columns.column import Form, Head
-from trouter.config import files, passwords, texts
+from trouter.config import access, files, passwords, texts
 from trouter.config.entities import ends
 from trouter.config.entities.base import Entity, entity
 from trouter.config.hosts import HostRange, is_loopback, proxy_addresses, remote_addresses
@@ -61,6 +61,25 @@ class ListenerEntity(Socketed):
     host: str = string("A host name or an IPv4 or IPv6 address; empty means every interface.", "", parse=texts.host)
     port: str = with_points(
         string("A port number, 0 for any free port, or a service name.", "amqp", parse=texts.listed_port),
+        Point(
+            name="closed-listener",
+            compatible="a listener whose address cannot be bound is tried again, and the rest serves; only the first "
+            "one of the file ends the router",
+            strict="the router does not start",
+            warning="is not open, and is tried again: {why}",
+            cure="free the address, write another one, or readyWithout: no if the router is not to be ready without it",
+            page="running.md",
+            severity=Severity.NOTE,
+        ),
+        Point(
+            name="same-address",
+            compatible="of two listeners with one address the second stays closed, and the rest serves",
+            strict="the router does not start",
+            warning="will not be opened: {other} has its address, {address}",
+            cure="remove one of the two, or give it another port",
+            page="running.md",
+            severity=Severity.PROBLEM,
+        ),
         Point(
             name="port-too-high",
             compatible="for a port above 65535 the router uses the lowest 16 bits",
@@ -170,11 +189,28 @@ class ListenerEntity(Socketed):
         ),
         Point(
             name="no-mechanism",
-            compatible="a listener none of whose mechanisms is served opens",
-            warning="no client will be able to log in: no plugin serves any of its mechanisms",
+            compatible="a listener opens although no client can log in by any of its mechanisms",
+            warning="no client will be able to log in: {why}",
             cure="write saslMechanisms that are served: by a usersFile, a saslConfigDir or a plugin",
             page="authentication.md",
             severity=Severity.PROBLEM,
+        ),
+        Point(
+            name="weak-mechanisms",
+            compatible="a listener without saslMechanisms offers all that the configuration of Cyrus SASL allows, "
+            "also CRAM-MD5, DIGEST-MD5, LOGIN, NTLM and SCRAM-SHA-1",
+            strict="it offers these only if saslMechanisms names them",
+            warning="will offer weak mechanisms: {mechanisms}",
+            cure="name stronger ones in saslMechanisms, such as SCRAM-SHA-256, or in mech_list",
+            page="authentication.md",
+        ),
+        Point(
+            name="missing-sasl-module",
+            compatible="a listener opens without the mechanisms of mech_list that Cyrus SASL has no module for",
+            warning="will not offer {mechanisms}: {path} allows it, but Cyrus SASL has no module for it here",
+            cure="install the module (Debian: libsasl2-modules and packages whose names begin so), or leave it out",
+            page="authentication.md",
+            severity=Severity.NOTE,
         ),
     )
     authenticate_peer: bool = with_points(
@@ -319,9 +355,30 @@ class ListenerEntity(Socketed):
             page="metrics.md",
         ),
     )
-    metrics: bool = boolean("With http: serve /metrics.", True)
+    metrics: bool = with_points(
+        boolean("With http: serve /metrics.", True),
+        Point(
+            name="metrics-for-others",
+            compatible="without metricsHosts and metricsToken every client may read /metrics",
+            warning="will show other machines the metrics, with the names of vhosts and listeners",
+            cure="write metricsHosts or metricsToken, ask for client certificates, or write metrics: no",
+            page="metrics.md",
+        ),
+    )
     websockets: bool = boolean("With http: serve AMQP over WebSockets.", True)
-    http: bool = boolean("Serve HTTP and WebSockets instead of AMQP.", False)
+    http: bool = with_points(
+        boolean("Serve HTTP and WebSockets instead of AMQP.", False),
+        Point(
+            name="http-on-loopback",
+            there="a listener with `http: yes` and a loopback host listens on every address of the machine",
+            compatible="it listens on the host that is given",
+            direction="narrower",
+            warning="will be reached from this machine alone, at {host}; in Qpid Dispatch from every machine",
+            cure="write host: 0.0.0.0, with authentication, if probes or browsers come from other machines",
+            page="metrics.md",
+            severity=Severity.NOTE,
+        ),
+    )
     http_root_dir: str | None = with_points(
         path(
             "A directory of files to serve over HTTP; it implies http. If it is not given, or names the folder of "
@@ -387,6 +444,14 @@ class ListenerEntity(Socketed):
             strict="it tells it to peers that have logged in",
             page="hardening.md",
         ),
+        Point(
+            name="other-product",
+            compatible="`product` and `version` in openProperties replace the router's; Qpid Dispatch refuses them",
+            warning="will make the router pass for {product}",
+            cure="leave product and version out, unless clients serve that product alone",
+            page="hardening.md",
+            severity=Severity.NOTE,
+        ),
     )
     allow_insecure_plain: str = with_points(
         ends.allow_insecure_plain(
@@ -419,9 +484,30 @@ class ListenerEntity(Socketed):
         reload=NEXT,
         extra=True,
     )
+    allowed_users: tuple[str, ...] | None = with_points(
+        string(
+            "The users that may connect, as the login proves them, separated by commas, or by semicolons where a name "
+            "has commas: whole names, or beginnings that end in `*`; `*` alone is every user with a name. With "
+            "EXTERNAL the name is made from the certificate, such as `CN=east`. Others are refused at their open.",
+            default_doc="all that may log in",
+            parse=access.peers,
+            entries=True,
+            reload=NEXT,
+            extra=True,
+        ),
+        Point(
+            name="any-user-is-a-router",
+            compatible="every user who can log in may connect, to listeners of role inter-router, edge and "
+            "route-container, too",
+            strict="a listener of role inter-router is not opened without it, unless allowInsecureRole is yes",
+            warning="will take every client that can log in for {what}: {why}",
+            cure="write allowedUsers: the names by which {what} logs in, or give it an authority of its own",
+            page="networks.md",
+        ),
+    )
     allow_insecure_role: bool = boolean(
-        "With secureDefaults: admit other routers (role `inter-router` or `edge`) that do not authenticate, or "
-        "that connect from other machines without TLS.",
+        "With secureDefaults: admit other routers (role `inter-router` or `edge`) that do not authenticate, "
+        "that connect from other machines without TLS, or that allowedUsers would have to name.",
         False,
         extra=True,
     )
@@ -429,6 +515,13 @@ class ListenerEntity(Socketed):
         "Connections open at once through this listener.", default_doc="no limit", low=1, extra=True
     )
     accept_rate: int | None = integer("New connections accepted per second.", default_doc="no limit", low=1, extra=True)
+    ready_without: bool = boolean(
+        "Whether the router counts as ready while this listener cannot be opened. With secureDefaults it does not "
+        "start without one of its listeners.",
+        True,
+        reload=NEXT,
+        extra=True,
+    )
     drains: bool = boolean(
         "Whether `trouter drain` closes the listener and the connections that came through it. `no` for the operator's "
         "own listener: it stays, also for `trouter drain --cancel`. Listeners of role inter-router stay in any case, "
@@ -437,15 +530,24 @@ class ListenerEntity(Socketed):
         reload=NEXT,
         extra=True,
     )
-    proxy_protocol_hosts: tuple[HostRange, ...] = string(
-        "The load balancers in front of the listener, which begin each connection with a PROXY header (version 1 or 2) "
-        "that names the client: addresses, ranges `A-B`, networks `A/N`, separated by commas. Connections from other "
-        "hosts, or without a header, are refused.",
-        (),
-        default_doc="clients connect without a PROXY header",
-        parse=proxy_addresses,
-        reload=NEXT,
-        extra=True,
+    proxy_protocol_hosts: tuple[HostRange, ...] = with_points(
+        string(
+            "The load balancers in front of the listener, which begin each connection with a PROXY header (version 1 "
+            "or 2) that names the client: addresses, ranges `A-B`, networks `A/N`, separated by commas. Connections "
+            "from other hosts, or without a header, are refused.",
+            (),
+            default_doc="clients connect without a PROXY header",
+            parse=proxy_addresses,
+            reload=NEXT,
+            extra=True,
+        ),
+        Point(
+            name="any-proxy",
+            compatible="every host may be a load balancer",
+            warning="{hosts} are nearly all hosts: a client can say that it comes from any address",
+            cure="name the load balancers",
+            page="load-balancer.md",
+        ),
     )
     tenant_from: TenantSource | None = string(  # noqa: RUF009  # a field, like all the others
         "With multiTenant and without vhost policy: where the router finds the tenants of a user. `claim`: in "
@@ -459,20 +561,41 @@ class ListenerEntity(Socketed):
     )
     web_socket_origins: tuple[str, ...] = with_points(
         string(
-            "Origins of pages that may open WebSockets besides the listener's own: `http[s]://host[:port]`, separated "
-            "by commas; `*` for every page.",
-            (),
+            "With http: the origins of pages that may open WebSockets besides the listener's own: "
+            "`http[s]://host[:port]`, separated by commas; `*` for every page, `none` for no others. With "
+            "secureDefaults it is `none` unless it is given.",
+            ("*",),
             parse=texts.web_socket_origins,
             extra=True,
         ),
         Point(
             name="pages-of-every-site",
-            compatible="`*` is obeyed",
+            compatible="`*`, unless it is given: the pages of every site may open WebSockets",
+            strict="the listener's own pages only, unless it is given",
             warning="will let the pages of every site open WebSockets",
-            cure="name the sites",
+            cure="write webSocketOrigins: none, or name the sites",
+            page="metrics.md",
         ),
     )
-
+    allowed_hosts: tuple[str, ...] = with_points(
+        string(
+            "With http, for requests without TLS: the names that their Host header may have besides addresses, "
+            "`localhost`, the listener's host, the machine's names and the hosts in webSocketOrigins. "
+            "Separated by blanks or commas; `*.` stands for one label, `*` alone for every name, `none` for no others. "
+            "With secureDefaults it is `none` unless it is given. Health pages answer under every name.",
+            ("*",),
+            parse=texts.allowed_hosts,
+            extra=True,
+        ),
+        Point(
+            name="names-of-strangers",
+            compatible="`*`, unless it is given: requests may name any host",
+            strict="requests without TLS that name another host are answered with 421, unless it is given",
+            warning="will answer under every name: a page whose name leads here can read what the listener shows",
+            cure="write allowedHosts: none, or the names under which the listener is reached",
+            page="metrics.md",
+        ),
+    )
     metrics_hosts: tuple[HostRange, ...] = string(
         "The hosts that may read /metrics: addresses, ranges `A-B`, networks `A/N`, separated by commas; or `*`.",
         (),

@@ -101,6 +101,10 @@ class RecordLogEntity(Entity):
         high=3600,
     )
     address: str | None = string("The router also sends each record as a message to this address.")
+    anchor_address: str | None = string(
+        "The router sends the head of each complete or sealed file as a message to this address: its name, the number "
+        "of its last record, and a hash, for `trouter records check --anchors` on another machine."
+    )
     records_lost: None = counter("Records lost since the start, because the disk or the queue was full.")
 
     def _default_name(self) -> str:

@@ -61,6 +61,13 @@ class RouterEntity(Entity):
             page="networks.md",
             severity=Severity.NOTE,
         ),
+        Point(
+            name="no-connections",
+            compatible="a router without listeners and connectors runs",
+            warning="no peer can connect to the router, and it dials none: there is no listener and no connector",
+            cure="add a listener",
+            severity=Severity.NOTE,
+        ),
     )
     ready_without_uplink: bool = boolean(
         "Whether an edge router without a usable uplink counts as ready, to serve its own clients alone.",
@@ -145,11 +152,34 @@ class RouterEntity(Entity):
         default_doc="a file of its own in the working directory, for each signal",
         old_names=("debugDump",),
     )
-    sasl_config_dir: str | None = path(
-        "The folder with the configuration of Cyrus SASL. With it, Cyrus SASL serves its mechanisms.",
-        default_doc="Cyrus SASL is not used",
-        old_names=("saslConfigPath",),
-        reload=RESTART,
+    sasl_config_dir: str | None = with_points(
+        path(
+            "The folder with the configuration of Cyrus SASL, or several, separated by colons. Cyrus SASL serves the "
+            "mechanisms that this configuration allows.",
+            default_doc="where Cyrus SASL looks itself; not used with usersFile, pamService, oauthIssuer, plugins or "
+            "secureDefaults",
+            old_names=("saslConfigPath",),
+            reload=RESTART,
+        ),
+        Point(
+            name="users-elsewhere",
+            compatible="without saslConfigDir, and without usersFile, pamService, oauthIssuer and plugins, the "
+            "configuration of Cyrus SASL counts that its library finds: in a folder of `PN_SASL_CONFIG_PATH` or "
+            "`SASL_CONF_PATH`, else in `/etc/sasl2` and the like",
+            strict="only a saslConfigDir counts",
+            warning="logins will be those of {path}, where Cyrus SASL looks itself",
+            cure="write saslConfigDir: {folder}",
+            page="authentication.md",
+            severity=Severity.NOTE,
+        ),
+        Point(
+            name="no-sasl-users",
+            compatible="a listener opens although the database of its users cannot be read",
+            warning="no user of Cyrus SASL will be able to log in with a password: its database {sasldb} {why}",
+            cure="make it with saslpasswd2, readable by the router's user, or mend sasldb_path",
+            page="authentication.md",
+            severity=Severity.PROBLEM,
+        ),
     )
     sasl_config_name: str = string(
         "The name of the configuration file of Cyrus SASL, without its ending `.conf`.", "qdrouterd", reload=RESTART
@@ -175,14 +205,9 @@ class RouterEntity(Entity):
     metadata: str | None = string("A text that management shows.")
     users_file: str | None = with_points(
         path(
-            "Users and salted password hashes for PLAIN and SCRAM, as `trouter passwd` writes them; of mode 0600.",
+            "Users and salted password hashes for PLAIN and SCRAM, as `trouter passwd` writes them; of mode 0600, or "
+            "readable by all in a container.",
             extra=True,
-        ),
-        Point(
-            name="users-by-link",
-            compatible="a symbolic link is followed, to a file of safe modes",
-            strict="a symbolic link is refused",
-            page="authentication.md",
         ),
         Point(
             name="writable-by-group",
@@ -221,6 +246,21 @@ class RouterEntity(Entity):
         False,
         reload=RESTART,
         extra=True,
+    )
+    log_file_mode: str | None = with_points(
+        choice(
+            "The mode of new log files, as the umask allows it; one that exists keeps its own.",
+            default_doc="`0644`; `0640` with secureDefaults",
+            values=("0600", "0640", "0644"),
+            reload=RESTART,
+            extra=True,
+        ),
+        Point(
+            name="logs-for-others",
+            compatible="new log files may be read by every user of the machine: they have the mode 0644",
+            strict="0640, unless logFileMode is given",
+            page="logging.md",
+        ),
     )
     log_dir: str | None = with_points(
         path(
@@ -287,13 +327,27 @@ class RouterEntity(Entity):
         parse=texts.plugin_settings,
         extra=True,
     )
-    auth_lockout: str = choice(
-        "What the router does after failed logins: delay and lock out (`enforce`), only write an `alarm` to the "
-        "log, or nothing.",
-        "enforce",
-        values=("enforce", "alarm", "off"),
-        also={"no": "off", "false": "off", "yes": "enforce", "true": "enforce", "on": "enforce"},
-        extra=True,
+    auth_lockout: str = with_points(
+        choice(
+            "What the router does after failed logins: delay further logins from that host, and lock users out there "
+            "(`enforce`); `delay` only the answers to wrong passwords of the same user from the same host; only write "
+            "an `alarm` to the log; or nothing.",
+            "delay",
+            default_doc="`delay`; `enforce` with secureDefaults, or if an attribute of lockouts is given",
+            values=("enforce", "delay", "alarm", "off"),
+            also={"no": "off", "false": "off", "yes": "enforce", "true": "enforce", "on": "enforce"},
+            extra=True,
+        ),
+        Point(
+            name="one-address-many-logins",
+            compatible="failed logins are counted by user and host: the answers to wrong passwords of that user come "
+            "later and later there, and a right password is accepted at once",
+            strict="they are counted by host besides: further logins from there have to wait or are refused, and "
+            "after many failures even the user's right password",
+            warning="will let other machines guess passwords for as long as they like",
+            cure="write authLockout: enforce, and the addresses of proxies in handshakeExempt",
+            page="authentication.md",
+        ),
     )
     auth_delay_after: int = integer(
         "After so many failed logins from a host, or of a user from a host, further logins have to wait.",
@@ -330,19 +384,42 @@ class RouterEntity(Entity):
     max_handshakes: int = integer(
         "Connections at once that have not sent their open yet; 0 for no limit. Connections of routers are "
         "counted separately.",
-        1000,
+        0,
+        default_doc="no limit; 1000 with secureDefaults",
         extra=True,
     )
-    max_handshakes_per_host: int = integer(
-        "The same from one host; an IPv6 network of 64 bits counts as one host; 0 for no limit.", 20, extra=True
+    max_handshakes_per_host: int = with_points(
+        integer(
+            "The same from one host; an IPv6 network of 64 bits counts as one host; 0 for no limit.",
+            0,
+            default_doc="no limit; 20 with secureDefaults",
+            extra=True,
+        ),
+        Point(
+            name="one-address-many-clients",
+            compatible="any number of clients may connect from one address at once; they are served in the order of "
+            "their arrival, as far as memory and descriptors reach",
+            strict="1000 connections may be before their open, of which 20 from one host, and one host may open 50 a "
+            "second; the router closes further ones",
+            warning="will accept any number of connections from one address before their users are known",
+            cure="write maxHandshakesPerHost and acceptRatePerHost, and the addresses of proxies in handshakeExempt",
+            page="authentication.md",
+            severity=Severity.NOTE,
+        ),
     )
     min_handshake_rate: int = integer(
         "Bytes a second that a peer must send until its open, once it has begun to send and 2 seconds have "
         "passed; 0 for no limit.",
-        64,
+        0,
+        default_doc="no limit; 64 with secureDefaults",
         extra=True,
     )
-    accept_rate_per_host: int = integer("New connections a second from one host; 0 for no limit.", 50, extra=True)
+    accept_rate_per_host: int = integer(
+        "New connections a second from one host; 0 for no limit.",
+        0,
+        default_doc="no limit; 50 with secureDefaults, or if acceptBurstPerHost is given",
+        extra=True,
+    )
     accept_burst_per_host: int = integer("New connections that one host may make at once.", 100, low=1, extra=True)
     handshake_exempt: tuple[texts.Network, ...] = string(
         "Addresses and networks, separated by commas, that are exempt from the five limits above, and for which "

@@ -161,6 +161,16 @@ class SslProfileEntity(Entity):
             cure="letters of csloun125, one digest at most",
             page="tls.md",
         ),
+        Point(
+            name="ambiguous-user",
+            compatible="parts of certificates that hold a separator, and parts that are missing, let different "
+            "certificates stand for one user",
+            strict="with several parts in uidFormat `uidMissing` is `reject` and `uidEscape` is `yes`, unless they are "
+            "given",
+            warning="different certificates will stand for one user: a part may hold the separator, or be missing",
+            cure="write uidMissing: reject and uidEscape: yes",
+            page="tls.md",
+        ),
     )
     uid_name_mapping_file: str | None = string(
         "A file with a JSON object that maps these names to the names of users.",
@@ -181,12 +191,17 @@ class SslProfileEntity(Entity):
         "What the router does about a part in uidFormat that a certificate lacks: it leaves the part out with "
         "its separator, it leaves the part empty, or it refuses the connection.",
         "skip",
+        default_doc="`skip`; with secureDefaults and several parts `reject`",
         values=("skip", "empty", "reject"),
         reload=NEXT,
         extra=True,
     )
     uid_escape: bool = boolean(
-        "Write `\\;` for a separator within a part of uidFormat.", False, reload=NEXT, extra=True
+        "Write `\\;` for a separator within a part of uidFormat.",
+        False,
+        default_doc="`no`; with secureDefaults and several parts `yes`",
+        reload=NEXT,
+        extra=True,
     )
     crl_file: str | None = path(
         "The revocation lists of the authorities in caCertFile: a file, or a directory of them.",
@@ -197,15 +212,6 @@ class SslProfileEntity(Entity):
     crl_required: bool = boolean(
         "Refuse a certificate if no current revocation list of its authority is in crlFile.",
         False,
-        reload=NEXT,
-        extra=True,
-    )
-    ocsp: str = choice(
-        "Whether the router asks the OCSP responder of a peer's certificate: `off` never; `soft` asks, and "
-        "accepts the certificate if no answer comes; `hard` asks, and refuses it then. The router refuses "
-        "`staple`: Python's TLS does not support it.",
-        "off",
-        values=("off", "soft", "hard", "staple"),
         reload=NEXT,
         extra=True,
     )
@@ -269,8 +275,15 @@ class AuthServicePluginEntity(Entity):
     realm: str | None = string(
         "The host name sent to the service in SASL.", old_names=("saslInitHostname",), reload=NEXT
     )
-    ssl_profile: str | None = string(
-        "The section with the certificates for TLS to the service.", old_names=("authSslProfile",), reload=NEXT
+    ssl_profile: str | None = with_points(
+        string("The section with the certificates for TLS to the service.", old_names=("authSslProfile",), reload=NEXT),
+        Point(
+            name="service-without-tls",
+            compatible="a service on another machine is asked without TLS",
+            warning="whoever is on the way to {host} will say who a user is, and what the user may do",
+            cure="write an sslProfile",
+            page="auth-service.md",
+        ),
     )
     verify_hostname: bool = boolean(
         "Whether the service's certificate must be for its host.", True, reload=NEXT, extra=True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from trouter.columns.column import Form, Head
 from trouter.config import access, files, texts
@@ -73,7 +73,9 @@ class PolicyEntity(Single):
         ),
         Point(
             name="writable-by-others",
-            compatible="a configuration that all users of the machine can change is used",
+            compatible="a file that grants trust, a log or a folder of records is used although others than root and "
+            "the router's user can change or replace it",
+            strict="the file is refused",
             warning="all users of this machine can change {path}",
             cure="chmod o-w {path}",
             page="hardening.md",
@@ -146,6 +148,92 @@ class PolicyEntity(Single):
     management_denied: None = counter("Requests refused by the agent.", extra=True)
 
 
+#: What Qpid Dispatch reads otherwise in a group.
+DIFFERENCES_OF_GROUPS: Final = (
+    Point(
+        name="flag-with-capitals",
+        there="`True` is no: of all spellings, only `true` is yes",
+        compatible="`True` and `TRUE` are yes",
+        direction="wider",
+        warning="will allow this to the group {group}; Qpid Dispatch reads True as no",
+        cure="write true or false",
+        page="policy.md",
+        severity=Severity.PROBLEM,
+    ),
+    Point(
+        name="comma-in-item",
+        there="an item with a comma in a list of addresses breaks the list: its other items match no more",
+        compatible="the item is one address, and the others match",
+        direction="wider",
+        warning="will let the group {group} use the addresses beside the one with the comma; Qpid Dispatch denies them",
+        cure="make two items of it",
+        page="policy.md",
+        severity=Severity.PROBLEM,
+    ),
+    Point(
+        name="star-pattern",
+        there="the pattern `*` matches nothing",
+        compatible="it matches each address of one token",
+        direction="wider",
+        warning="will let the group {group} use every address of one token, by the pattern *, which matches nothing in "
+        "Qpid Dispatch",
+        cure="leave the pattern out, or write #",
+        page="policy.md",
+        severity=Severity.PROBLEM,
+    ),
+    Point(
+        name="separators-at-ends",
+        there="separators at the ends of patterns and addresses do not count",
+        compatible="they count: `/a` is another address than `a`",
+        direction="narrower",
+        warning="will match only addresses with the separators of the pattern at their ends",
+        cure="leave the separators at the ends out, unless the clients write them",
+        page="policy.md",
+        severity=Severity.NOTE,
+    ),
+    Point(
+        name="user-with-star",
+        there="a user whose name ends in `*` may use, by `${user}`, the addresses of all users whose names begin so",
+        compatible="names are text: such a user has the addresses of the own name",
+        direction="narrower",
+        warning="will give a user whose name ends in * no addresses of others",
+        cure="name these addresses",
+        page="policy.md",
+        severity=Severity.NOTE,
+    ),
+    Point(
+        name="user-without-name",
+        there="`${user}` of a user without a name is empty",
+        compatible="it is `anonymous`",
+        direction="other",
+        warning="`${{user}}` of a client without a name will be anonymous; in Qpid Dispatch it may be empty",
+        cure="write substituteAnonymous: no, or authenticatePeer: yes at the listeners",
+        page="policy.md",
+        severity=Severity.NOTE,
+    ),
+    Point(
+        name="group-without-users",
+        there="users without a name belong to a group without `users`",
+        compatible="such a group has no users",
+        direction="narrower",
+        warning="the group {group} will have no users",
+        cure="add users, or leave the group out; $default with allowUnknownUser: yes is for users without a name",
+        page="policy.md",
+        severity=Severity.NOTE,
+    ),
+    Point(
+        name="hosts-unknown-there",
+        there="`remoteHosts` knows no networks, and takes a host name with a hyphen for a range: the vhost is refused",
+        compatible="both are understood",
+        direction="other",
+        warning="will admit the group {group} by a network or a host name with a hyphen; Qpid Dispatch has neither",
+        cure="write ranges A-B if that router is to read the file too",
+        page="policy.md",
+        severity=Severity.NOTE,
+    ),
+)
+
+
 def limit(doc: str, name: str) -> Any:
     return integer(doc, MAX_CONNECTIONS, high=MAX_CONNECTIONS, extra=False, head=Head(name, needs=False))
 
@@ -169,12 +257,25 @@ def limit(doc: str, name: str) -> Any:
 class VhostEntity(Entity):
     """The rules for connections to a host name, with its groups of users and quotas."""
 
-    hostname: str = string(
-        "The host name that clients ask for in their open; without it `name` is used.",
-        old_names=("id",),
-        required=True,
-        update=False,
-        head=Head("hostname", needs=False),
+    hostname: str = with_points(
+        string(
+            "The host name that clients ask for in their open; without it `name` is used.",
+            old_names=("id",),
+            required=True,
+            update=False,
+            head=Head("hostname", needs=False),
+        ),
+        Point(
+            name="host-names-folded",
+            there="compares host names with their case and port",
+            compatible="without, so that more clients belong to a vhost whose name is written with capitals or a port",
+            direction="wider",
+            warning="will apply to clients that ask for {key}, however they spell it; in Qpid Dispatch only to those "
+            "that ask for {name} exactly",
+            cure="write {key}",
+            page="policy.md",
+            severity=Severity.PROBLEM,
+        ),
     )
     aliases: tuple[str, ...] = string(
         "Other host names for it, separated by commas.", (), parse=access.aliases, entries=True
@@ -270,6 +371,32 @@ class VhostEntity(Entity):
             cure="name the hosts, or write authenticatePeer: yes there",
             page="policy.md",
         ),
+        Point(
+            name="open-user-entry",
+            compatible="`${user}*` covers what begins with the user's name, also with a longer name",
+            warning="'{entry}' will let a user reach those of each user whose name begins with the same letters",
+            cure="write {closed}",
+            page="policy.md",
+        ),
+        Point(
+            name="longer-users",
+            compatible="an entry with `${user}.` or `${user}/` covers addresses of users whose names begin with the "
+            "user's and go on with a separator",
+            strict="users whose names have `.` or `/` have no addresses with `${user}` where such an entry is, unless "
+            "substituteSeparated: yes is given",
+            warning="'{entry}' of the group {group} will let a user `a` reach the addresses of a user `a.b` or `a/b`",
+            cure="write substituteSeparated: no in the group, or keep `.` and `/` out of the names of users",
+            page="policy.md",
+        ),
+        Point(
+            name="no-links",
+            compatible="`maxSenders: 0` and `maxReceivers: 0` of a group allow any number",
+            strict="they allow none",
+            warning="0 will allow the group {group} any number",
+            cure="write a number; to allow none, leave out sources or targets",
+            page="policy.md",
+        ),
+        *DIFFERENCES_OF_GROUPS,
     )
 
     @property

@@ -13,7 +13,7 @@ from typing import Any, Final
 from trouter.config.collector import held_back
 from trouter.config.draft import Draft, draft_section
 from trouter.config.entities import GROUP_SETTINGS, QUOTAS, AuthServicePluginEntity, PolicyEntity, RouterEntity
-from trouter.config.migrate import foreign
+from trouter.config.migrate import foreign, oldest
 from trouter.config.migrate.source import SourceText
 from trouter.config.nodes import Entry, Map, Scalar, Section, is_null
 from trouter.config.problems import ConfigurationError, Findings, Problem, SourcePosition, fit_to_show
@@ -34,6 +34,7 @@ LEFT_OUT: Final = frozenset({"left-out", "same-addresses"})
 QUOTA_MAPS: Final = frozenset({"per_user", "per_host"})
 
 RENAMED: Final = "this is its name today"
+NO_EFFECT: Final = "it has no effect today"
 ESCAPE: Final = "JSON has no such escape: the backslash counts as one, as it does in this form"
 RESPELLED: Final = "names have one spelling"
 SECURE: Final = "secureDefaults turns every point of docs/migration.md to its strict side"
@@ -106,9 +107,69 @@ class _Migration:
             self._secure(served)
         return Migrated(self.source.edited(), sorted(self.changes, key=lambda change: change.place))
 
+    # ---------------------------------------------------------------- of Qpid Dispatch 0.x
+    def _renewed(self, section: Section) -> Section | None:
+        """Return the section as 1.x knows it; None if others stand for it, which are written."""
+        if (others := oldest.rewritten(section, self.source.sections)) is not None:
+            if others.made:
+                self.source.exchange(section, others.made)
+            else:
+                self.source.remove(section)
+            new = ", ".join(name for name, _ in others.made)
+            self._change(section.place, section.name, new, others.why)
+            return None
+        if oldest.is_section(section, oldest.CONTAINER):
+            return self._container(section)
+        return section._replace(entries=tuple(self._named_today(section)))
+
+    def _container(self, section: Section) -> Section | None:
+        """Move the attributes of a container to the router section, or make it one if there is none."""
+        router = next((each for each in self.source.sections if oldest.is_section(each, "router")), None)
+        if router is None:
+            self._rename(section, "router", RENAMED)
+            return self._renewed(section._replace(name="router"))
+        moved = oldest.moved(section, router)
+        for name, text in moved.items():
+            self.source.insert(router, name, text)
+        new = ", ".join(f"router.{name}" for name in moved)
+        self._remove(section, section.name, "its attributes stand in the router section today")
+        if new:
+            self._change(section.place, section.name, new, RENAMED)
+        return None
+
+    def _named_today(self, section: Section) -> Iterator[Entry]:
+        """Yield the attributes of a section, those of 0.x with their names and values of today."""
+        given = {entry.key for entry in section.entries}
+        for entry in section.entries:
+            found = oldest.today_of(section, entry)
+            if found is None:
+                yield entry
+                continue
+            name, value = found
+            if not name or (name in given and entry.key != name):
+                why = f"{name} says it" if name else NO_EFFECT
+                self._remove(entry, _shown(section.name, entry), why)
+                continue
+            given.add(name)
+            yield self._rewrite(section, entry, name, value)
+
+    def _rewrite(self, section: Section, entry: Entry, name: str, value: str | bool) -> Entry:
+        """Write an attribute of 0.x with its name and value of today, and return it so."""
+        written = self.source.written(value)
+        self._change(entry.place, _shown(section.name, entry), f"{name}: {written}", RENAMED)
+        if entry.key != name:
+            self.source.rename(entry, name)
+        if isinstance(value, str) and as_written(entry.node) == value:
+            return entry._replace(key=name)
+        self.source.set(entry, value)
+        return Entry(name, entry.place, Scalar(value, entry.node.place, quoted=True))
+
     # ---------------------------------------------------------------- of other routers
-    def _known(self, section: Section) -> Section | None:
+    def _known(self, old: Section) -> Section | None:
         """Return the section without the parts that only other routers serve; None if the whole section is one."""
+        section = self._renewed(old)
+        if section is None:
+            return None
         name = section.name
         for entry in section.entries:
             value = entry.node.value if isinstance(entry.node, Scalar) else None

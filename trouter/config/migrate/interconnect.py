@@ -54,7 +54,27 @@ _CONNECTOR: Final = {
     "port": int,
     "cost": int,
     "verifyHostname": bool,
+    "linkCapacity": int,
 }
+#: What a listener of the manifest may have.
+_LISTENER: Final = {
+    "name": str,
+    "host": str,
+    "port": int,
+    "routeContainer": bool,
+    "http": bool,
+    "cost": int,
+    "sslProfile": str,
+    "saslMechanisms": str,
+    "authenticatePeer": bool,
+    "expose": bool,
+    "linkCapacity": int,
+}
+#: The user of edge routers in the values, until the operator names others.
+_EDGE_USER: Final = "edge"
+_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+#: The listeners for routers: by the list of the manifest the role, and the port of both the chart and the operator.
+_BETWEEN_ROUTERS: Final = {"interRouterListeners": ("inter-router", 55672), "edgeListeners": ("edge", 45672)}
 #: Names that trouter.conf has for attributes of the manifest.
 _RENAMED: Final = {"removeExternalPrefix": "delExternalPrefix"}
 
@@ -291,19 +311,20 @@ class _Converter:
                 self._leave(where, "it has no name", "name it, and convert again")
                 continue
             self._profiles[name] = _Profile(where, name, credentials, authority)
-            for key in ("ciphers", "protocols"):
-                if manifest.text(row, key, where):
-                    self._leave(
-                        f"{where}.{key}",
-                        "the chart's profiles have TLS 1.2 and 1.3 with the system's ciphers",
-                        "nothing, unless a client needs less",
-                    )
+            for key, (why, cure) in _LEFT_OF_PROFILES.items():
+                if row.get(key) not in (None, False, ""):
+                    self._leave(f"{where}.{key}", why, cure)
+            for key in sorted(row.keys() - _PROFILE - _LEFT_OF_PROFILES.keys()):
+                self._leave(f"{where}.{key}", "no such attribute is known", "look it up in docs/configuration.md")
 
     def _profile(self, row: Mapping[str, Any], where: str) -> _Profile | None:
         name = self._manifest.text(row, "sslProfile", where)
         if not name:
             return None
-        return self._profiles.get(name) or _Profile(where, name, "", "")
+        if name not in self._profiles:
+            self._leave(f"{where}.sslProfile", f"no profile has the name {name!r:.60}", "name one of sslProfiles")
+            return _Profile(where, name, "", "")
+        return self._profiles[name]
 
     def _use_profile(self, profile: _Profile) -> str:
         """Write a profile for connectors, with its Secrets as volumes; return its name."""
@@ -334,15 +355,12 @@ class _Converter:
     def _convert_listeners(self) -> None:
         manifest = self._manifest
         for where, row in manifest.rows("listeners"):
+            self._name_unknown(row, where)
             port = manifest.value(row, "port", int, where)
             profile = self._profile(row, where)
-            if row.get("routeContainer") is True:
-                self._leave(
-                    where,
-                    "brokers that dial the routers have no listener in the chart",
-                    "let the routers dial them: a connector with role: route-container in extraConfiguration",
-                )
-            elif row.get("http") is True:
+            if self._is_loopback(where, row):
+                continue
+            if row.get("http") is True:
                 if port != 8080:
                     self._result.values["console"] = {"enabled": True}
                     self._leave(
@@ -356,16 +374,27 @@ class _Converter:
                     f"port {port} has no TLS: passwords and messages in clear",
                     "let clients connect to amqps://...:5671, or write a listener of your own into extraConfiguration",
                 )
+            elif row.get("routeContainer") is True:
+                self._further_listener(where, row, "route-container", profile)
             else:
                 self._convert_client_listener(where, row, port, profile)
-            if row.get("expose") is True:
-                self._expose(where)
         self._need_certificate()
+
+    def _is_loopback(self, where: str, row: Mapping[str, Any]) -> bool:
+        """Return whether a listener was for its own pod alone, which has one of the chart."""
+        if self._manifest.text(row, "host", where) not in _LOOPBACK:
+            return False
+        self._leave(
+            where,
+            "it was open to its own pod alone; the chart has a listener for that at 127.0.0.1:5672",
+            "nothing, if it served commands in the pod",
+        )
+        return True
 
     def _convert_client_listener(self, where: str, row: Mapping[str, Any], port: int | None, profile: _Profile) -> None:
         clients = self._result.values.setdefault("clients", {})
         if "saslMechanisms" in clients or (profile.credentials and clients.get("tlsSecret")):
-            self._leave(where, "the chart has one listener for clients", "write a second one into extraConfiguration")
+            self._further_listener(where, row, "normal", profile)
             return
         if profile.credentials:
             clients["tlsSecret"] = profile.credentials
@@ -375,22 +404,87 @@ class _Converter:
                 f"clients connected to port {port}; the chart's service has 5671",
                 "change the clients' port",
             )
-        words = self._manifest.text(row, "saslMechanisms", where).replace(",", " ").split()
-        kept = [word for word in words if word not in ("ANONYMOUS", "EXTERNAL")]
+        kept = self._mechanisms(where, row, between_routers=False)
         if kept:
-            clients["saslMechanisms"] = " ".join(kept)
-        for word in sorted({"ANONYMOUS", "EXTERNAL"}.intersection(words)):
+            clients["saslMechanisms"] = kept
+        capacity = self._manifest.value(row, "linkCapacity", int, where)
+        if capacity is not None:
+            clients["attributes"] = {"linkCapacity": capacity}
+        self._drop_cost(where, row)
+        if row.get("expose") is True:
+            clients["route"] = {"enabled": True}
+            self._say_exposed(where)
+
+    def _mechanisms(self, where: str, row: Mapping[str, Any], *, between_routers: bool) -> str:
+        """Return the mechanisms of a listener that the chart can have, separated by spaces."""
+        words = self._manifest.text(row, "saslMechanisms", where).replace(",", " ").split()
+        refused = {"ANONYMOUS"} if between_routers else {"ANONYMOUS", "EXTERNAL"}
+        peers = "other routers" if between_routers else "the chart's clients"
+        for word in sorted(refused.intersection(words)):
             self._leave(
                 f"{where}.saslMechanisms",
-                f"{word} is not taken over: the chart's clients log in with passwords",
-                "give the clients passwords, or write a listener of your own into extraConfiguration",
+                f"{word} is not taken over: {peers} log in",
+                "give them passwords, or write a listener of your own into extraConfiguration",
             )
         if row.get("authenticatePeer") is False:
             self._leave(
                 f"{where}.authenticatePeer",
-                "clients without a login were let in; the chart asks for one",
-                "give the clients passwords",
+                "peers without a login were let in; the chart asks for one",
+                "give the peers passwords",
             )
+        return " ".join(word for word in words if word not in refused)
+
+    def _drop_cost(self, where: str, row: Mapping[str, Any]) -> None:
+        if row.get("cost") is not None:
+            self._leave(f"{where}.cost", "only links between routers have a cost", "nothing")
+
+    def _further_listener(self, where: str, row: Mapping[str, Any], role: str, profile: _Profile | None) -> None:
+        """Add a listener with a port, certificates, logins and a Service of its own."""
+        manifest = self._manifest
+        port = manifest.value(row, "port", int, where)
+        if port is None:
+            self._leave(where, "it has no port", "add a row to listeners by hand")
+            return
+        between = role in ("edge", "inter-router")
+        rows: list[dict[str, Any]] = self._result.values.setdefault("listeners", [])
+        given = re.sub("[^a-z0-9]+", "-", manifest.text(row, "name", where).lower()).strip("-")
+        name = given if re.fullmatch("[a-z][-a-z0-9]{0,14}", given) else f"{role}-{port}"[-15:].strip("-")
+        if name in _TAKEN_NAMES or any(each["name"] == name for each in rows):
+            name = f"port-{port}"
+        listener: dict[str, Any] = {"name": name, "part": manifest.role, "role": role, "port": port}
+        if profile is None:
+            self._leave(
+                f"{where}.sslProfile",
+                f"port {port} had no TLS; here it has the certificates of the network between routers",
+                "give the routers that connect to it certificates of the same authority, or tlsSecret another one",
+            )
+        else:
+            if profile.credentials:
+                listener["tlsSecret"] = profile.credentials
+            if profile.authority:
+                listener["authoritySecret"] = profile.authority
+        attributes: dict[str, Any] = {}
+        if mechanisms := self._mechanisms(where, row, between_routers=between):
+            attributes["saslMechanisms"] = mechanisms
+        for key in ("cost", "linkCapacity"):
+            value = manifest.value(row, key, int, where)
+            if value is not None and (between or key != "cost"):
+                attributes[key] = value
+        if not between:
+            self._drop_cost(where, row)
+        if attributes:
+            listener["attributes"] = attributes
+        if role == "edge" and mechanisms not in ("", "EXTERNAL"):
+            listener["users"] = [_EDGE_USER]
+            self._leave(
+                f"{where}.saslMechanisms",
+                f"edge routers log in with passwords; here only the user {_EDGE_USER} may",
+                "name the users of the edge routers: others have the rights of clients",
+            )
+        if row.get("expose") is True:
+            listener["route"] = {"enabled": True}
+            self._say_exposed(where)
+        rows.append(listener)
 
     def _need_certificate(self) -> None:
         values = self._result.values
@@ -404,33 +498,30 @@ class _Converter:
             f"make the Secret {secret} with tls.crt and tls.key (docs/kubernetes.md)",
         )
 
-    def _expose(self, where: str) -> None:
+    def _say_exposed(self, where: str) -> None:
         self._leave(
             f"{where}.expose",
-            "the chart makes no Route and no Ingress for AMQP",
-            "set clients.service.type to LoadBalancer, or make a Route with TLS passthrough to port 5671",
+            "it is a Route with TLS passthrough, which needs OpenShift (docs/openshift.md)",
+            "elsewhere set the route to enabled: false, and the type of the service to LoadBalancer",
         )
 
     def _convert_router_listeners(self) -> None:
         manifest = self._manifest
         network = self._result.values.setdefault("network", {})
-        for key in ("interRouterListeners", "edgeListeners"):
+        for key, (role, chart_port) in _BETWEEN_ROUTERS.items():
             for where, row in manifest.rows(key):
+                self._name_unknown(row, where)
                 profile = self._profile(row, where)
+                if self._is_loopback(where, row):
+                    continue
                 if profile is not None and profile.credentials and profile.credentials == profile.authority:
                     network.setdefault("tlsSecret", profile.credentials)
-                if row.get("expose") is True:
-                    self._leave(
-                        f"{where}.expose",
-                        "the chart's ports between routers are for this release alone",
-                        "dial the routers of other clusters from here, or make a Service and a NetworkPolicy for them",
-                    )
-                if row.get("cost") is not None:
-                    self._leave(
-                        f"{where}.cost",
-                        "routers of the chart have equal costs",
-                        "nothing, unless routers of other clusters join",
-                    )
+                if self._is_charts_own(where, row, chart_port, profile, network):
+                    continue
+                if manifest.role == "edge":
+                    self._leave(where, "an edge router takes no connections of routers", "let them dial interior ones")
+                    continue
+                self._further_listener(where, row, role, profile)
         if not network.get("tlsSecret") and not self._result.values.get("certManager"):
             secret = f"{self._result.name}-trouter-network"
             network["tlsSecret"] = secret
@@ -446,6 +537,26 @@ class _Converter:
                 "issue it again for those that docs/kubernetes.md lists",
             )
 
+    def _is_charts_own(
+        self, where: str, row: Mapping[str, Any], port: int, profile: _Profile | None, network: Mapping[str, Any]
+    ) -> bool:
+        """Return whether the chart's own listener for routers does all that this one did."""
+        manifest = self._manifest
+        plain = manifest.text(row, "saslMechanisms", where) in ("", "EXTERNAL")
+        same = profile is None or profile.credentials in ("", network.get("tlsSecret"))
+        others = any(row.get(key) not in (None, False) for key in ("expose", "linkCapacity", "cost"))
+        return (
+            manifest.value(row, "port", int, where) in (None, port)
+            and plain
+            and same
+            and not others
+            and row.get("authenticatePeer") is not False
+        )
+
+    def _name_unknown(self, row: Mapping[str, Any], where: str) -> None:
+        for key in sorted(row.keys() - _LISTENER.keys()):
+            self._leave(f"{where}.{key}", "no such attribute is known", "look it up in docs/configuration.md")
+
     # --- connectors, and what uses them
 
     def _convert_connectors(self) -> None:
@@ -454,17 +565,18 @@ class _Converter:
             role = "route-container" if row.get("routeContainer") is True else "normal"
             self._connector(where, row, role, self._profile(row, where))
         for where, row in manifest.rows("interRouterConnectors"):
-            self._leave(
-                where,
-                "the other network has to trust this one's certificates",
-                "have one authority sign both, or give this connector a profile",
-            )
-            self._connector(where, row, "inter-router", None)
+            profile = self._profile(row, where)
+            if profile is None:
+                self._leave(
+                    where,
+                    "it has no profile, so it shows this network's certificate, which the other network has to trust",
+                    "have one authority sign both, or give this connector a profile",
+                )
+            self._connector(where, row, "inter-router", profile)
         rows = manifest.rows("edgeConnectors")
         if self._alone and manifest.role == "edge":
             self._result.values["interior"] = {"replicas": 0}
-            uplinks = [(self._manifest.text(row, "host", w), manifest.value(row, "port", int, w)) for w, row in rows]
-            self._part["uplinks"] = [{"host": host, "port": port} for host, port in uplinks if host and port]
+            self._part["uplinks"] = [uplink for where, row in rows if (uplink := self._uplink(where, row))]
             if not self._part["uplinks"]:
                 self._leave("spec.edgeConnectors", "it is empty", "name interior routers in edge.uplinks")
             return
@@ -475,13 +587,38 @@ class _Converter:
                 "nothing, if these were meant",
             )
 
+    def _uplink(self, where: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a connector of an edge router as the chart has it; empty without host and port."""
+        attributes = self._attributes(row, _CONNECTOR, where, {"routeContainer", "sslProfile"})
+        host, port = attributes.pop("host", ""), attributes.pop("port", 0)
+        attributes.pop("name", None)
+        self._drop_cost(where, {"cost": attributes.pop("cost", None)})
+        if not (host and port):
+            self._leave(where, "a connector without host or port", "add it to edge.uplinks by hand")
+            return {}
+        profile = self._profile(row, where)
+        if profile is not None:
+            attributes["sslProfile"] = self._use_profile(profile)
+        else:
+            self._leave(
+                f"{where}.sslProfile",
+                "it had no TLS; here it shows the network's certificate, which the hub has to trust",
+                "give the hub a listener with TLS, or write attributes of your own into edge.uplinks",
+            )
+        return {"host": host, "port": port, **({"attributes": attributes} if attributes else {})}
+
     def _connector(self, where: str, row: Mapping[str, Any], role: str, profile: _Profile | None) -> None:
         attributes = self._attributes(row, _CONNECTOR, where, {"routeContainer", "sslProfile"})
         attributes["role"] = role
-        if role == "inter-router":
-            attributes |= {"sslProfile": "network", "saslMechanisms": "EXTERNAL"}
-        elif profile is not None:
+        if profile is not None:
             attributes["sslProfile"] = self._use_profile(profile)
+        elif role == "inter-router":
+            attributes["sslProfile"] = "network"
+        if role == "inter-router":
+            attributes["saslMechanisms"] = "EXTERNAL"
+        else:
+            self._drop_cost(where, row)
+            attributes.pop("cost", None)
         if "host" not in attributes or "port" not in attributes:
             self._leave(where, "a connector without host or port", "write it into extraConfiguration by hand")
             return
@@ -523,6 +660,27 @@ class _Converter:
             )
 
 
+_TLS_OF_CHART: Final = (
+    "the chart's profiles have TLS 1.2 and 1.3 with the system's ciphers",
+    "nothing, unless a client needs less",
+)
+_MADE_BY_OPERATOR: Final = (
+    "the operator had cert-manager make the Secret",
+    "keep the Secret, make one of your own, or set certManager.enabled",
+)
+_PROFILE: Final = {"name", "credentials", "caCert"}
+_LEFT_OF_PROFILES: Final = {
+    "ciphers": _TLS_OF_CHART,
+    "protocols": _TLS_OF_CHART,
+    "generateCredentials": _MADE_BY_OPERATOR,
+    "generateCaCert": _MADE_BY_OPERATOR,
+    "mutualAuth": (
+        "clients had to show certificates; the chart's clients log in with passwords",
+        "for certificates add a row to listeners, with authoritySecret and saslMechanisms: EXTERNAL",
+    ),
+}
+#: Names of ports that the chart has.
+_TAKEN_NAMES: Final = {"amqps", "http", "console", "inter-router", "edge", "interior"}
 _SPEC: Final = {
     "deploymentPlan",
     "users",

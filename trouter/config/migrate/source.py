@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -20,6 +20,8 @@ _QUOTED: Final = re.compile(QUOTED)
 _TO_BRACE: Final = re.compile(r"(?:[\s,]|#[^\n]*)*\{")
 #: Texts that need quotes in the `.conf` form.
 _NEEDS_QUOTES: Final = re.compile(r"[#{}\[\],;\"'\\\x00-\x1f]|^\s|\s$|^$")
+#: A text in quotes, or a comment, which is the group.
+_COMMENTS: Final = re.compile(rf"(?:{QUOTED})|(#[^\n]*)")
 _TO_BRACKET: Final = re.compile(r"(?:\s|#[^\n]*)*\[")
 _SEPARATOR: Final = re.compile(r"[ \t]*[,;][ \t]*")
 _CLOSES: Final = re.compile(r"\s*[}\]]")
@@ -127,7 +129,19 @@ class SourceText:
         )
         self._edits.append((start, start + len(self.text[start:end].rstrip()), between.join(attributes)))
 
-    def insert(self, section: Section, name: str, value: bool) -> None:
+    def exchange(self, section: Section, others: Sequence[tuple[str, dict[str, object]]]) -> None:
+        """Replace a section by others; in the `.conf` form its comments stand before these."""
+        place = self._begins.get(section.place, section.place)
+        start, end = self._offset(place), self._ends[section.place]
+        if self.json:
+            new = ",\n  ".join(json.dumps([name, attributes]) for name, attributes in others)
+        else:
+            comments = [match[1] for match in _COMMENTS.finditer(self.text, start, end) if match[1]]
+            made = [f"{name} {{\n{_conf_lines(attributes, 1)}}}" for name, attributes in others]
+            new = "\n".join([*comments, *made])
+        self._edits.append((start, end, new))
+
+    def insert(self, section: Section, name: str, value: str | bool) -> None:
         """Insert an attribute as the first of a section."""
         written = len(json.dumps(section.name)) if self.json else len(section.name)
         at = _behind(_TO_BRACE, self.text, self._offset(section.place) + written)

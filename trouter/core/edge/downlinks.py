@@ -15,12 +15,12 @@ from typing import Protocol
 from trouter.core.addresses import MOBILE, temporary_token
 from trouter.core.containers import DetachReason
 from trouter.core.entry import AddressEntry
-from trouter.core.gather import Gatherer, every
-from trouter.core.incoming import IncomingEndpoint
+from trouter.core.ingress import Ingress
 from trouter.core.links import Endpoint, LinkOptions, attach_link, make_outgoing, make_outgoing_by, make_receiver
 from trouter.core.messagelog import MessageLog
 from trouter.core.notes import Note, read, write
 from trouter.core.outgoing import OutgoingEndpoint
+from trouter.core.readers import every
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
 from trouter.core.routes import IN, OUT
@@ -66,7 +66,7 @@ class Edges:
         #: The edge routers that send to an address and track it.
         self._followers: dict[AddressEntry, dict[EdgePeer, None]] = {}
         #: By link, when the last heartbeat came.
-        self._beats: dict[Gatherer, float] = {}
+        self._beats: dict[Ingress, float] = {}
 
     # --- links
 
@@ -108,12 +108,12 @@ class Edges:
         self._followers.setdefault(entry, {})[peer] = None
         self._notify_peer(peer, entry)
 
-    def add_lookup(self, link: IncomingLink, number: int) -> Gatherer:
+    def add_lookup(self, link: IncomingLink, number: int) -> Ingress:
         """Answer the look-ups that arrive on ``link`` of connection ``number``; return its sink."""
         options = LinkOptions(terms=network_terms(number, LOOKUP_CREDIT))
         return make_receiver(self._router, link, options, self._read_lookup)
 
-    def add_heartbeat(self, link: IncomingLink, number: int) -> Gatherer:
+    def add_heartbeat(self, link: IncomingLink, number: int) -> Ingress:
         """Receive the heartbeats of an edge router on ``link`` of connection ``number``; return its sink."""
         options = LinkOptions(terms=network_terms(number, HEARTBEAT_CREDIT))
         receiver = make_receiver(self._router, link, options, every(lambda _: self._note_heartbeat(receiver)))
@@ -122,7 +122,7 @@ class Edges:
 
     def forget_endpoint(self, endpoint: Endpoint) -> None:
         """Forget a lost link of any connection."""
-        if isinstance(endpoint, Gatherer):
+        if isinstance(endpoint, Ingress):
             self._beats.pop(endpoint, None)
         peer = self.peers.get(endpoint.connection_number)
         if peer is None:
@@ -133,7 +133,7 @@ class Edges:
                 del self._by_id[peer.id]
         elif endpoint is peer.tracker:
             peer.tracker = None
-        elif isinstance(endpoint, IncomingEndpoint) and endpoint.entry in peer.sends:
+        elif isinstance(endpoint, Ingress) and endpoint.entry in peer.sends:
             self._remove_tracker(peer, endpoint.entry)
 
     def _remove_tracker(self, peer: EdgePeer, entry: AddressEntry) -> None:
@@ -155,13 +155,18 @@ class Edges:
         for peer in list(self._followers.get(entry, ())):
             self._notify_peer(peer, entry)
 
+    def tell_all(self) -> None:
+        """Notify every edge router of all its addresses: withdrawals were withheld for some time."""
+        for peer in self.peers.values():
+            self.send_tracked_addresses(peer)
+
     def _notify_peer(self, peer: EdgePeer, entry: AddressEntry) -> None:
         if peer.tracker is not None:
             peer.tracker.addresses.note_takers(entry.key, takes_elsewhere(entry, peer.number))
 
     # --- heartbeats
 
-    def _note_heartbeat(self, gatherer: Gatherer) -> None:
+    def _note_heartbeat(self, gatherer: Ingress) -> None:
         self._beats[gatherer] = self._router.shared.now_s
 
     def silent_connections(self) -> set[int]:

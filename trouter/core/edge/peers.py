@@ -29,11 +29,15 @@ class EdgePeer:
 
 
 class TrackedAddresses:
-    """The notes to an edge router whether its addresses have receivers elsewhere; only the newest of each waits."""
+    """The notes to an edge router whether its addresses have receivers elsewhere; only the newest of each waits.
 
-    def __init__(self, link: OutgoingLink, send: Callable[[bytes], None]) -> None:
+    While the router is leaving there is no note that an address has none any more.
+    """
+
+    def __init__(self, link: OutgoingLink, shared: SharedState, send: Callable[[bytes], None]) -> None:
         """Start without notified addresses; ``send`` sends a message of the router itself on the link."""
         self._link = link
+        self._shared = shared
         self._send = send
         self._due: dict[str, bool] = {}
         #: The addresses notified as having receivers elsewhere; the others need no note.
@@ -41,7 +45,7 @@ class TrackedAddresses:
 
     def note_takers(self, key: str, takes: bool) -> None:
         """Note whether another connection takes messages to the address."""
-        if takes == (key in self._notified):
+        if takes == (key in self._notified) or (self._shared.leaving and not takes):
             self._due.pop(key, None)
         else:
             self._due[key] = takes
@@ -58,6 +62,8 @@ class TrackedAddresses:
         while self._due and self._link.is_ready():
             key = next(iter(self._due))
             takes = self._due.pop(key)
+            if self._shared.leaving and not takes:
+                continue
             if takes:
                 self._notified.add(key)
             else:
@@ -81,7 +87,7 @@ class EdgeTracker(OutgoingEndpoint):
     ) -> None:
         """``send`` sends a message of the router itself on a link."""
         super().__init__(link, shared, capacity, strips_annotations, sends_settled)
-        self.addresses = TrackedAddresses(link, partial(send, self))
+        self.addresses = TrackedAddresses(link, shared, partial(send, self))
 
     def on_credit(self, link: LinkPort) -> None:
         """Send the notes that are due, and the messages that wait."""

@@ -7,21 +7,21 @@ elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
 from trouter.core.addresses import FALLBACK_PHASE, MOBILE, temporary_token
-from trouter.core.containers import Container, DetachReason, own_link
+from trouter.core.containers import Container, DetachReason, LinkOwner, own_link
 from trouter.core.entry import AddressEntry
-from trouter.core.gather import Gatherer, every
-from trouter.core.incoming import IncomingEndpoint
+from trouter.core.ingress import Ingress
 from trouter.core.links import LinkOptions, MakeOutgoing, attach_link, make_incoming, make_outgoing_by, make_receiver
 from trouter.core.lookups import Lookups, Query, made_up
 from trouter.core.network import LINK_ROUTE_LETTERS
 from trouter.core.notes import Note, read, write
 from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.ports import SharedState
+from trouter.core.readers import every
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
 from trouter.core.sections import OUT
@@ -79,6 +79,10 @@ class ProxyEndpoint(OutgoingEndpoint):
 class EdgeRouter(RouterPort, Protocol):
     """The router that an uplink belongs to."""
 
+    @property
+    def links(self) -> Mapping[int, object]:
+        """Return every link by its identity; a lost one is absent."""
+
     def set_uplink(self, uplink: Uplink | None, way: OutgoingEndpoint | None) -> None:
         """Use this uplink from now on, with the link ``way`` for all that is elsewhere; None for neither."""
 
@@ -96,7 +100,7 @@ class UplinkOwner(Protocol):
         """Note that the uplink is broken."""
 
 
-class Uplink:
+class Uplink(LinkOwner):
     """The connection of an edge router to its interior router; ``number`` is its number in management.
 
     ``container`` is the same connection, for routed links.
@@ -121,18 +125,18 @@ class Uplink:
         #: An invalid tracking message came and was reported.
         self._disbelieved = False
         self._anonymous: OutgoingEndpoint | None = None
-        self._downlink: IncomingEndpoint | None = None
-        self._tracking: Gatherer | None = None
+        self._downlink: Ingress | None = None
+        self._tracking: Ingress | None = None
         self._management: OutgoingEndpoint | None = None
-        self._responses: Gatherer | None = None
+        self._responses: Ingress | None = None
         self._announcer = Announcer(router.table.router_id, self._send_note, owner.note_trouble)
         self._lookups = Lookups(router)
         self._heartbeat: OutgoingEndpoint | None = None
         self._beats = 0
-        self._receivers: dict[AddressEntry, IncomingEndpoint] = {}
+        self._receivers: dict[AddressEntry, Ingress] = {}
         self._senders: dict[AddressEntry, ProxyEndpoint] = {}
         #: The address of each link.
-        self._used_for: dict[IncomingEndpoint | OutgoingEndpoint, AddressEntry] = {}
+        self._used_for: dict[Ingress | OutgoingEndpoint, AddressEntry] = {}
         #: The addresses with a link to send on that have receivers elsewhere.
         self._taken: set[AddressEntry] = set()
 
@@ -207,7 +211,7 @@ class Uplink:
         attach_link(link, Source(expiry_policy=_EXPIRY) if has_source else None, _lasting(target))
         return outgoing
 
-    def _receive_messages(self, session: Session, entry: AddressEntry | None, source: Source) -> IncomingEndpoint:
+    def _receive_messages(self, session: Session, entry: AddressEntry | None, source: Source) -> Ingress:
         router, link = self._router, self._link(session, incoming=True)
         assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
         options = LinkOptions(terms=self._terms, entry=entry, is_fallback=source.capabilities == _FALLBACK)
@@ -218,7 +222,7 @@ class Uplink:
         incoming.account.grant_first_credit()
         return incoming
 
-    def _receive_notes(self, session: Session, source: Source, credit: int, take: Callable[[bytes], None]) -> Gatherer:
+    def _receive_notes(self, session: Session, source: Source, credit: int, take: Callable[[bytes], None]) -> Ingress:
         link = self._link(session, incoming=True)
         assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
         receiver = make_receiver(self._router, link, LinkOptions(terms=network_terms(self.number, credit)), every(take))
@@ -229,7 +233,7 @@ class Uplink:
 
     def _link(self, session: Session, *, incoming: bool) -> IncomingLink | OutgoingLink:
         link = own_link(session, f"qdlink.{temporary_token()[:15]}", incoming)
-        link.context = self
+        link.holder = self
         return link
 
     def is_own_link(self, link: Link) -> bool:
@@ -277,7 +281,7 @@ class Uplink:
 
     def _forget_address(self, sink: LinkSink) -> str:
         """Forget the ended link of an address and return the address; the next user of it attaches a link again."""
-        entry = self._used_for.pop(sink, None) if isinstance(sink, IncomingEndpoint | OutgoingEndpoint) else None
+        entry = self._used_for.pop(sink, None) if isinstance(sink, Ingress | OutgoingEndpoint) else None
         if entry is None:
             return ""
         if self._receivers.get(entry) is sink:
@@ -290,8 +294,8 @@ class Uplink:
     # --- addresses
 
     def update_links(self, entry: AddressEntry) -> None:
-        """Attach and detach the links of an address whose users have changed."""
-        if self._ended:
+        """Attach and detach the links of an address whose users have changed; not while the router stops."""
+        if self._ended or self._router.shared.stopping:
             return
         fallback = entry.fallback
         try:
@@ -340,7 +344,7 @@ class Uplink:
 
     def _detach_link(self, link: Link) -> None:
         """Detach a link of ours that is no longer needed."""
-        link.context = None
+        link.holder = None
         self._used_for.pop(link.sink, None)  # type: ignore[call-overload]  # an address's links have one of ours
         self._router.end_link(link, DetachReason(True, None))
 
@@ -396,7 +400,7 @@ class Uplink:
         if outgoing is None:
             return
         wanted = entry in self._taken and not (entry.treatment == "closest" and self._has_consumers(entry))
-        if wanted and outgoing.entry is None:
+        if wanted and outgoing.entry is None and outgoing.identity in self._router.links:  # else it is just lost
             self._router.table.counts.join_link(entry, OUT, outgoing.counters)
             outgoing.serve_entry(entry)
             entry.add_consumer(outgoing)
@@ -422,8 +426,11 @@ class Uplink:
     # --- link routes
 
     def advertise_local(self, key: str, hint: int, present: bool) -> None:
-        """Announce or withdraw a link route whose key has its first consumer here, or none any more."""
-        if key[0] not in LINK_ROUTE_LETTERS or self._ended:
+        """Announce or withdraw a link route whose key has its first consumer here, or none any more.
+
+        A router that stops does neither.
+        """
+        if key[0] not in LINK_ROUTE_LETTERS or self._ended or self._router.shared.stopping:
             return
         if present:
             self._announcer.announce_route(key)

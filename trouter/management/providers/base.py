@@ -40,6 +40,10 @@ class Provider(ABC):
         """Return the row for listings of several types: with a unique name and identity."""
         return self.row(key)
 
+    def shown_row(self, row: Row) -> Row:
+        """Return a row of an entity as the one who asks sees it."""
+        return row
+
     def by_identity(self, identity: str) -> Any | None:
         """Return the key of the entity with this identity; None if there is none."""
         return self._first("identity", identity)

@@ -45,6 +45,26 @@
 {{- $faults = append $faults (printf "policy.vhosts has the name %s, which is the chart's own, for %s: take another name" $own $use) -}}
 {{- end -}}
 {{- end -}}
+{{- $taken := dict "5671" "amqps" "5672" "pod" "8080" "health" "8443" "console" "55672" "routers" "45672" "edges" -}}
+{{- $names := dict "amqps" true "http" true "console" true "inter-router" true "edge" true "interior" true -}}
+{{- range $v.listeners -}}
+{{- $port := toString (int .port) -}}
+{{- if hasKey $taken $port -}}
+{{- $faults = append $faults (printf "listeners: %s has port %s, which is that of %s: choose another one" .name $port (get $taken $port)) -}}
+{{- end -}}
+{{- if hasKey $names .name -}}
+{{- $faults = append $faults (printf "listeners: the name %s is taken: choose another one" .name) -}}
+{{- end -}}
+{{- $_ := set $taken $port .name -}}
+{{- $_ := set $names .name true -}}
+{{- $mechanisms := toString (get (default dict .attributes) "saslMechanisms") -}}
+{{- if and (eq (default "" .role) "edge") (not .users) (not (hasKey (default dict .attributes) "policyVhost")) (regexMatch "PLAIN|SCRAM|DIGEST|CRAM|LOGIN" $mechanisms) -}}
+{{- $faults = append $faults (printf "listeners: %s lets edge routers log in with passwords: name their users, or every client could connect there as an edge router" .name) -}}
+{{- end -}}
+{{- if and (has (default "normal" .role) (list "edge" "inter-router")) (ne (default (include "trouter.front" $) .part) "interior") -}}
+{{- $faults = append $faults (printf "listeners: %s is for routers, which connect to interior ones: set its part to interior" .name) -}}
+{{- end -}}
+{{- end -}}
 {{- if and $v.operators (hasKey (dig "$default" "groups" dict $v.policy.vhosts) "operators") -}}
 {{- $faults = append $faults "operators is set, and policy.vhosts.$default.groups has a group operators: leave out one of them" -}}
 {{- end -}}

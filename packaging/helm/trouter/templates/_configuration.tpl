@@ -22,10 +22,70 @@ vhost {
 }
 {{- end -}}
 
+{{/* The users that are routers of the network: those given, else of cert-manager's certificate, else all of its authority. */}}
+{{- define "trouter.routers" -}}
+{{- $own := ternary (printf "CN=%s" (include "trouter.name" . | trunc 64)) "*" .Values.certManager.enabled -}}
+{{- .Values.network.allowedUsers | default $own -}}
+{{- end -}}
+
+{{/* A further listener and its profile; takes the row of the values, whether its part has a vhost for edge routers,
+and the users that are routers of the network. */}}
+{{- define "trouter.listener" -}}
+{{- $row := .listener -}}
+{{- $role := default "normal" $row.role -}}
+{{- $between := or (eq $role "edge") (eq $role "inter-router") -}}
+{{- $given := default dict $row.attributes -}}
+{{- $own := or $row.tlsSecret $row.authoritySecret -}}
+{{- if $own -}}
+{{- $folder := ternary (printf "/etc/trouter/listeners/%s" $row.name) (ternary "/etc/trouter/network" "/etc/trouter/clients" $between) (not (empty $row.tlsSecret)) -}}
+sslProfile {
+    name: listener-{{ $row.name }}
+    certFile: {{ $folder }}/tls.crt
+    privateKeyFile: {{ $folder }}/tls.key
+    {{- if $row.authoritySecret }}
+    caCertFile: /etc/trouter/authorities/{{ $row.name }}/ca.crt
+    {{- end }}
+}
+{{ end -}}
+listener {
+    name: {{ $row.name }}
+    host: 0.0.0.0
+    port: {{ $row.port }}
+    role: {{ $role }}
+    sslProfile: {{ if $own }}listener-{{ $row.name }}{{ else }}{{ ternary "network" "clients" $between }}{{ end }}
+    {{- if not (hasKey $given "saslMechanisms") }}
+    saslMechanisms: {{ ternary "EXTERNAL" "SCRAM-SHA-512 SCRAM-SHA-256 PLAIN" $between }}
+    {{- end }}
+    {{- if and (eq $role "inter-router") (not (hasKey $given "allowedUsers")) }}
+    allowedUsers: {{ ternary "*" .routers (not (empty $row.authoritySecret)) | quote }}
+    {{- end }}
+    {{- range $key, $value := $given }}
+    {{ $key }}: {{ include "trouter.value" $value }}
+    {{- end }}
+    {{- if and (eq $role "edge") (not (hasKey $given "policyVhost")) }}
+    policyVhost: edges{{ if $row.users }}-{{ $row.name }}{{ end }}
+    {{- else if and .joined (not $between) (not (hasKey $given "policyVhost")) }}
+    policyVhost: $default
+    {{- end }}
+}
+{{- if and (eq $role "edge") $row.users }}
+{{ include "trouter.edges" (dict "hostname" (printf "edges-%s" $row.name) "users" $row.users) }}
+{{- end }}
+{{- end -}}
+
+{{/* What edge routers need for their clients, whose rights the edge routers check; takes the hostname, and the users of the
+edge routers, if they are not known by their certificates. */}}
+{{- define "trouter.edges" -}}
+{{- $rights := dict "remoteHosts" "*" "sources" "*" "targets" "*" "allowDynamicSource" true "allowAnonymousSender" true "allowUserIdProxy" true "allowDynamicLinkRoutes" true -}}
+{{- $group := ternary (dict "edges" (merge (dict "users" (join ", " (default list .users))) $rights)) (dict "$default" $rights) (not (empty .users)) -}}
+{{- include "trouter.vhost" (dict "hostname" .hostname "vhost" (dict "allowUnknownUser" (empty .users) "groups" $group)) -}}
+{{- end -}}
+
 {{/* The sections of every router; takes the root and the part, interior or edge. */}}
 {{- define "trouter.common" -}}
 {{- $values := .root.Values -}}
-{{- $joined := and (eq .part "interior") (include "trouter.hasEdges" .root) -}}
+{{- $joined := and (eq .part "interior") (include "trouter.servesEdges" .root) -}}
+{{- $routers := include "trouter.routers" .root -}}
 sslProfile {
     name: network
     certFile: /etc/trouter/network/tls.crt
@@ -46,10 +106,16 @@ listener {
     {{- with $values.clients.proxyProtocolHosts }}
     proxyProtocolHosts: {{ . }}
     {{- end }}
+    {{- range $key, $value := $values.clients.attributes }}
+    {{ $key }}: {{ include "trouter.value" $value }}
+    {{- end }}
     {{- if $joined }}
     policyVhost: $default
     {{- end }}
 }
+{{- range (include "trouter.listeners" . | fromJson).rows }}
+{{ include "trouter.listener" (dict "listener" . "joined" $joined "routers" $routers) }}
+{{- end }}
 {{- if $values.console.enabled }}
 listener {
     name: console
@@ -92,6 +158,7 @@ vhost {
 # trouter: accept authenticate-peer: probes and Prometheus have no login; the listener has pages only, and no AMQP
 # trouter: accept require-tls: the probes of Kubernetes and Prometheus read the pages in clear within the cluster
 # trouter: accept health-for-others: Kubernetes asks from the address of its node
+# trouter: accept metrics-for-others: the NetworkPolicy says who reaches the port
 listener {
     name: health
     host: 0.0.0.0
@@ -102,6 +169,11 @@ listener {
     requireSsl: no
     authenticatePeer: no
     saslMechanisms: ANONYMOUS
+    {{- if $values.serviceMonitor.enabled }}
+    {{- $service := printf "%s-metrics" (include "trouter.name" .root) }}
+    {{- $space := printf "%s.%s" $service .root.Release.Namespace }}
+    allowedHosts: {{ $service }}, {{ $space }}, {{ $space }}.svc, {{ $space }}.svc.{{ $values.clusterDomain }}
+    {{- end }}
 }
 {{- range $hostname, $vhost := $values.policy.vhosts }}
 {{- if and (eq $hostname "$default") $values.operators }}

@@ -28,6 +28,33 @@
 {{- if or $scaled (gt (int (index .root.Values .part).replicas) 1) }}yes{{ end -}}
 {{- end -}}
 
+{{/* Takes the root and the part: the further listeners of that part, as `rows`. */}}
+{{- define "trouter.listeners" -}}
+{{- $part := .part -}}
+{{- $front := include "trouter.front" .root -}}
+{{- $rows := list -}}
+{{- range .root.Values.listeners -}}
+{{- if eq $part (default $front .part) -}}
+{{- $rows = append $rows . -}}
+{{- end -}}
+{{- end -}}
+{{- dict "rows" $rows | toJson -}}
+{{- end -}}
+
+{{/* The rights of a container, if the values give some. */}}
+{{- define "trouter.containerSecurity" -}}
+{{- with .Values.securityContext -}}
+securityContext: {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
+{{/* "yes" if edge routers connect to the interior ones: those of the release, or others at a listener for them. */}}
+{{- define "trouter.servesEdges" -}}
+{{- $outside := false -}}
+{{- range .Values.listeners -}}{{- if eq (default "" .role) "edge" -}}{{- $outside = true -}}{{- end -}}{{- end -}}
+{{- if or $outside (include "trouter.hasEdges" .) }}yes{{ end -}}
+{{- end -}}
+
 {{- define "trouter.image" -}}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}

@@ -15,12 +15,9 @@ spec:
   automountServiceAccountToken: false
   # After TERM the router accepts nothing new, and lets deliveries finish for drainTimeoutSeconds.
   terminationGracePeriodSeconds: {{ add $all.preStopSeconds $all.drainOverSeconds $all.drainTimeoutSeconds 20 }}
-  securityContext:
-    runAsNonRoot: true
-    runAsUser: 10001
-    runAsGroup: 10001
-    fsGroup: 10001
-    seccompProfile: {type: RuntimeDefault}
+  {{- with $all.podSecurityContext }}
+  securityContext: {{- toYaml . | nindent 4 }}
+  {{- end }}
   {{- with $all.imagePullSecrets }}
   imagePullSecrets: {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -50,10 +47,7 @@ spec:
       image: {{ include "trouter.image" .root }}
       imagePullPolicy: {{ $all.image.pullPolicy }}
       command: [install, -m, "0600", /secrets/users, /run/trouter/users]
-      securityContext: &hardened
-        allowPrivilegeEscalation: false
-        readOnlyRootFilesystem: true
-        capabilities: {drop: [ALL]}
+      {{- include "trouter.containerSecurity" .root | nindent 6 }}
       resources: &small
         requests: {cpu: 5m, memory: 8Mi}
         limits: {memory: 32Mi}
@@ -81,6 +75,9 @@ spec:
         - {name: inter-router, containerPort: 55672}
         - {name: edge, containerPort: 45672}
         {{- end }}
+        {{- range (include "trouter.listeners" . | fromJson).rows }}
+        - {name: {{ .name }}, containerPort: {{ .port }}}
+        {{- end }}
       startupProbe:
         httpGet: {path: /livez, port: http}
         periodSeconds: 1
@@ -102,13 +99,21 @@ spec:
         preStop: {exec: {command: [sleep, {{ $all.preStopSeconds | quote }}]}}
         {{- end }}
       resources: {{- toYaml $values.resources | nindent 8 }}
-      securityContext: *hardened
+      {{- include "trouter.containerSecurity" .root | nindent 6 }}
       volumeMounts:
         - {name: configuration, mountPath: /etc/trouter/configuration, readOnly: true}
         - {name: network, mountPath: /etc/trouter/network, readOnly: true}
         - {name: clients, mountPath: /etc/trouter/clients, readOnly: true}
         - {name: run, mountPath: /run/trouter}
         - {name: tmp, mountPath: /tmp}
+        {{- range (include "trouter.listeners" . | fromJson).rows }}
+        {{- if .tlsSecret }}
+        - {name: listener-{{ .name }}, mountPath: /etc/trouter/listeners/{{ .name }}, readOnly: true}
+        {{- end }}
+        {{- if .authoritySecret }}
+        - {name: authority-{{ .name }}, mountPath: /etc/trouter/authorities/{{ .name }}, readOnly: true}
+        {{- end }}
+        {{- end }}
         {{- with concat $all.extraVolumeMounts $values.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -127,7 +132,7 @@ spec:
             fi
             sleep 5 & wait $!
           done
-      securityContext: *hardened
+      {{- include "trouter.containerSecurity" .root | nindent 6 }}
       resources: *small
       volumeMounts: *secrets
   volumes:
@@ -143,6 +148,16 @@ spec:
       emptyDir: {medium: Memory, sizeLimit: 64Mi}
     - name: tmp
       emptyDir: {sizeLimit: 64Mi}
+    {{- range (include "trouter.listeners" . | fromJson).rows }}
+    {{- if .tlsSecret }}
+    - name: listener-{{ .name }}
+      secret: {secretName: {{ .tlsSecret }}, defaultMode: 0440}
+    {{- end }}
+    {{- if .authoritySecret }}
+    - name: authority-{{ .name }}
+      secret: {secretName: {{ .authoritySecret }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
+    {{- end }}
+    {{- end }}
     {{- with concat $all.extraVolumes $values.extraVolumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

@@ -13,6 +13,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
@@ -165,7 +166,10 @@ def _failures_named() -> Iterator[None]:
 
 
 class InProcess(_Measured):
-    """DuckDB, which spills to a temporary folder what exceeds its share of the memory."""
+    """DuckDB, which spills to a temporary folder what exceeds its share of the memory.
+
+    The records of an object store are copied there first.
+    """
 
     def __init__(self, *, explain: bool = False) -> None:
         import duckdb  # noqa: PLC0415  # jobs on Spark do without
@@ -177,6 +181,7 @@ class InProcess(_Measured):
         memory_mb = min(_MEMORY_MB, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2_000_000)
         self._connection = duckdb.connect(config={"temp_directory": spill, "memory_limit": f"{memory_mb}MB"})
         weakref.finalize(self, _remove, self._connection, spill)
+        self._copies = Path(spill, "records")
         self._kept: set[str] = set()
         self._connection.execute("SET TimeZone = 'UTC'")
         # joins stay as they are written: it does not know how many records there are, and would hold them in memory
@@ -187,7 +192,7 @@ class InProcess(_Measured):
             self._connection.execute("SET enable_profiling = 'no_output'")
 
     def records(self, name: str, records: Records, kind: str, dates: Iterable[str] | None = None) -> None:
-        self._connection.register(name, arrow_dataset(records, kind, dates))
+        self._connection.register(name, arrow_dataset(records, kind, self._copies, dates))
 
     def rows(self, name: str, table: pa.Table) -> None:
         self._connection.register(name, table)

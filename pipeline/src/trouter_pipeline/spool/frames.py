@@ -10,18 +10,22 @@ disposition from this receiver.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trouter.wire import octets
 from trouter.wire.codec import be32
 from trouter_pipeline.spool.checksums import crc32
 
-_HEAD_BYTES = 31
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+_HEAD_BYTES: Final[Py_ssize_t] = 31
 #: Bytes before the part that ``length`` counts and the crc covers.
-_GUARD_BYTES = 8
-_BLANK = bytes(_HEAD_BYTES)
-_SETTLED = 1
-_MASK32 = 0xFFFFFFFF
+_GUARD_BYTES: Final[Py_ssize_t] = 8
+_BLANK: Final[bytes] = bytes(_HEAD_BYTES)
+_SETTLED: Final[c_int] = 1
+_MASK32: Final[Py_ssize_t] = 0xFFFFFFFF
 
 
 class Frame(NamedTuple):
@@ -38,21 +42,21 @@ class Frame(NamedTuple):
 class FrameWriter:
     """Frames in memory: ``count`` whole ones, and perhaps an open one after them whose bytes are still coming."""
 
-    __slots__ = ("_open", "count", "gathered", "next", "whole")
+    __slots__ = ("next", "gathered", "whole", "count", "_open")
 
-    def __init__(self, sequence: int) -> None:
+    def __init__(self, sequence: Py_ssize_t) -> None:
         #: The sequence of the next frame, or of the open one.
         self.next = sequence
         self.gathered = bytearray()
         #: Bytes and number of the whole frames.
-        self.whole = 0
-        self.count = 0
+        self.whole: Py_ssize_t = 0
+        self.count: Py_ssize_t = 0
         self._open = False
 
-    def begin(self, message_format: int, tag: bytes, ingest_us: int) -> None:
+    def begin(self, message_format: Py_ssize_t, tag: bytes, ingest_us: Py_ssize_t) -> None:
         """Begin a frame for a message that came at ``ingest_us`` (since 1970); ``tag`` has at most 65,535 bytes."""
-        out = self.gathered
-        at = self.whole
+        out: bytearray = self.gathered
+        at: Py_ssize_t = self.whole
         octets.append_slice(out, _BLANK, 0, _HEAD_BYTES)
         octets.put_uint32(out, at + 8, self.next >> 32)
         octets.put_uint32(out, at + 12, self.next & _MASK32)
@@ -64,20 +68,20 @@ class FrameWriter:
         octets.append_slice(out, tag, 0, len(tag))
         self._open = True
 
-    def extend(self, data: bytes, start: int, end: int) -> None:
+    def extend(self, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         """Add ``data[start:end]`` to the open frame's message."""
         octets.append_slice(self.gathered, data, start, end)
 
-    def finish(self, presettled: bool) -> int:
+    def finish(self, presettled: bool) -> Py_ssize_t:
         """Complete the open frame and return its sequence."""
-        out = self.gathered
+        out: bytearray = self.gathered
         if presettled:
             out[self.whole + 30] = _SETTLED
         octets.put_uint32(out, self.whole, len(out) - self.whole - _GUARD_BYTES)
         self.whole = len(out)
         self.count += 1
         self._open = False
-        sequence = self.next
+        sequence: Py_ssize_t = self.next
         self.next = sequence + 1
         return sequence
 
@@ -89,13 +93,13 @@ class FrameWriter:
 
     def take(self) -> bytearray:
         """Remove and return the whole frames, with their crc; an open one stays."""
-        taken = self.gathered
+        taken: bytearray = self.gathered
         self.gathered = taken[self.whole :]
         del taken[self.whole :]
-        at = 0
+        at: Py_ssize_t = 0
         view = memoryview(taken)
         while at < self.whole:
-            end = at + _GUARD_BYTES + _length_at(taken, at)
+            end: Py_ssize_t = at + _GUARD_BYTES + _length_at(taken, at)
             octets.put_uint32(taken, at + 4, crc32(view[at + _GUARD_BYTES : end]))
             at = end
         view.release()
@@ -104,25 +108,25 @@ class FrameWriter:
         return taken
 
 
-def good_frames(data: bytes, sequence: int, until: int, checked: bool) -> tuple[int, int, str]:
+def good_frames(data: bytes, sequence: Py_ssize_t, until: Py_ssize_t, checked: bool) -> tuple[int, int, str]:
     """Walk over the frames of ``data``, whose first should be ``sequence``, as far as that before ``until``.
 
     Return the offset where the walk ended, the sequence expected there, and the error; "" if that frame is only
     incomplete or not wanted. The crc is verified if ``checked``.
     """
-    at = 0
-    size = len(data)
+    at: Py_ssize_t = 0
+    size: Py_ssize_t = len(data)
     view = memoryview(data)
     while sequence < until and size - at >= _GUARD_BYTES:
-        length = be32(data, at)
+        length: Py_ssize_t = be32(data, at)
         if length < _HEAD_BYTES - _GUARD_BYTES:
             return at, sequence, f"a frame whose length is given as {length} bytes"
-        end = at + _GUARD_BYTES + length
+        end: Py_ssize_t = at + _GUARD_BYTES + length
         if end > size:
             break
         if checked and crc32(view[at + _GUARD_BYTES : end]) != be32(data, at + 4):
             return at, sequence, "a frame with a wrong checksum"
-        found = (be32(data, at + 8) << 32) | be32(data, at + 12)
+        found: Py_ssize_t = (be32(data, at + 8) << 32) | be32(data, at + 12)
         if found != sequence:
             return at, sequence, f"the frame of message {found}, where that of {sequence} should be"
         at = end
@@ -130,7 +134,7 @@ def good_frames(data: bytes, sequence: int, until: int, checked: bool) -> tuple[
     return at, sequence, ""
 
 
-def wanted_octets(data: bytes, at: int) -> int:
+def wanted_octets(data: bytes, at: Py_ssize_t) -> Py_ssize_t:
     """Return the bytes of the frame at offset ``at``, as far as its length is in ``data``; at least 8."""
     return _GUARD_BYTES if len(data) - at < _GUARD_BYTES else _GUARD_BYTES + be32(data, at)
 
@@ -152,5 +156,5 @@ def parse_frames(data: bytes) -> Iterator[Frame]:
         at = end
 
 
-def _length_at(gathered: bytearray, at: int) -> int:
+def _length_at(gathered: bytearray, at: Py_ssize_t) -> Py_ssize_t:
     return gathered[at] << 24 | gathered[at + 1] << 16 | gathered[at + 2] << 8 | gathered[at + 3]

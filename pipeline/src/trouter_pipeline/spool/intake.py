@@ -8,31 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from trouter.client import sink
 from trouter.wire.performatives import ACCEPTED, Error, Rejected, encode_state
 from trouter_pipeline.spool.frames import FrameWriter
 
-_ACCEPTED = 0x24
-_ACCEPTED_STATE = encode_state(ACCEPTED)
-_REJECTED = 0x25
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+_ACCEPTED: Final[c_int] = 0x24
+_ACCEPTED_STATE: Final[bytes] = encode_state(ACCEPTED)
+_REJECTED: Final[c_int] = 0x25
 
 
 class Batch:
     """The deliveries of one group of frames, with what they use of credit and window."""
 
-    __slots__ = ("aborted", "credit", "octets", "presettled", "refused", "session", "unsettled")
+    __slots__ = ("unsettled", "credit", "octets", "presettled", "refused", "aborted", "session")
 
     def __init__(self) -> None:
         #: Deliveries that the sender waits for.
         self.unsettled: list[sink.Delivery] = []
         #: Number of deliveries, these and others.
-        self.credit = 0
-        self.octets = 0
-        self.presettled = 0
-        self.refused = 0
-        self.aborted = 0
+        self.credit: Py_ssize_t = 0
+        self.octets: Py_ssize_t = 0
+        self.presettled: Py_ssize_t = 0
+        self.refused: Py_ssize_t = 0
+        self.aborted: Py_ssize_t = 0
         #: The session whose incoming window the bytes use.
         self.session: sink.SessionPort | None = None
 
@@ -46,25 +50,25 @@ class Intake(sink.LinkSink):
     """
 
     __slots__ = (
+        "due",
+        "drained",
+        "stir",
+        "batch",
         "_frames",
+        "_max_message_bytes",
         "_group_bytes",
         "_group_count",
-        "_max_message_bytes",
         "_open",
         "_refused",
         "_refused_state",
-        "batch",
-        "drained",
-        "due",
-        "stir",
     )
 
     def __init__(
         self,
         frames: FrameWriter,
-        max_message_bytes: int,
-        group_bytes: int,
-        group_count: int,
+        max_message_bytes: Py_ssize_t,
+        group_bytes: Py_ssize_t,
+        group_count: Py_ssize_t,
         stir: Callable[[], None],
     ) -> None:
         self._frames = frames
@@ -77,7 +81,7 @@ class Intake(sink.LinkSink):
         #: Deliveries of which more is to come: into a frame, and to be dropped.
         self._open: sink.Delivery | None = None
         self._refused: sink.Delivery | None = None
-        self._refused_state = encode_state(
+        self._refused_state: bytes = encode_state(
             Rejected(
                 Error(
                     "amqp:link:message-size-exceeded",
@@ -94,7 +98,9 @@ class Intake(sink.LinkSink):
         """See ``LinkSink``."""
         return sink.new_delivery(link)
 
-    def on_transfer(self, link: Any, delivery: sink.Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(
+        self, link: sink.LinkPort, delivery: sink.Delivery, data: bytes, start: Py_ssize_t, end: Py_ssize_t
+    ) -> None:
         """Add one transfer, which is a part of a message or all of it, to the frames."""
         if delivery is self._refused:
             if delivery.complete:
@@ -105,7 +111,7 @@ class Intake(sink.LinkSink):
         if delivery.payload_bytes > self._max_message_bytes:
             self._refuse(delivery)
             return
-        frames = self._frames
+        frames: FrameWriter = self._frames
         if delivery is not self._open:
             frames.begin(delivery.message_format, delivery.tag or b"", time_ns() // 1000)
             self._open = delivery
@@ -114,7 +120,7 @@ class Intake(sink.LinkSink):
             return
         self._open = None
         frames.finish(delivery.remote_settled)
-        batch = self.batch
+        batch: Batch = self.batch
         batch.credit += 1
         batch.octets += delivery.payload_bytes
         batch.session = link.session
@@ -123,7 +129,7 @@ class Intake(sink.LinkSink):
             batch.presettled += 1
         else:
             batch.unsettled.append(delivery)
-        incoming = link
+        incoming: sink.IncomingLink = link  # type: ignore[assignment]  # the only kind that has transfers
         if frames.whole >= self._group_bytes or frames.count >= self._group_count or incoming.credit <= 0:
             if not self.due:
                 self.due = True
@@ -159,7 +165,7 @@ class Intake(sink.LinkSink):
         if batch.session is not None:
             batch.session.release_bytes(batch.octets)
         for each in batch.unsettled:
-            delivery = each
+            delivery: sink.Delivery = each
             delivery.link.session.settle_incoming(delivery, _ACCEPTED, _ACCEPTED_STATE, True)
 
     def cut(self) -> None:

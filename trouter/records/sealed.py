@@ -1,0 +1,172 @@
+"""Verifies the seals of a folder's segments with the verification key."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from trouter.records.reader import RecordLine, SegmentReader
+from trouter.records.schema import RecordsSealed
+from trouter.records.seals import MAX_STEPS, KeyState, first_key, key_path, next_key, read_state, seal_of
+from trouter.records.segments import SegmentPosition, line_of, numbered
+
+_SUFFIX: Final = ".sealkey"
+#: Keys that a check computes for the seals of all routers, so that a forged number costs no more than half a minute:
+#: those of a seal a minute for 64 years, or of one a second for a year.
+MAX_KEYS: Final = 1 << 25
+
+
+class _Router:
+    """The seals of one router so far: the next key and its number, and the records that no seal covers yet."""
+
+    def __init__(self, key: bytes) -> None:
+        self.epoch = 0
+        self.key = key
+        self.sealed = False
+        self.sealed_us = 0
+        self.pending = 0
+
+
+class Seals:
+    """The seals of a folder, verified in the order of its segments; what is wrong is added to ``errors``."""
+
+    def __init__(self, folder: Path, key: bytes, errors: list[str], notes: list[str]) -> None:
+        """Read the routers' present keys, before any segment is read; OSError."""
+        self.unproved = 0
+        self._folder = folder
+        self._key = key
+        self._errors = errors
+        self._notes = notes
+        self._routers: dict[str, _Router] = {}
+        self._present: dict[str, KeyState] = {}
+        self._keys_left = MAX_KEYS
+        for path in sorted(folder.glob(f"*{_SUFFIX}")):
+            label = path.name.removesuffix(_SUFFIX)
+            try:
+                state = read_state(path)
+            except (OSError, ValueError) as error:
+                errors.append(f"{path}: cannot be read, so nothing proves the end: {error}")
+                continue
+            if state is not None:
+                self._present[label] = state
+                self._router(label)
+
+    def _router(self, label: str) -> _Router:
+        return self._routers.setdefault(label, _Router(first_key(self._key, label)))
+
+    def begin(self, place: SegmentPosition, *, linked: bool) -> None:
+        """Begin with a segment; ``linked`` if its header proves the segment before."""
+        router = self._router(place.router)
+        if not linked:
+            self.unproved += router.pending
+            router.pending = 0
+
+    def read(self, place: SegmentPosition, reader: SegmentReader, line: RecordLine, *, gap: bool) -> bool:
+        """Take a record; return whether it is a seal. ``gap``: seals before this segment may be missing."""
+        router = self._router(place.router)
+        router.pending += 1
+        seal = line.record
+        if not isinstance(seal, RecordsSealed):
+            return False
+        bare = numbered(line.n, RecordsSealed(t=seal.t, epoch=seal.epoch)) + b"\n"
+        if line.octets != numbered(line.n, RecordsSealed(t=seal.t, epoch=seal.epoch, mac=seal.mac)) + b"\n":
+            self._errors.append(f"{place.path}: byte {line.offset}: the seal was changed after it was written")
+        where = f"{place.path}: byte {line.offset}"
+        if not self._is_possible(place.router, seal.epoch, where):
+            return False
+        return self._verify(router, where, (seal.epoch, seal.t, seal.mac), reader.sealed_digest, bare, gap=gap)
+
+    def end(self, place: SegmentPosition, reader: SegmentReader, *, gap: bool) -> bool:
+        """End a segment; return whether its trailer has a seal."""
+        router, trailer = self._router(place.router), reader.trailer
+        if trailer is None:
+            return False
+        if trailer.epoch is None:
+            if trailer.recovered:
+                self._notes.append(
+                    f"{place.path}: {router.pending} records at its end were not sealed when it was recovered"
+                )
+            elif router.sealed:
+                self._errors.append(f"{place.path}: byte {reader.end}: is complete without a seal, after sealed ones")
+            return False
+        where = f"{place.path}: byte {reader.end}"
+        if not self._is_possible(place.router, trailer.epoch, where):
+            return False
+        bare = line_of(msgspec.structs.replace(trailer, mac=""))
+        seal = (trailer.epoch, trailer.t or 0, trailer.mac)
+        return self._verify(router, where, seal, reader.sealed_digest, bare, gap=gap)
+
+    def _is_possible(self, label: str, epoch: int, where: str) -> bool:
+        """Return whether a router can have made a seal of this number, and its key can be computed; else an error."""
+        router, present = self._router(label), self._present.get(label)
+        if epoch < router.epoch:
+            self._errors.append(f"{where}: seal {epoch} comes where seal {router.epoch} should be")
+        elif present is not None and epoch > present.epoch + MAX_STEPS:
+            self._errors.append(f"{where}: seal {epoch} comes, and the router's key is for seal {present.epoch}")
+        elif epoch - router.epoch > self._keys_left:
+            self._errors.append(
+                f"{where}: seal {epoch} is not verified: a check computes no more than {MAX_KEYS} keys, those of a "
+                "seal a minute for 64 years"
+            )
+        else:
+            return True
+        return False
+
+    def _verify(
+        self, router: _Router, where: str, seal: tuple[int, int, str], digest: bytes, bare: bytes, *, gap: bool
+    ) -> bool:
+        epoch, moment, mac = seal
+        if epoch > router.epoch:
+            found = self._notes if gap else self._errors
+            found.append(f"{where}: seals missing before it: {router.epoch}-{epoch - 1}")
+        while router.epoch < epoch:
+            self._step(router)
+        if seal_of(router.key, digest, bare) != mac:
+            self._errors.append(f"{where}: seal {epoch} is not of this key and these records")
+            return False
+        self._step(router)
+        router.sealed, router.sealed_us, router.pending = True, moment, 0
+        return True
+
+    def _step(self, router: _Router) -> None:
+        router.key = next_key(router.key)
+        router.epoch += 1
+        self._keys_left -= 1
+
+    def conclude(self, now_us: int) -> None:
+        """Compare the ends with the routers' present keys, and note what is proved."""
+        if not self._routers:
+            self._errors.append(f"{self._folder}: there is no seal and no key of a router here")
+        for label, router in self._routers.items():
+            self.unproved += router.pending
+            path = key_path(self._folder, label)
+            state = self._present.get(label)
+            if not router.sealed and (state is None or state.epoch):
+                self._errors.append(f"{path}: no segment of this router has a seal of this key")
+                continue
+            if state is None:
+                self._errors.append(
+                    f"{path}: is missing or cannot be used, so later seals may have been cut off; check where the "
+                    "router writes, as its user or root"
+                )
+            elif state.epoch > router.epoch:
+                self._errors.append(f"{path}: seals missing at the end: {router.epoch}-{state.epoch - 1}")
+            else:
+                self._compare(path, label, state)
+            if router.sealed:
+                moment = datetime.fromtimestamp(router.sealed_us / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+                age = (now_us - router.sealed_us) // 1_000_000
+                self._notes.append(
+                    f"{label}: the last seal is number {router.epoch - 1}, of {moment} UTC, {age} seconds ago; "
+                    f"{router.pending} records came after it"
+                )
+
+    def _compare(self, path: Path, label: str, state: KeyState) -> None:
+        key = first_key(self._key, label)
+        for _ in range(state.epoch):
+            key = next_key(key)
+        if key.hex() != state.key:
+            self._errors.append(f"{path}: is not the key of seal {state.epoch} by this verification key")
