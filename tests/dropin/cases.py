@@ -26,6 +26,8 @@ class Login(NamedTuple):
 ANONYMOUS: Final = Login()
 #: With secureDefaults listeners ask for logins, and the file has no users.
 NO_LOGIN: Final = "no client will be able to log in"
+#: With secureDefaults a listener for routers says which users are routers.
+NO_ROUTERS: Final = "allowedUsers must name the users that are routers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +127,16 @@ CASES: Final = (
             Way("A.0", "B.0"),
             Way("B.0", "A.0", "other.address"),
         ),
-        strict=NO_LOGIN,
+        strict=NO_ROUTERS,
     ),
-    Case("pair-with-area", (Way("A.0", "B.0"),), strict=NO_LOGIN),
+    Case("pair-with-area", (Way("A.0", "B.0"),), strict=NO_ROUTERS),
     Case(
         "three-in-line",
         (
             Way("A.0", "C.0"),
             Way("C.0", "A.0"),
         ),
-        strict=NO_LOGIN,
+        strict=NO_ROUTERS,
     ),
     Case(
         "triangle",
@@ -142,9 +144,9 @@ CASES: Final = (
             Way("A.0", "B.0"),
             Way("B.0", "C.0"),
         ),
-        strict=NO_LOGIN,
+        strict=NO_ROUTERS,
     ),
-    Case("multicast-on-two", (Way("A.0", "B.0", "multicast.a", copies=2),), strict=NO_LOGIN),
+    Case("multicast-on-two", (Way("A.0", "B.0", "multicast.a", copies=2),), strict=NO_ROUTERS),
     Case(
         "edge",
         (
@@ -162,8 +164,8 @@ CASES: Final = (
         strict=NO_LOGIN,
     ),
     Case("tls-between-routers", (Way("A.0", "B.0"),), strict="will not be opened"),
-    Case("passwords-between-routers", (Way("B.0", "A.0"),), strict=NO_LOGIN),
-    Case("queue-behind-a-network", (Way("A.0", "A.0", "queue.first"),), strict=NO_LOGIN),
+    Case("passwords-between-routers", (Way("B.0", "A.0"),), strict=NO_ROUTERS),
+    Case("queue-behind-a-network", (Way("A.0", "A.0", "queue.first"),), strict=NO_ROUTERS),
 )
 
 _ALICE: Final = Login(user="alice")
@@ -177,7 +179,7 @@ MANUAL: Final = (
             Way("C.0", "C.0", "b2.event-queue", kept=True),
             Way("A.1", "C.0", "not.the.broker's"),
         ),
-        strict=NO_LOGIN,
+        strict=NO_ROUTERS,
     ),
     Case(
         "3.5.1-queue-waypoint",
