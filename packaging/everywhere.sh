@@ -7,7 +7,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 checkout=$(dirname "$here")
 roots=${ROOTS:-$checkout/build/roots}
-mirror=${MIRROR:-http://deb.debian.org/debian}
+mirror=$("$checkout/make/system.sh" mirror)
 [ $# -gt 0 ] || set -- bookworm trixie sid
 mkdir -p "$roots"
 # base FOLDER SUITE PACKAGES: make a minimal system, unless it is there.

@@ -22,7 +22,8 @@ done
 checkout=$(cd "$(dirname "$0")/.." && pwd)
 base=${FRESH_BASE:-$checkout/build/fresh-machine}
 if [ ! -e "$base/etc/debian_version" ]; then
-    read -r mirror suite < <(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' 'Origin: Debian' | head -1)
+    mirror=$("$checkout/make/system.sh" mirror)
+    suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
     rm -rf "$base" && mkdir -p "$(dirname "$base")"
     debootstrap --variant=minbase --include=make,ca-certificates "$suite" "$base" "$mirror" >&2
 fi

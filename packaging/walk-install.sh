@@ -27,7 +27,7 @@ fresh() {
     local base=$roots/$suite-$1
     if [ ! -e "$base/etc/debian_version" ]; then
         debootstrap --variant=minbase --include="python3,python3-venv,systemd,procps${2:+,$2}" "$suite" "$base" \
-            "${MIRROR:-http://deb.debian.org/debian}" >"$base.log"
+            "$("$checkout/make/system.sh" mirror)" >"$base.log"
     fi
     cp -a "$base" "$work/root"
     rm -f "$work/root/etc/machine-id"
