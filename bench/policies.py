@@ -83,7 +83,7 @@ def opening(policy: Policy, rng: random.Random) -> float:
         number, which = rng.randrange(VHOSTS), rng.randrange(USERS_OF_A_VHOST)
         name = f"V{number}.example.{rng.choice(('com', 'org'))}:5672"
         user, host = f"user-{number}-{which}", f"10.{number % 250}.0.{which}"
-        request = OpenRequest(hostname=name, user=user, host=host, authenticated=True)
+        request = OpenRequest(hostname=name, user=user, remote_host=host, authenticated=True)
         calls.append(lambda request=request: judge_open(policy, request))  # type: ignore[misc]
     assert all(call() for call in calls[:100])
     return cpu_us(calls)
@@ -102,7 +102,7 @@ def attaching(rng: random.Random) -> dict[str, float]:
     """Return the microseconds of decisions at attach among very many entries, by the kind of question."""
     vhost = VhostEntity(hostname="v", groups={"g": large_group()})
     policy = Policy.compile(PolicyEntity(enable_vhost_policy=True), [vhost])
-    request = OpenRequest(hostname="v", user="alice", host="10.0.0.1", authenticated=True)
+    request = OpenRequest(hostname="v", user="alice", remote_host="10.0.0.1", authenticated=True)
     admission = judge_open(policy, request).admission
     assert admission is not None
     asked = {

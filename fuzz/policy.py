@@ -69,7 +69,7 @@ def decide(configuration: Configuration, asked: list[str]) -> None:
 
 
 def ask(policy: Policy, hostname: str, user: str, host: str, addresses: list[str]) -> None:
-    request = OpenRequest(hostname=hostname, user=user, host=host, authenticated=True)
+    request = OpenRequest(hostname=hostname, user=user, remote_host=host, authenticated=True)
     opened, unproven_open = judge_open(policy, request), judge_open(policy, replace(request, authenticated=False))
     assert opened.rule == unproven_open.rule
     upper = judge_open(policy, replace(request, hostname=hostname.upper()))

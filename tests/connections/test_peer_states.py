@@ -52,7 +52,7 @@ async def test_the_peer_gets_the_last_reason_and_a_deleted_connection_stays_dele
     assert not one.is_ending
     one.end_connection(FIRST, T.DELETE)
     one.end_connection(SECOND)
-    assert (one.state, one.farewell, one.is_ending) == (S.DELETED, SECOND, True)
+    assert (one.state, one.close_error, one.is_ending) == (S.DELETED, SECOND, True)
     assert one.scope.cancel_called
 
 
@@ -68,7 +68,7 @@ async def test_credentials_that_end_while_the_connection_ends_change_nothing() -
     one = lifetime()
     one.end_connection(FIRST)
     one.end_expired()
-    assert one.farewell is FIRST
+    assert one.close_error is FIRST
 
 
 async def test_an_order_behind_the_end_is_forgiven_and_a_second_end_is_not() -> None:

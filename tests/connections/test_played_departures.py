@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from tests.connections.plays import BEGIN, LISTENER, ROUTER, message
 from trouter.connections.settings import EVENTS_AT_ONCE
-from trouter.core.farewells import PATIENCE_S
+from trouter.core.pending_detaches import PATIENCE_S
 from trouter.testing.player import (
     HANG_UP,
     RESET,

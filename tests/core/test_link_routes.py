@@ -10,7 +10,7 @@ import pytest
 
 from tests.core.rows import address_row, link_row, router_row
 from trouter.core.check import MessageCheck
-from trouter.core.farewells import PATIENCE_S
+from trouter.core.pending_detaches import PATIENCE_S
 from trouter.core.routes import MAX_SCOPED, LinkRoute
 from trouter.core.tenants import Tenant
 from trouter.core.terms import PeerTerms

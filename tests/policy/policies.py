@@ -39,7 +39,7 @@ def admit(
         OpenRequest(
             hostname=hostname or "",
             user=user,
-            host=host,
+            remote_host=host,
             authenticated=authenticated,
             policy_vhost=policy_vhost,
             outgoing=connector,

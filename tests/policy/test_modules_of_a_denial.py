@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -44,19 +45,37 @@ vhost {
 }
 """
 DENIALS: dict[str, tuple[Callable[[ConnectionPolicy], Callable[[], object]], set[str]]] = {
-    "a link, by a name": (lambda one: partial(one.may_attach, receiver(), int), {"policy.names"}),
-    "a link, by a pattern": (lambda one: partial(one.may_attach, sender(), int), {"policy.patterns"}),
-    "a link, by number": (lambda one: partial(one.may_attach, sender(), lambda: 5), set()),
+    "a link, by a name": (lambda one: partial(one.admit_link, receiver(), 0, Links()), {"policy.names"}),
+    "a link, by a pattern": (lambda one: partial(one.admit_link, sender(), 0, Links()), {"policy.patterns"}),
+    "a link, by number": (lambda one: partial(one.admit_link, sender(), 0, Links(5)), set()),
     "a link, because the connection is full": (
-        lambda one: partial(one.may_attach, sender(), int, full="maxLinks"),
+        lambda one: partial(one.admit_link, sender(), 0, Links(full="maxLinks")),
         set(),
     ),
+    "a link, under a changed policy": (lambda one: partial(one.keeps_link, sender(), int), {"policy.patterns"}),
     "a link, by its address's owner": (lambda one: partial(one.deny_address, sender(), "reserved"), set()),
     "a session": (lambda one: partial(one.may_begin, 1), set()),
     "a message to an address": (lambda one: partial(checked(one), TARGET, "x"), {"policy.patterns"}),
     "a message without an address": (lambda one: partial(checked(one), NO_TO, ""), set()),
     "a message too large": (lambda one: partial(one.deny_large_message), set()),
 }
+
+
+@dataclass
+class Links:
+    """The links of a peer: ``count`` in each direction, to no address."""
+
+    count: int = 0
+    full: str = ""
+
+    def count_links(self, incoming: bool) -> int:
+        return self.count
+
+    def full_rule(self) -> str:
+        return self.full
+
+    def address_key(self, attach: Attach) -> None:
+        return None
 
 
 def sender() -> Attach:
@@ -118,7 +137,7 @@ def test_the_vote_of_a_plugin_adds_the_hooks_alone() -> None:
 
     made, takes = router_policy(CONFIGURATION.replace("b/", ""), Denies())
     one = admit(made, request())
-    passed = modules_of(lambda: one.may_attach(sender(), int))
+    passed = modules_of(lambda: one.admit_link(sender(), 0, Links()))
     record = takes.records[-1]
     assert isinstance(record, PolicyDecision)
     assert record.rule == "plugin:judge_attach"
@@ -131,14 +150,14 @@ async def test_a_client_that_is_denied_a_link_is_answered_by_way_of_them(
     mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed: list[str] = []
-    may_attach = ConnectionPolicy.may_attach
+    admit_link = ConnectionPolicy.admit_link
 
     def watched(*arguments: Any, **more: Any) -> Error | None:
         errors: list[Error | None] = []
-        passed.extend(modules_of(lambda: errors.append(may_attach(*arguments, **more))))
+        passed.extend(modules_of(lambda: errors.append(admit_link(*arguments, **more))))
         return errors[0]
 
-    monkeypatch.setattr(ConnectionPolicy, "may_attach", watched)
+    monkeypatch.setattr(ConnectionPolicy, "admit_link", watched)
     async with play(plays.ROUTER + plays.LISTENER + CONFIGURATION.replace("one", "vhost")) as router:
         takes = Takes()
         router.process.services.recorder.add(takes)

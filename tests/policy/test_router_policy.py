@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -71,8 +72,8 @@ def compiled(text: str) -> Policy:
 
 
 def request(number: int = 1, user: str = "alice", hostname: str = "one", **more: Any) -> OpenRequest:
-    name = f"192.0.2.1:{number}"
-    return OpenRequest(number, name, hostname, user, "192.0.2.1", **{"authenticated": True, **more})
+    facts: dict[str, Any] = {"hostname": hostname, "user": user, "remote_host": "192.0.2.1", "authenticated": True}
+    return OpenRequest(connection_id=number, name=f"192.0.2.1:{number}", **{**facts, **more})
 
 
 def enter(made: RouterPolicy, who: OpenRequest) -> PolicedConnection:
@@ -161,7 +162,7 @@ def test_repeated_denials_of_a_peer_flood_neither_the_log_nor_the_records(
 def test_one_client_may_come_to_two_listeners_from_the_same_port() -> None:
     made, _ = router_policy()
     first = request(1)
-    second = OpenRequest(2, first.name, "one", "alice", "192.0.2.1", authenticated=True)
+    second = replace(first, connection_id=2)
     enter(made, first)
     enter(made, second)
     shown = dict(made.shown_vhosts())["one"]

@@ -106,7 +106,7 @@ class Uplinks:
             log.info("uplink [C%d] is a standby: another uplink is active", owner.number)
 
     def remove_uplink(self, owner: ConnectionView) -> None:
-        """Remove a connection before its links are lost, then call ``activate_next``; a second call does nothing."""
+        """Remove a connection, unless it was given up, before its links are lost; then call ``activate_next``."""
         if owner not in self._open:
             return
         self._open.remove(owner)

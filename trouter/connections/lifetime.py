@@ -27,7 +27,7 @@ class Lifetime:
         "_facts",
         "_outgoing",
         "failure",
-        "farewell",
+        "close_error",
         "label",
         "opened_at_s",
         "peer_error",
@@ -50,7 +50,7 @@ class Lifetime:
         #: When the opens were exchanged, by trio's clock; None before.
         self.opened_at_s: float | None = None
         #: The error of the router's close; None while the router does not end the connection.
-        self.farewell: Error | None = None
+        self.close_error: Error | None = None
         #: The error of the peer's close; None without one.
         self.peer_error: Error | None = None
         #: The reason of the failure, empty for none.
@@ -95,7 +95,7 @@ class Lifetime:
         self.state = advance(self.state, step)
         if self._outgoing:
             self.failure = self.failure or f"{error.condition} {error.description}"
-        self.farewell = error
+        self.close_error = error
         self.scope.cancel()
 
     def end_expired(self) -> None:
@@ -103,7 +103,7 @@ class Lifetime:
         if self.is_ending:
             return
         self.state = advance(self.state, PeerStep.END)
-        self.farewell = CREDENTIALS_ENDED
+        self.close_error = CREDENTIALS_ENDED
         server_log.info("%s Connection from %s closed: credentials no longer valid", self.label, self.remote)
         self.scope.cancel()
 
@@ -111,7 +111,7 @@ class Lifetime:
         """End the connection because of a bug of ours; the peer gets no details."""
         BUGS.report(f"{self.label} internal error, connection dropped", error)
         self.state = advance(self.state, PeerStep.END)
-        self.farewell = FAILED
+        self.close_error = FAILED
         self.scope.cancel()
 
     def note_close(self, error: Error | None) -> None:

@@ -5,6 +5,9 @@ Between routers it is a trunk to a neighbour, the connection of an edge router, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 from trouter.backbone.backbone import announced_cost
 from trouter.core.edge.downlinks import open_edge_streams
 from trouter.core.edge.peers import EdgePeer
@@ -25,7 +28,7 @@ from trouter.telemetry.allowances import Teller, tell_all
 from trouter.wire.performatives import Error, Open
 
 from .lifetime import Lifetime
-from .sessions import Sessions
+from .sessions import Sessions, Step
 from .shared import PeerSettings, Services
 
 NO_NEIGHBOURS = Error("amqp:not-allowed", "this router has no neighbours")
@@ -35,8 +38,8 @@ class Membership:
     """The part of one connection in the router, from its open to its end."""
 
     __slots__ = (
-        "_engine", "_lifetime", "_services", "_settings", "edge", "is_uplink", "number", "policy", "sessions", "tenant",
-        "trunk",
+        "_engine", "_lifetime", "_loss", "_services", "_settings", "edge", "is_uplink", "number", "policy", "sessions",
+        "tenant", "trunk",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +89,8 @@ class Membership:
             trunk=self.trunk,
             role=role,
         )
+        #: What is left to lose; None until the connection has ended.
+        self._loss: Iterator[Step] | None = None
         tell: Teller = tell_all
         if role not in ROUTER_ROLES:
             tell = services.recorder.allowances.teller(policy.admission.vhost, user, facts.remote_host)
@@ -138,30 +143,37 @@ class Membership:
         if self.trunk is not None and self.trunk.remote_container in router.network.siblings:
             router.note_sibling(leaves=True)
 
-    async def lose_links_in_turns(self, connection: ConnectionView) -> None:
-        """Do as ``lose_all_links`` for a connection that has ended, with turns for other connections in between."""
-        uplinks = self._services.uplinks
-        if uplinks is not None:
-            uplinks.remove_uplink(connection)
-        await self.sessions.lose_links_in_turns()
-        if uplinks is not None:
-            uplinks.activate_next()
+    def remaining_loss(self, connection: ConnectionView) -> Iterator[Step]:
+        """Return the steps that lose all links of a connection that has ended; a standby uplink takes over.
 
-    def unregister(self, connection: ConnectionView) -> None:
-        """Undo everything, in the inverse order; a standby uplink takes over."""
+        Each step is handed out once: whoever calls next gets those that are left.
+        """
+        if self._loss is None:
+            self._loss = self._lose(connection)
+        return self._loss
+
+    def _lose(self, connection: ConnectionView) -> Iterator[Step]:
+        uplinks = self._services.uplinks if self.is_uplink else None
+        if uplinks is not None:
+            yield partial(uplinks.remove_uplink, connection)
+        yield from self.sessions.loss()
+        if uplinks is not None:
+            yield uplinks.activate_next
+
+    def release_steps(self, connection: ConnectionView) -> Iterator[Step]:
+        """Yield the steps that undo everything, in the inverse order."""
         services, router = self._services, self._services.hub.router
-        if services.uplinks is not None:
-            services.uplinks.remove_uplink(connection)
-        self.sessions.lose_all_links()
-        if services.uplinks is not None:
-            services.uplinks.activate_next()
+        yield from self.remaining_loss(connection)
         if self.trunk is not None and services.backbone is not None:
-            services.backbone.remove_trunk(self.trunk)
-        router.network.stream_pools.pop(self.number, None)
-        router.edges.peers.pop(self.number, None)
-        services.policy.release_connection(self.number, self.sessions.lost_resources)
+            yield partial(services.backbone.remove_trunk, self.trunk)
+        yield partial(router.network.stream_pools.pop, self.number, None)
+        yield partial(router.edges.peers.pop, self.number, None)
+        yield self._release_policy
         if self.tenant is not None:
-            router.table.tenants.leave_connection(self.tenant, self.number)
+            yield partial(router.table.tenants.leave_connection, self.tenant, self.number)
+
+    def _release_policy(self) -> None:
+        self._services.policy.release_connection(self.number, self.sessions.lost_resources)
 
     def _begin_stream(self) -> Session:
         return self.sessions.begin_own_sessions(1)[0]

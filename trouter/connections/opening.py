@@ -72,7 +72,7 @@ class OpenAdmission:
         policy, tenancy, request = self._services.policy, self._settings.tenancy, self._make_request()
         if self._server_name and self._opened and host_key(self._opened) != self._server_name:
             why = "the hostname of the open is not the name that TLS asked for"
-            server_log.info("[C%d] Connection from %s refused: %s", request.number, request.name, why)
+            server_log.info("[C%d] Connection from %s refused: %s", request.connection_id, request.name, why)
             raise OpenRefused(Error("amqp:invalid-field", why))
         self._check_user(request)
         try:
@@ -85,16 +85,16 @@ class OpenAdmission:
             name = "" if tenancy is None else self._tenant_name(tenancy, admission.vhost)
         except NoTenant as refusal:
             policy.deny_tenant(request, str(refusal), refusal.error)
-            server_log.info("[C%d] Connection from %s refused: %s", request.number, request.name, refusal)
+            server_log.info("[C%d] Connection from %s refused: %s", request.connection_id, request.name, refusal)
             raise OpenRefused(refusal.error) from refusal
         blocked = policy.judge_decisions(request, admission, name)
         if not blocked.allowed:
             raise OpenRefused(blocked.error or CONNECTION_DENIED)
         if not request.outgoing and not self._services.guard.memory.may_stay(
-            request.number, operator=is_operator(admission, self._facts, request.role)
+            request.connection_id, operator=is_operator(admission, self._facts, request.role)
         ):
             raise OpenRefused(SHORT_OF_MEMORY)
-        tenant = self._services.hub.router.table.tenants.enter_connection(name, request.number) if name else None
+        tenant = self._services.hub.router.table.tenants.enter_connection(name, request.connection_id) if name else None
         return tenant, policy.admit_connection(
             request, admission, connection, name, stamps=self._settings.stamp_user_id
         )
@@ -107,7 +107,7 @@ class OpenAdmission:
         server_log.info(
             "[C%d] Connection from %s refused: the user %s is not in allowedUsers of listener %s (role %s); add the "
             "name there if this peer may connect",
-            request.number,
+            request.connection_id,
             request.name,
             quoted(request.user),
             request.listener,
@@ -134,11 +134,11 @@ class OpenAdmission:
         """Return the request for the policy; a client without a user is "anonymous"."""
         facts, login, settings = self._facts, self._login, self._settings
         return OpenRequest(
-            number=facts.connection_id,
+            connection_id=facts.connection_id,
             name=f"{facts.remote_host}:{facts.remote_port}",
             hostname=self._hostname or "",
             user=login.user or ANONYMOUS,
-            host=facts.remote_host.partition("%")[0],
+            remote_host=facts.remote_host.partition("%")[0],
             authenticated=bool(login.user) and login.mechanism not in ("", ANONYMOUS.upper()),
             listener=settings.name,
             role=settings.role,

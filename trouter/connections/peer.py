@@ -223,10 +223,10 @@ class Peer:
             yield partial(services.timers.cancel, self._timer)
         yield partial(services.connections.remove, number)
         if self.membership is not None:
-            yield partial(self.membership.unregister, self)
+            yield from self.membership.release_steps(self)
         yield self.login.close
         yield services.hub.flush
-        yield partial(self.record.close, self, self.lifetime.farewell)
+        yield partial(self.record.close, self, self.lifetime.close_error)
         yield partial(services.recorder.forget_connection, number)
         yield self.engine.drop_references
         yield self.stream.close
@@ -369,7 +369,7 @@ class Peer:
 
     def _write_close(self) -> None:
         if self.lifetime.opened:
-            self.engine.close(self.lifetime.farewell)
+            self.engine.close(self.lifetime.close_error)
 
     def turn_out(self, error: Error) -> None:
         self.lifetime.end_connection(error)

@@ -2,7 +2,7 @@
 
 The poller reads and routes (``stream``). A task of the nursery handles the rare events, and nothing more is read until
 it has; the others run beside it, as those of an edge router's sessions that wait for answers. Whatever ends the
-connection cancels the nursery's scope, and with it all tasks; then the router says farewell.
+connection cancels the nursery's scope, and with it all tasks; then the router sends its close.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def serve(
                 raise
             peer.lifetime.end_after_bug(bugs)
         if peer is not None:
-            await _say_farewell(peer)
+            await _close_connection(peer)
     finally:
         if peer is not None:
             peer.release_all()
@@ -75,7 +75,7 @@ async def _obey(peer: Peer, nursery: trio.Nursery) -> None:
         await peer.membership.sessions.wait_for_answers()
 
 
-async def _say_farewell(peer: Peer) -> None:
+async def _close_connection(peer: Peer) -> None:
     """Close a connection whose tasks have ended, unless its peer has gone; settle its links and deliveries."""
     lifetime, stream, engine = peer.lifetime, peer.stream, peer.engine
     if lifetime.opened and not (stream.gone or engine.finished) and trio.current_time() >= peer.login.expires_at_s:
@@ -84,12 +84,25 @@ async def _say_farewell(peer: Peer) -> None:
         lifetime.note_refusal(TIMEOUT)
         lifetime.log_failure(f"timed out: no open within {peer.settings.handshake_timeout_s:g} s")
     elif not stream.gone:
-        engine.close(lifetime.farewell)
+        engine.close(lifetime.close_error)
         peer.services.hub.flush()
     if peer.membership is not None:
-        await peer.membership.lose_links_in_turns(peer)
+        await _lose_in_turns(peer, peer.membership)
     if not stream.gone:
         await stream.close_after_reading()
+
+
+async def _lose_in_turns(peer: Peer, membership: Membership) -> None:
+    """Lose the links of a connection that has ended, with turns for other connections in between."""
+    hub, turns, share = peer.services.hub, peer.services.poller.turns, peer.stream.share
+    began_s = await turns.take(share)
+    for lose in membership.remaining_loss(peer):
+        lose()
+        if turns.lasts_long(began_s):
+            hub.flush()
+            began_s = await turns.give_way(share, began_s)
+    hub.flush()
+    turns.end(share, began_s)
 
 
 async def _receive_early(peer: Peer, nursery: trio.Nursery) -> None:

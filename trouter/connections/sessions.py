@@ -9,7 +9,7 @@ take time without delaying the data path or other sessions.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -24,7 +24,6 @@ from trouter.core.ingress import Ingress
 from trouter.core.links import Endpoint, identity_of, update_gate, update_terms
 from trouter.core.lookups import LOOKUP_S, LookupResult
 from trouter.core.outgoing import OutgoingEndpoint
-from trouter.core.ports import Gate
 from trouter.core.refusals import NO_ROUTE
 from trouter.core.terms import PeerTerms
 from trouter.core.watch import BLOCKED_AFTER_S
@@ -32,7 +31,7 @@ from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link_base import Link
-from trouter.engine.ports import Budget, SessionPort
+from trouter.engine.ports import SessionPort
 from trouter.engine.session import Session
 from trouter.engine.states import UNANSWERED, LinkState
 from trouter.logs.peer_text import and_more, describe_counters, describe_error, describe_terminus
@@ -46,8 +45,11 @@ from .inbox import Inbox, InboxEvent
 from .lifetime import Lifetime
 from .shared import Services
 
-#: Sessions and links that are lost at a time when their connection ends; then other connections get their turn.
-LOST_AT_ONCE: Final = 64
+#: Sessions whose memory is freed in one step when their connection has ended.
+FORGOTTEN_AT_ONCE: Final = 64
+
+#: One step of the end of a connection; it is taken once, also if it fails.
+Step = Callable[[], object]
 
 container_log = logging.getLogger("trouter.CONTAINER")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
@@ -172,8 +174,7 @@ class Sessions:
 
     def _with_policy_terms(self, terms: PeerTerms, policy: ConnectionPolicy) -> PeerTerms:
         """Return the terms with those of the policy."""
-        gate: Gate | None = policy.share if policy.share is not None and policy.share.paces else None
-        gate = NO_CREDIT if self._suspended else gate
+        gate = NO_CREDIT if self._suspended else policy.gate
         check = policy.make_check(of_tenant=terms.tenant is not None)
         return replace(
             terms, check=check, max_message_bytes=policy.max_message_bytes, gate=gate, tap=policy.make_tap(terms.log)
@@ -187,13 +188,13 @@ class Sessions:
         policy.count_sessions(self._of_peer, self._connection.open_bytes)
         kept = {True: 0, False: 0}
         for session in self._connection.sessions():
-            session.windows.count_in_budgets(self._byte_budgets())
+            session.windows.count_in_budgets(policy.budgets)
         for link in [link for session in self._connection.sessions() for link in session.links.list_links()]:
             sink, attach = link.sink, link.remote_attach
             if identity_of(sink) not in router.links or attach is None:
                 continue
             own = router.is_own(link)
-            error = None if own else policy.may_attach(attach, partial(kept.__getitem__, link.incoming))
+            error = None if own else policy.keeps_link(attach, kept.__getitem__)
             if error is not None:
                 self._uncount_link(link)
                 router.detach_link(link, True, error)
@@ -201,20 +202,34 @@ class Sessions:
                 self._tell_end(link, "detached by policy", False, record)
                 continue
             kept[link.incoming] += not own
-            if not own and policy.share is not None and sink not in policy.share.links:
-                policy.share.count_link(sink, self._address_key(attach) or _key_of(sink))
+            if not own:
+                policy.count_link(sink, attach, self)
             if isinstance(sink, Ingress):
                 update_terms(
                     sink, self.terms, self.terms.max_message_bytes or self._connection.limits.max_message_bytes
                 )
 
-    def _byte_budgets(self) -> list[Budget] | None:
-        """Return the budgets, besides the router's, that count the bytes held of its messages."""
-        share = self._policy.share
-        return [*share.buffers] or None if share is not None else None  # type: ignore[list-item]  # made as budgets
+    # --- what the policy asks of the peer's links
 
-    def _address_key(self, attach: Attach) -> str | None:
-        """Return the key of the address of an attach: empty for a dynamic one, None for none."""
+    def count_links(self, incoming: bool) -> int:
+        """See ``PeerLinks``."""
+        router = self._hub.router
+        links = (link for session in self._connection.sessions() for link in session.links.list_links())
+        return sum(
+            link.incoming == incoming and identity_of(link.sink) in router.links and not router.is_own(link)
+            for link in links
+        )
+
+    def full_rule(self) -> str:
+        """See ``PeerLinks``."""
+        count = len(self._routed)
+        if count >= self._max_links:
+            return "maxLinks"
+        scarce = self._memory.refuses_links and not self.terms.is_router
+        return "maxMemoryBytes" if scarce and count >= FEW_LINKS else ""
+
+    def address_key(self, attach: Attach) -> str | None:
+        """See ``PeerLinks``."""
         terminus = attach.source if attach.role else attach.target
         if not isinstance(terminus, Source | Target):
             return None
@@ -225,14 +240,14 @@ class Sessions:
             self._hub.router.table.parse(text, tenant=self.terms.tenant).key if isinstance(text, str) and text else None
         )
 
+    # ---
+
     def _uncount_link(self, link: Link) -> None:
-        """Stop counting a link that has ended; a second call does nothing."""
-        self._routed.pop(identity_of(link.sink), None)
-        share = self._policy.share
-        if share is not None:
-            if isinstance(link.sink, Ingress):
-                share.end_sending(link.sink.account)
-            share.uncount_link(link.sink)
+        """Stop counting a link that has ended, if it was routed."""
+        sink = link.sink
+        if isinstance(sink, Endpoint):
+            self._routed.pop(sink.identity, None)
+            self._policy.uncount_link(sink)
 
     @property
     def _of_peer(self) -> int:
@@ -264,7 +279,7 @@ class Sessions:
             session.end(error)
             return
         self._begun[session] = session
-        session.windows.count_in_budgets(self._byte_budgets())
+        session.windows.count_in_budgets(self._policy.budgets)
         if ours:
             self._own_sessions[session] = None
             self._hub.router.session_begun(session)
@@ -329,31 +344,16 @@ class Sessions:
         if error is not None:
             self._lifetime.end_connection(error)
 
-    def lose_all_links(self) -> None:
-        """Lose every link, because the connection has ended; a second call does nothing."""
-        self._hub.router.container_gone(self.terms.connection_number, self._lifetime.peer_error)
-        for session in self._connection.sessions():
-            self._lose_session(session)
-
-    async def lose_links_in_turns(self) -> None:
-        """Lose every link, and then every session, with turns for other connections in between."""
-        self._hub.router.container_gone(self.terms.connection_number, self._lifetime.peer_error)
-        turns, share, lost = self._turns, self._share, 0
-        began_s = await turns.take(share)
+    def loss(self) -> Iterator[Step]:
+        """Yield the steps that lose every link and session of a connection that has ended."""
+        yield partial(self._hub.router.container_gone, self.terms.connection_number, self._lifetime.peer_error)
         remaining = self._connection.sessions()
         remaining.reverse()
         while remaining:
-            session = remaining.pop()
-            lost += 1 + len(session.links.by_handle)
-            self._lose_session(session)
-            if lost >= LOST_AT_ONCE:
-                lost = 0
-                self._hub.flush()
-                began_s = await turns.give_way(share, began_s)
-        self._hub.flush()
-        while self._connection.channels.forget_sessions(LOST_AT_ONCE):
-            began_s = await turns.give_way(share, began_s)
-        turns.end(share, began_s)
+            yield partial(self._lose_session, remaining.pop())
+        channels = self._connection.channels
+        while channels.by_channel:
+            yield partial(channels.forget_sessions, FORGOTTEN_AT_ONCE)
 
     async def _serve_inbox(self, session: Session, inbox: Inbox) -> None:
         """Answer the events in the inbox, those of one read together, and return once it is empty."""
@@ -398,12 +398,7 @@ class Sessions:
         if self._hub.router.shared.stopping and not self.terms.is_router:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
-        policy, key, quotas = self._policy, None, None
-        if (share := policy.share) is not None:
-            key = self._address_key(event.attach)
-            quotas = share.quotas_at_attach(key, link.kept_bytes)
-        others = partial(self._count_links, link.incoming)
-        error = policy.may_attach(event.attach, others, full=self._full_rule(), quotas=quotas)
+        error = self._policy.admit_link(event.attach, link.kept_bytes, self)
         if error is None and found is LookupResult.NOWHERE:
             error = NO_ROUTE
         if error is None:
@@ -412,38 +407,19 @@ class Sessions:
         else:
             link.refuse(error)
         sink = link.sink
-        if policy.share is not None and isinstance(sink, Endpoint):
-            policy.share.count_link(sink, key or _key_of(sink))
-        if identity := identity_of(sink):
-            self._routed[identity] = None
         if isinstance(sink, Endpoint):
+            self._policy.count_link(sink, event.attach, self)
+            self._routed[sink.identity] = None
             self._log_attached(link, event.attach)
         else:
             write = partial(_log_attach, f"{self._lifetime.label} Link refused", link.incoming, _describe(event.attach))
             self._repeats.happened((self._lifetime.label, "attach"), SINGLY, write)
-
-    def _full_rule(self) -> str:
-        """Return the rule by which the peer may attach no more links; empty if it may."""
-        count = len(self._routed)
-        if count >= self._max_links:
-            return "maxLinks"
-        scarce = self._memory.refuses_links and not self.terms.is_router
-        return "maxMemoryBytes" if scarce and count >= FEW_LINKS else ""
 
     def _log_attached(self, link: Link, attach: Attach) -> None:
         identity = identity_of(link.sink)
         what = f"{self._lifetime.label}[L{identity}] Link attached"
         log_it = partial(_log_attach, what, link.incoming, _describe(attach))
         self._tell("attached", partial(_write_both, log_it, self._records.attached(link, attach)))
-
-    def _count_links(self, incoming: bool) -> int:
-        """Return the number of the peer's links in one direction."""
-        router = self._hub.router
-        links = (link for session in self._connection.sessions() for link in session.links.list_links())
-        return sum(
-            link.incoming == incoming and identity_of(link.sink) in router.links and not router.is_own(link)
-            for link in links
-        )
 
     def _answer_detach(self, event: LinkDetached) -> None:
         link = event.link
@@ -467,7 +443,7 @@ class Sessions:
         self._tell_end(link, "detached by the router", blocked, record, describe_error(reason.error))
 
     def _lose_session(self, session: Session) -> None:
-        """Lose a session with its connection, and note what the peer had on it; a second call does nothing."""
+        """Lose a session with its connection, and note what the peer had on it."""
         known = self._connection.channels.by_remote_channel
         if self._begun.pop(session, None) is not None and session.remote_channel in known:
             sending = sum(comes_in for comes_in, _ in session.links.by_name)
@@ -476,7 +452,7 @@ class Sessions:
         self._lose_links(session, self._lifetime.peer_error)
 
     def _lose_links(self, session: Session, error: Error | None = None) -> None:
-        """Lose the links that the session still has; ``error`` is the peer's. A second call does nothing."""
+        """Lose the links that the session still has; ``error`` is the peer's."""
         router = self._hub.router
         held = [link for link in session.links.list_links() if identity_of(link.sink) in router.links]
         blocked = [router.zero_credit_s(link) > BLOCKED_AFTER_S for link in held]
@@ -495,11 +471,6 @@ class Sessions:
             counts = describe_counters(sink.counters, blocked)
             line = f"{self._lifetime.label}[L{sink.identity}] Link {how}: {counts}{why}"
             self._tell("ended", partial(_write_both, partial(_log_end, line), record))
-
-
-def _key_of(endpoint: Endpoint) -> str | None:
-    """Return the key of the address of a link; None for none."""
-    return None if endpoint.entry is None else endpoint.entry.key
 
 
 def _waits(link: Link) -> bool:

@@ -81,7 +81,7 @@ class RoutedLink(LinkOwner):
         #: The end whose peer detached it, and waits for the other peer's answer while the end's context is this, or
         #: that was lost; and the reason, which the other peer hears.
         self._asker: Link | None = None
-        self._word = DetachReason(True, None)
+        self._detach_reason = DetachReason(True, None)
 
     # --- the attach
 
@@ -231,12 +231,12 @@ class RoutedLink(LinkOwner):
             return
         if reason is None:
             outlives = other is far and _outlives(near.remote_attach)
-            self._word = DetachReason(not outlives, self._why_lost(link))
+            self._detach_reason = DetachReason(not outlives, self._why_lost(link))
         else:
-            self._word = DetachReason(reason.closed, passed_on(reason.error))
+            self._detach_reason = DetachReason(reason.closed, passed_on(reason.error))
             link.holder = self
         self._asker = link
-        self._router.farewells.add(self, self._router.shared.now_s)
+        self._router.pending_detaches.add(self, self._router.shared.now_s)
         if other is None:
             return  # it is attached and detached once its session is mapped
         if isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.backlog > 0:
@@ -250,11 +250,11 @@ class RoutedLink(LinkOwner):
         assert other is not None  # noqa: S101 - the caller has attached it
         other.holder = None
         other.awaited = asker.holder is self
-        self._router.end_link(other, self._word)
+        self._router.end_link(other, self._detach_reason)
         if other.awaited:
             other.holder = self
         else:
-            self._forget_farewell()
+            self._end_wait()
             self._leave()
 
     def _answer_detach(self, link: Link, reason: DetachReason | None) -> None:
@@ -267,17 +267,17 @@ class RoutedLink(LinkOwner):
         if link is asker:
             bounded = other is not None or (asker.kept_bytes == 0 and self._own.waiting <= _MAX_GIVEN_BACK)
             if not (bounded and self._is_held_back(other)):
-                self._forget_farewell()
+                self._end_wait()
                 self._leave()
             return
-        word = reason or DetachReason(self._word.closed, self._why_lost(link))
-        self._answer_asker(word.closed or self._word.closed, passed_on(word.error))
+        answer = reason or DetachReason(self._detach_reason.closed, self._why_lost(link))
+        self._answer_asker(answer.closed or self._detach_reason.closed, passed_on(answer.error))
 
     def _answer_asker(self, closed: bool, error: Error | None = None) -> None:
         """Answer the first detach, unless its end was lost since."""
         asker, _ = self._detached_ends()
         waits = asker.holder is self
-        self._forget_farewell()
+        self._end_wait()
         if waits:
             asker.detach(closed, error)
         self._leave()
@@ -287,13 +287,13 @@ class RoutedLink(LinkOwner):
         return self._own.reason_of_end() if link is self.far else LINK_LOST
 
     def wait_no_longer(self) -> None:
-        """See ``Farewell``."""
+        """See ``PendingDetach``."""
         _, other = self._detached_ends()
         if other is not None and isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.closing:
             other.sink.closing = False
             other.holder = None
-            self._router.end_link(other, self._word)
-        self._answer_asker(self._word.closed)
+            self._router.end_link(other, self._detach_reason)
+        self._answer_asker(self._detach_reason.closed)
 
     def _detached_ends(self) -> tuple[Link, Link | None]:
         """Return the end that its peer detached or lost first, and the other one, None before it is attached."""
@@ -304,10 +304,10 @@ class RoutedLink(LinkOwner):
         """Return whether the other end is still to be detached: after its deliveries, or once it is attached."""
         return other is None or (isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.closing)
 
-    def _forget_farewell(self) -> None:
+    def _end_wait(self) -> None:
         """Stop reports of both ends, and the wait."""
         asker, other = self._detached_ends()
-        self._router.farewells.discard(self)
+        self._router.pending_detaches.discard(self)
         asker.holder = None
         if other is not None:
             other.holder = None

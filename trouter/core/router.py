@@ -19,7 +19,6 @@ from .edge.downlinks import Edges
 from .edge.uplink import Uplink
 from .entry import AddressEntry
 from .exchanges import Exchanges
-from .farewells import Farewells
 from .ingress import Ingress
 from .inside import InsideTraffic
 from .links import Endpoint
@@ -27,6 +26,7 @@ from .network import Network, Trunk
 from .observer import RouterObserver
 from .outgoing import OutgoingEndpoint
 from .pace import Paces
+from .pending_detaches import PendingDetaches
 from .ports import SharedState
 from .routes import LinkRoute, Routes
 from .sections import IN, OUT
@@ -80,7 +80,7 @@ class Router:
         self.auto_links = AutoLinks(self)
         self.exchanges = Exchanges(self.table, self.shared, self.totals)
         #: Routed links with one end detached and the other not yet.
-        self.farewells = Farewells()
+        self.pending_detaches = PendingDetaches()
         self.table.id_listeners.add(self._move_senders)
         for rule in rules:
             self.table.add_rule(rule)
@@ -171,14 +171,6 @@ class Router:
         link.refuse(reason.error, None if link.incoming or wanted is None else wanted.target)
         link.detach(reason.closed, reason.error)
 
-    def lose_link(self, link: Link) -> None:
-        """Handle the loss of a link and its deliveries (routing.md 2.7). A second call does nothing.
-
-        Its sink is kept until the next link is lost or the next scan.
-        """
-        self._let_go([link])
-        self._lose_endpoint(link, None)
-
     def _lose_endpoint(self, link: Link, reason: DetachReason | None) -> None:
         sink = link.sink
         if isinstance(sink, OutgoingEndpoint):
@@ -228,7 +220,7 @@ class Router:
         self.auto_links.container_came(container)
 
     def container_gone(self, number: int, error: Error | None = None) -> None:
-        """Remove the container of an ended connection, before its sessions are lost; a second call does nothing.
+        """Remove the container of an ended connection, if it was one, before its sessions are lost.
 
         ``error`` is that of the peer's close.
         """
@@ -382,7 +374,7 @@ class Router:
         self._let_go([])
         self._paces.scan(self.links.values(), now_s)
         self.exchanges.stalls.scan(now_s)
-        self.farewells.scan(now_s)
+        self.pending_detaches.scan(now_s)
         notices = [Notice(link, OVERDRAWN_TEXT) for link in self.shared.overdrawing if link.attached]
         self.shared.overdrawing.clear()
         return notices + self._watch.scan(self.links.values(), now_s)

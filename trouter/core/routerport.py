@@ -12,9 +12,9 @@ from trouter.engine.link_base import Link
 from trouter.engine.ports import LinkSink
 
 from .containers import Container, DetachReason
-from .farewells import Farewells
 from .inside import InsideTraffic
 from .links import LinkHome
+from .pending_detaches import PendingDetaches
 from .routes import Routes
 
 
@@ -38,7 +38,7 @@ class RouterPort(LinkHome, Protocol):
         """Return what sends the router's own messages."""
 
     @property
-    def farewells(self) -> Farewells:
+    def pending_detaches(self) -> PendingDetaches:
         """Return the routed links with one end detached and the other not yet."""
 
     @property

@@ -45,16 +45,17 @@ class AnnotationFilter:
 class ConnectionRequest:
     """A connection that opens. ``hostname`` is untrusted; ``user`` is proven only if ``authenticated``."""
 
-    connection_id: int
-    user: str
-    authenticated: bool
+    connection_id: int = 0
+    #: Empty without a user.
+    user: str = ""
+    authenticated: bool = False
     #: The peer's address, or the host that the router dialled.
-    remote_host: str
+    remote_host: str = ""
     #: The name of the listener or connector.
-    listener: str
-    role: str
+    listener: str = ""
+    role: str = "normal"
     #: The hostname in the peer's open; "" without one.
-    hostname: str
+    hostname: str = ""
     #: The router dialled.
     outgoing: bool = False
 

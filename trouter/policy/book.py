@@ -14,10 +14,11 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from trouter._buckets import Bucket
+from trouter.engine.ports import Budget
 from trouter.net.tallies import Tallies
 
 from .compiled import ConnectionLimits
-from .counts import Buffer, Meter, Paced, SharedConnections, VhostConnections
+from .counts import Meter, Paced, SharedConnections, VhostConnections
 from .kinds import Reason
 from .quota_rules import (
     ADDRESSES,
@@ -77,7 +78,7 @@ class Book:
     def __init__(
         self,
         now: Callable[[], float],
-        new_buffer: Callable[[], Buffer],
+        new_buffer: Callable[[], Budget],
         notify: Callable[[QuotaAlarm], None],
         tallies: Tallies | None = None,
     ) -> None:
@@ -404,7 +405,7 @@ class Share:
         return any(getattr(meter.rule.limits, name) is not None for meter in self.meters for name in PACED)
 
     @property
-    def buffers(self) -> list[Buffer]:
+    def buffers(self) -> list[Budget]:
         """The buffers of the meters that limit held bytes."""
         return [meter.buffer for meter in self.meters if meter.rule.limits.max_buffered_bytes is not None]
 

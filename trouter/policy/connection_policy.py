@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 from trouter.core.arrival import MessageTap
 from trouter.core.check import MessageCheck
+from trouter.core.ingress import Ingress
+from trouter.core.links import Endpoint
 from trouter.core.messagelog import MessageLog
+from trouter.core.ports import Gate
 from trouter.core.terms import ROUTER_ROLES
+from trouter.engine.ports import Budget
 from trouter.hooks import AttachRequest, Plugins
 from trouter.telemetry.recorder import Recorder
 from trouter.telemetry.sampling import Sampler, Sampling
@@ -42,6 +48,19 @@ class PolicyInForce:
     record: PolicyRecord
     recorder: Recorder
     plugins: Plugins
+
+
+class PeerLinks(Protocol):
+    """The links that a peer has, as the policy of its connection asks for them."""
+
+    def count_links(self, incoming: bool) -> int:
+        """Return the number of links on which the peer sends, or, if not ``incoming``, receives."""
+
+    def full_rule(self) -> str:
+        """Return the rule by which the peer may attach no more links; empty if it may."""
+
+    def address_key(self, attach: Attach) -> str | None:
+        """Return the key of the address of an attach: empty for a dynamic one, None for none."""
 
 
 class ConnectionPolicy:
@@ -86,9 +105,14 @@ class ConnectionPolicy:
         return self._counted
 
     @property
-    def share(self) -> Share | None:
-        """The same, if quotas count it; None if none do."""
-        return self._counted if self._counted.rules else None
+    def gate(self) -> Gate | None:
+        """What limits the credit of the peer's senders; None if no quota does."""
+        return self._counted if self._counted.paces else None
+
+    @property
+    def budgets(self) -> list[Budget] | None:
+        """The budgets, besides the router's, that count the bytes held of the peer's messages; None for none."""
+        return self._counted.buffers or None
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -101,8 +125,13 @@ class ConnectionPolicy:
         sampling = in_force.samplings.get(self.admission.vhost)
         if sampling is None or who.role in ROUTER_ROLES:
             return None
-        about = {"conn": who.number, "vhost": self.admission.vhost, "user": who.user or None, "host": who.host}
-        about["tenant"] = self.tenant or None
+        about = {
+            "conn": who.connection_id,
+            "vhost": self.admission.vhost,
+            "user": who.user or None,
+            "host": who.remote_host,
+            "tenant": self.tenant or None,
+        }
         return Sampler(sampling, about, in_force.recorder.emit, in_force.book.now, log)
 
     # --- messages
@@ -137,7 +166,7 @@ class ConnectionPolicy:
 
     def may_begin(self, others: int) -> Error | None:
         """Return the error that denies the peer another session beside its ``others``; None if it may begin one."""
-        share = self.share if others else None
+        share = self._quotas if others else None
         quotas = None if share is None else share.quotas_on_bytes(SESSION_BYTES)
         verdict = judge_begin(self.admission, others, quotas)
         if quotas is not None and quotas.rule == verdict.rule:
@@ -154,23 +183,55 @@ class ConnectionPolicy:
 
         The memory of the open and of all sessions but the first counts in the peer's quotas.
         """
-        share = self.share
+        share = self._quotas
         if share is not None:
             share.add_held_bytes(open_bytes + SESSION_BYTES * max(0, count - 1) - share.kept)
 
     # --- links
 
-    def may_attach(
-        self, attach: Attach, others: Callable[[], int], *, full: str = "", quotas: QuotaAnswer | None = None
-    ) -> Error | None:
-        """Return the error that denies the peer a link; None if it may have it.
+    def admit_link(self, attach: Attach, kept_bytes: int, links: PeerLinks) -> Error | None:
+        """Return the error that denies the peer a new link beside ``links``; None if it may have it.
 
-        ``others`` counts its links in this direction; ``full`` is the rule by which it may have no more, empty if it
-        may; ``quotas`` is the answer of its share, for a link that is not counted yet.
+        ``kept_bytes`` of the attach are counted already in the budgets.
         """
-        verdict = judge_attach(self.admission, attach, others, full, quotas)
-        if quotas is not None:
+        share, quotas = self._quotas, None
+        if share is not None:
+            quotas = share.quotas_at_attach(links.address_key(attach), kept_bytes)
             self._in_force.book.note_answer(quotas)
+        return self._answer_attach(attach, links.count_links, links.full_rule(), quotas)
+
+    def keeps_link(self, attach: Attach, others: Callable[[bool], int]) -> Error | None:
+        """Return the error that ends a link under a changed policy; None if the peer keeps it.
+
+        ``others`` returns the number of links that it keeps already in one direction: True for those on which it sends.
+        """
+        return self._answer_attach(attach, others)
+
+    def count_link(self, link: Endpoint, attach: Attach, links: PeerLinks) -> None:
+        """Count a link that the peer has in its quotas, if there are any and they do not count it yet."""
+        share = self._quotas
+        if share is not None and link not in share.links:
+            named = links.address_key(attach) or (None if link.entry is None else link.entry.key)
+            share.count_link(link, named)
+
+    def uncount_link(self, link: Endpoint) -> None:
+        """Give back what the quotas count for a link that has ended."""
+        share = self._quotas
+        if share is None:
+            return
+        if isinstance(link, Ingress):
+            share.end_sending(link.account)
+        share.uncount_link(link)
+
+    @property
+    def _quotas(self) -> Share | None:
+        """What the book counts for the connection, if quotas limit it; None if none do."""
+        return self._counted if self._counted.rules else None
+
+    def _answer_attach(
+        self, attach: Attach, others: Callable[[bool], int], full: str = "", quotas: QuotaAnswer | None = None
+    ) -> Error | None:
+        verdict = judge_attach(self.admission, attach, partial(others, not attach.role), full, quotas)
         if verdict.allowed and not self._in_force.plugins.may_attach(self._describe_attach(attach)):
             verdict = verdict.denied_by(BY_PLUGIN, LINK_DENIED)
         self._record_verdict(verdict)
@@ -186,10 +247,10 @@ class ConnectionPolicy:
         named = terminus if isinstance(terminus, Source | Target) else None
         address = getattr(terminus, "address", None)
         return AttachRequest(
-            connection_id=request.number,
+            connection_id=request.connection_id,
             user=request.user,
             authenticated=request.authenticated,
-            remote_host=request.host,
+            remote_host=request.remote_host,
             role=request.role,
             vhost=admission.vhost,
             group=admission.group,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from trouter._buckets import Bucket
+from trouter.engine.ports import Budget
 from trouter.net.rates import bucket_maker
 from trouter.net.tallies import NO_ROOM, Tallies
 
@@ -14,13 +15,6 @@ from .compiled import ConnectionLimits
 from .kinds import Reason
 from .quota_rules import ADDRESSES, LINKS, RATES, QuotaRule
 from .shared_meter import SharedAddresses, SharedMeter
-
-
-class Buffer(Protocol):
-    """The count of bytes held for messages and sessions, and its limit; the holder changes ``held``."""
-
-    held: int
-    limit: int
 
 
 class Counted(Protocol):
@@ -51,7 +45,7 @@ class Paced(Protocol):
 class Meter:
     """The counts of one quota rule for a vhost, group, user or host; ``Book`` owns it."""
 
-    def __init__(self, rule: QuotaRule, who: str, buffer: Buffer, now_s: float, tallies: Tallies | None = None) -> None:
+    def __init__(self, rule: QuotaRule, who: str, buffer: Budget, now_s: float, tallies: Tallies | None = None) -> None:
         """``tallies``: the counts of all workers; None for a router of one process."""
         self.rule = rule
         self.who = who

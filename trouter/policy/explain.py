@@ -91,7 +91,7 @@ def explain(policy: Policy, question: Question) -> Explanation:
         OpenRequest(
             hostname=question.vhost,
             user=question.user,
-            host=question.host,
+            remote_host=question.host,
             authenticated=question.authenticated,
             policy_vhost=question.policy_vhost,
             outgoing=question.connector,

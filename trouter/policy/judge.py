@@ -187,13 +187,13 @@ def judge_counts(verdict: Verdict, request: OpenRequest, counts: Book) -> tuple[
     admission = verdict.admission
     if admission is None:
         return verdict, None
-    over = counts.limits_reached(admission.vhost, admission.limits, request.user, request.host)
+    over = counts.limits_reached(admission.vhost, admission.limits, request.user, request.remote_host)
     if over:
         rule = f"{admission.vhost}:{admission.group}:{'+'.join(over)}"
         return _deny_open(request, over[0], admission.vhost, admission.group, rule), None
     if not admission.quotas:
         return verdict, None
-    answer = counts.quotas_at_open(admission.quotas, request.user, request.host)
+    answer = counts.quotas_at_open(admission.quotas, request.user, request.remote_host)
     if answer.rule:
         return _deny_open(request, Reason.QUOTA, admission.vhost, admission.group, answer.rule), answer
     return verdict, answer
@@ -285,7 +285,7 @@ def _judge_client(policy: Policy, request: OpenRequest, name: str) -> Verdict:
     if assigned is None:
         return _deny_open(request, Reason.NO_GROUP, vhost.name)
     group, member_by = assigned
-    host_entry = group.hosts.find_entry(request.host, policy.resolved)
+    host_entry = group.hosts.find_entry(request.remote_host, policy.resolved)
     if not host_entry:
         return _deny_open(request, Reason.REMOTE_HOST, vhost.name, group.name)
     user_text = request.user if request.authenticated else ""

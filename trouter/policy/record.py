@@ -70,7 +70,7 @@ class PolicyRecord:
             if who is None or row.operation == "open":
                 write(1)
             else:
-                self._recorder.allowances.teller(verdict.vhost, who.user, who.host)(row.operation, write)
+                self._recorder.allowances.teller(verdict.vhost, who.user, who.remote_host)(row.operation, write)
             return
         for name in row.policy:
             setattr(self.counts, name, getattr(self.counts, name) + 1)
@@ -78,7 +78,7 @@ class PolicyRecord:
             counts = self.counts_of(verdict.vhost)
             setattr(counts, row.vhost, getattr(counts, row.vhost) + 1)
         if row.singly:
-            number = 0 if who is None else who.number
+            number = 0 if who is None else who.connection_id
             write = partial(self._write_denial, verdict, row, who)
             self._recorder.repeats.happened((number, row.reason), row.singly, write)
         else:
@@ -109,12 +109,12 @@ class PolicyRecord:
 
     def _write_denial(self, verdict: Verdict, row: RequestKind, who: OpenRequest | None, count: int) -> None:
         """Write one line and one record for a denial, or for ``count`` repeated ones."""
-        user, host = ("", verdict.text) if who is None else (who.user, who.host)
+        user, host = ("", verdict.text) if who is None else (who.user, who.remote_host)
         about = verdict.text if verdict.address is None else verdict.address
         log.log(
             logging.DEBUG if row.singly == EACH else logging.INFO,
             "[C%d] %s%s",
-            0 if who is None else who.number,
+            0 if who is None else who.connection_id,
             denial_line(row.operation, row.reason, user, host, verdict.vhost, verdict.rule, about),
             and_more(count),
         )
@@ -127,10 +127,10 @@ class PolicyRecord:
         self, verdict: Verdict, row: RequestKind, who: OpenRequest | None, reason: str, count: int
     ) -> None:
         record = PolicyDecision(
-            conn=0 if who is None else who.number,
+            conn=0 if who is None else who.connection_id,
             vhost=verdict.vhost or None,
             user=None if who is None else who.user,
-            host=verdict.text if who is None else who.host,
+            host=verdict.text if who is None else who.remote_host,
             group=verdict.group or None,
             op=row.operation,
             allow=verdict.allowed,

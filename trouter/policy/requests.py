@@ -1,4 +1,4 @@
-"""A connection's request to open, as the policy and plugins see it."""
+"""A connection's request to open, as the policy sees it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,14 @@ from dataclasses import dataclass
 from trouter.hooks import ConnectionRequest, Permissions
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRequest:
-    """The facts of a connection's open for the policy. ``host`` is an address; ``outgoing`` if the router dialled."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRequest(ConnectionRequest):
+    """What plugins get of a connection that opens, with what is for the configured policy alone."""
 
-    number: int = 0
+    #: The peer's address and port, for the log.
     name: str = ""
-    hostname: str = ""
-    #: Empty without a user; proven if ``authenticated``.
-    user: str = ""
-    host: str = ""
-    authenticated: bool = False
-    listener: str = ""
-    role: str = "normal"
     #: The `policyVhost` of the listener or connector, empty without one.
     policy_vhost: str = ""
-    outgoing: bool = False
     #: The grant of an authentication service.
     permissions: Permissions | None = None
 
@@ -30,17 +22,3 @@ class OpenRequest:
     def is_exempt(self) -> bool:
         """True for a connection to another router, to which no vhost applies."""
         return self.role == "inter-router" or (self.outgoing and self.role == "edge")
-
-
-def for_plugins(request: OpenRequest) -> ConnectionRequest:
-    """Return the request as plugins get it."""
-    return ConnectionRequest(
-        connection_id=request.number,
-        user=request.user,
-        authenticated=request.authenticated,
-        remote_host=request.host,
-        listener=request.listener,
-        role=request.role,
-        hostname=request.hostname,
-        outgoing=request.outgoing,
-    )

@@ -47,7 +47,7 @@ from .judge import (
 from .kinds import CONNECTION_DENIED, USER_DENIED
 from .quota_rules import QuotaRule
 from .record import PolicyRecord, closed_line
-from .requests import OpenRequest, for_plugins
+from .requests import OpenRequest
 from .sanctions import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Sanctions, SanctionTarget
 
 #: Alarms that are shown by name; further ones are only counted.
@@ -171,15 +171,15 @@ class RouterPolicy:
             admission.vhost,
             rules,
             request.user,
-            request.host,
+            request.remote_host,
             connection.received_bytes,
-            request.number,
+            request.connection_id,
         )
         if admission.vhost:
             self._record.counts_of(admission.vhost).connections_approved += 1
         made = ConnectionPolicy(self._in_force, request, admission, counted, tenant=tenant, stamps=stamps)
-        self._admitted[request.number] = made
-        self._connections[request.number] = connection
+        self._admitted[request.connection_id] = made
+        self._connections[request.connection_id] = connection
         return made
 
     def release_connection(self, number: int, resources: tuple[int, int, int] = (0, 0, 0)) -> None:
@@ -202,7 +202,7 @@ class RouterPolicy:
 
     def _judge_request(self, request: OpenRequest) -> Verdict:
         """Return the policy's decision, without counts; a plugin may choose the vhost or the addresses."""
-        verdict = judge_open(self.compiled, request, self._plugins.vhost_policy(for_plugins(request)))
+        verdict = judge_open(self.compiled, request, self._plugins.vhost_policy(request))
         admission = verdict.admission
         if not self._closed or admission is None or admission.unrestricted:
             return verdict
@@ -273,18 +273,18 @@ class RouterPolicy:
             if target.action == SLOW_TENANT:
                 rules = self._quotas_of(request, admission, admitted.tenant)
                 self.book.move_connection(
-                    admitted.counted, admission.vhost, rules, self._connections[request.number].received_bytes
+                    admitted.counted, admission.vhost, rules, self._connections[request.connection_id].received_bytes
                 )
                 self._apply_terms(admitted)
             elif blocked := self._blocking_action(request, admitted.scopes):
                 self._record.record_verdict(judge_decisions(request, admission, blocked), request)
-                self._connections[request.number].turn_out(CONNECTION_DENIED)
+                self._connections[request.connection_id].turn_out(CONNECTION_DENIED)
 
     def _blocking_action(self, request: OpenRequest, scopes: tuple[str, ...]) -> str:
         """Return the action that blocks a connection; empty for none."""
         if request.role in ROUTER_ROLES or request.outgoing:
             return ""
-        if self._sanctions.blocks_host(request.host):
+        if self._sanctions.blocks_host(request.remote_host):
             return BLOCK_HOST
         return LOCK_USER if self._sanctions.blocks_user(request.user, *scopes) else ""
 
@@ -305,7 +305,7 @@ class RouterPolicy:
             verdict = self._judge_request(admitted.request)
             if verdict.admission is None:
                 self._record.record_verdict(verdict, admitted.request)
-                self._connections[admitted.request.number].turn_out(CONNECTION_DENIED)
+                self._connections[admitted.request.connection_id].turn_out(CONNECTION_DENIED)
             elif verdict.admission != admitted.admission or (
                 sampled.get(verdict.vhost) is not samplings.get(verdict.vhost)
             ):
@@ -327,7 +327,7 @@ class RouterPolicy:
         admitted.admission = admission
         rules = self._quotas_of(admitted.request, admission, admitted.tenant)
         self.book.move_connection(
-            admitted.counted, admission.vhost, rules, self._connections[admitted.request.number].received_bytes
+            admitted.counted, admission.vhost, rules, self._connections[admitted.request.connection_id].received_bytes
         )
         if left != admission.vhost:
             self._forget_unused(left)
@@ -337,11 +337,11 @@ class RouterPolicy:
 
     def _apply_terms(self, admitted: ConnectionPolicy) -> None:
         """Make a connection follow its current terms; close it if that fails."""
-        connection = self._connections[admitted.request.number]
+        connection = self._connections[admitted.request.connection_id]
         try:
             connection.follow_policy(admitted.admission.vhost)
         except Exception:
-            log.exception("[C%d] cannot apply the changed policy, connection closed", admitted.request.number)
+            log.exception("[C%d] cannot apply the changed policy, connection closed", admitted.request.connection_id)
             connection.turn_out(CONNECTION_DENIED)
 
     def _note_alarm(self, alarm: QuotaAlarm) -> None:
@@ -380,7 +380,7 @@ def _slow(scope: str, rate: int) -> QuotaRule:
 def _concerns(target: SanctionTarget, admitted: ConnectionPolicy) -> bool:
     """Return whether a decision applies to a connection."""
     if target.action == BLOCK_HOST:
-        return place_of(admitted.request.host) == target.subject
+        return place_of(admitted.request.remote_host) == target.subject
     if target.action == SLOW_TENANT:
         return target.subject in admitted.scopes
     return admitted.request.user == target.subject

@@ -106,9 +106,9 @@ class ConnectionRecord:
         """Note that the ``peer`` or the router (``local``) closed it; without that, the transport ended it."""
         self._ended = (by, condition)
 
-    def close(self, peer: ConnectionView, farewell: Error | None) -> None:
-        """Record that the connection ended; ``farewell`` is the error of the router's close."""
-        by, condition = self._ended if farewell is None else ("local", farewell.condition)
+    def close(self, peer: ConnectionView, close_error: Error | None) -> None:
+        """Record that the connection ended; ``close_error`` is the error of the router's close."""
+        by, condition = self._ended if close_error is None else ("local", close_error.condition)
         self._recorder.emit(
             records.ConnectionClosedRecord(
                 **peer.describe_connection(),

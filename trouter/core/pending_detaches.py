@@ -14,37 +14,37 @@ PATIENCE_S: Final = 10.0
 _AT_ONCE: Final = 500
 
 
-class Farewell(Protocol):
+class PendingDetach(Protocol):
     """A routed link with one end detached."""
 
     def wait_no_longer(self) -> None:
         """Answer the detach without the other end's answer."""
 
 
-class Farewells:
+class PendingDetaches:
     """The unanswered detaches, the longest waiting first."""
 
     def __init__(self) -> None:
-        self._due_s: dict[Farewell, float] = {}
+        self._due_s: dict[PendingDetach, float] = {}
 
-    def add(self, farewell: Farewell, now_s: float) -> None:
+    def add(self, pending: PendingDetach, now_s: float) -> None:
         """Wait for the answer to a detach that came at ``now_s``."""
-        self._due_s[farewell] = now_s + PATIENCE_S
+        self._due_s[pending] = now_s + PATIENCE_S
 
-    def discard(self, farewell: Farewell) -> None:
+    def discard(self, pending: PendingDetach) -> None:
         """Forget a link whose other end has answered or is gone."""
-        self._due_s.pop(farewell, None)
+        self._due_s.pop(pending, None)
 
     def scan(self, now_s: float) -> None:
         """Answer the detaches that have waited long enough; to be called about once a second."""
-        for farewell in self._overdue(now_s):
-            del self._due_s[farewell]
-            farewell.wait_no_longer()
+        for pending in self._overdue(now_s):
+            del self._due_s[pending]
+            pending.wait_no_longer()
 
-    def _overdue(self, now_s: float) -> list[Farewell]:
-        overdue: list[Farewell] = []
-        for farewell, due_s in self._due_s.items():
+    def _overdue(self, now_s: float) -> list[PendingDetach]:
+        overdue: list[PendingDetach] = []
+        for pending, due_s in self._due_s.items():
             if due_s > now_s or len(overdue) == _AT_ONCE:
                 break
-            overdue.append(farewell)
+            overdue.append(pending)
         return overdue
