@@ -8,12 +8,25 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.connections.plays import LISTENER, OPENING, ROUTER, condition_of, message, only, opened, receiver, sender
+from tests.connections.plays import (
+    BEGIN,
+    LISTENER,
+    OPENING,
+    ROUTER,
+    condition_of,
+    message,
+    only,
+    opened,
+    receiver,
+    sender,
+)
 from trouter.connections.membership import Membership
 from trouter.connections.peer import Peer
 from trouter.connections.sessions import Sessions
 from trouter.connections.stream import LINGER_S, READ_BYTES, Stream
+from trouter.core.router import Router
 from trouter.engine.connection import Connection
+from trouter.engine.session import Session
 from trouter.records import ConnectionClosedRecord
 from trouter.testing.player import HANG_UP, RESET, Closed, Input, Output, PlayedRouter, kinds, octets_of, play
 from trouter.wire.framing import frame
@@ -283,6 +296,30 @@ async def test_everything_of_an_ended_connection_is_freed(mock_clock: MockClock)
             assert of_connections() == []
         finally:
             gc.enable()
+
+
+async def test_a_bug_in_the_loss_of_one_session_skips_no_other_and_nothing_is_lost_twice(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost: list[int] = []
+    lose_session = Router.lose_session
+
+    def lose(self: Router, session: Session, error: Error | None = None) -> None:
+        lost.append(session.channel)
+        if session.channel == 0:
+            raise LookupError("a bug")
+        lose_session(self, session, error)
+
+    monkeypatch.setattr(Router, "lose_session", lose)
+    async with play(ROUTER + LISTENER) as router:
+        others = [(channel, first) for channel in (1, 2) for first in (BEGIN, receiver(f"r{channel}"))]
+        peer = await opened(router, receiver())
+        assert kinds(await peer.play(*others)) == [Begin, Attach] * 2
+        assert kinds(await peer.play(HANG_UP)) == [Closed]
+        names = [endpoint.link.name for endpoint in router.process.router.links.values()]
+    assert lost == [0, 1, 2]
+    assert names == ["r"]  # the bug kept it
+    assert "a bug" in caplog.text
 
 
 async def test_an_open_twice_and_a_begin_before_the_open_are_faults(mock_clock: MockClock) -> None:
