@@ -49,7 +49,7 @@ class World:
         if quotas:
             self.shares[client] = share
             for session in client.server.sessions():
-                session.windows.count_in_budgets(share.buffers or None)  # type: ignore[arg-type]  # they are budgets
+                session.windows.count_in_budgets(share.buffers or None)
         return client
 
     def leave(self, client: MemoryClient) -> None:
@@ -255,7 +255,7 @@ def test_kept_bytes_of_a_lost_connection_count_until_a_receiver_takes_them() -> 
     other = Budget(10)
     session.windows.count_in_budgets([other])
     assert (buffer.held, other.held) == (0, session.windows.held_bytes)
-    session.windows.count_in_budgets(share.buffers)  # type: ignore[arg-type]  # they are budgets
+    session.windows.count_in_budgets(share.buffers)
     world.leave(client)
     assert other.held == 0
     receiver.grant(1000)

@@ -176,7 +176,7 @@ def tap(monkeypatch: pytest.MonkeyPatch) -> None:
     right = ConnectionPolicy.make_tap
 
     def make_tap(self: ConnectionPolicy, log: Any) -> Any:
-        return BrokenTap() if self.request.number == THIRD else right(self, log)
+        return BrokenTap() if self.request.connection_id == THIRD else right(self, log)
 
     monkeypatch.setattr(ConnectionPolicy, "make_tap", make_tap)
 
@@ -257,14 +257,14 @@ async def use_broken_plugin(_: LoopbackRouter, user: Connection) -> None:
 
 
 def loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = membership.Membership.unregister
+    right = membership.Membership.release_steps
 
-    def unregister(self: Any, owner: Any) -> None:
-        right(self, owner)
+    def release_steps(self: Any, owner: Any) -> Iterator[Callable[[], object]]:
+        yield from right(self, owner)
         if owner.container_id == BROKEN:
-            raise Planted
+            yield fail
 
-    monkeypatch.setattr(membership.Membership, "unregister", unregister)
+    monkeypatch.setattr(membership.Membership, "release_steps", release_steps)
 
 
 async def leave(router: LoopbackRouter, user: Connection) -> None:

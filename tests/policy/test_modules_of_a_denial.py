@@ -49,7 +49,7 @@ DENIALS: dict[str, tuple[Callable[[ConnectionPolicy], Callable[[], object]], set
     "a link, by a pattern": (lambda one: partial(one.admit_link, sender(), 0, Links()), {"policy.patterns"}),
     "a link, by number": (lambda one: partial(one.admit_link, sender(), 0, Links(5)), set()),
     "a link, because the connection is full": (
-        lambda one: partial(one.admit_link, sender(), 0, Links(full="maxLinks")),
+        lambda one: partial(one.admit_link, sender(), 0, Links(), "maxLinks"),
         set(),
     ),
     "a link, under a changed policy": (lambda one: partial(one.keeps_link, sender(), int), {"policy.patterns"}),
@@ -66,13 +66,9 @@ class Links:
     """The links of a peer: ``count`` in each direction, to no address."""
 
     count: int = 0
-    full: str = ""
 
     def count_links(self, incoming: bool) -> int:
         return self.count
-
-    def full_rule(self) -> str:
-        return self.full
 
     def address_key(self, attach: Attach) -> None:
         return None

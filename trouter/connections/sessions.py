@@ -220,14 +220,6 @@ class Sessions:
             for link in links
         )
 
-    def full_rule(self) -> str:
-        """See ``PeerLinks``."""
-        count = len(self._routed)
-        if count >= self._max_links:
-            return "maxLinks"
-        scarce = self._memory.refuses_links and not self.terms.is_router
-        return "maxMemoryBytes" if scarce and count >= FEW_LINKS else ""
-
     def address_key(self, attach: Attach) -> str | None:
         """See ``PeerLinks``."""
         terminus = attach.source if attach.role else attach.target
@@ -398,7 +390,7 @@ class Sessions:
         if self._hub.router.shared.stopping and not self.terms.is_router:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
-        error = self._policy.admit_link(event.attach, link.kept_bytes, self)
+        error = self._policy.admit_link(event.attach, link.kept_bytes, self, self._full_rule())
         if error is None and found is LookupResult.NOWHERE:
             error = NO_ROUTE
         if error is None:
@@ -414,6 +406,14 @@ class Sessions:
         else:
             write = partial(_log_attach, f"{self._lifetime.label} Link refused", link.incoming, _describe(event.attach))
             self._repeats.happened((self._lifetime.label, "attach"), SINGLY, write)
+
+    def _full_rule(self) -> str:
+        """Return the rule by which the peer may attach no more links; empty if it may."""
+        count = len(self._routed)
+        if count >= self._max_links:
+            return "maxLinks"
+        scarce = self._memory.refuses_links and not self.terms.is_router
+        return "maxMemoryBytes" if scarce and count >= FEW_LINKS else ""
 
     def _log_attached(self, link: Link, attach: Attach) -> None:
         identity = identity_of(link.sink)

@@ -56,9 +56,6 @@ class PeerLinks(Protocol):
     def count_links(self, incoming: bool) -> int:
         """Return the number of links on which the peer sends, or, if not ``incoming``, receives."""
 
-    def full_rule(self) -> str:
-        """Return the rule by which the peer may attach no more links; empty if it may."""
-
     def address_key(self, attach: Attach) -> str | None:
         """Return the key of the address of an attach: empty for a dynamic one, None for none."""
 
@@ -189,16 +186,17 @@ class ConnectionPolicy:
 
     # --- links
 
-    def admit_link(self, attach: Attach, kept_bytes: int, links: PeerLinks) -> Error | None:
+    def admit_link(self, attach: Attach, kept_bytes: int, links: PeerLinks, full: str = "") -> Error | None:
         """Return the error that denies the peer a new link beside ``links``; None if it may have it.
 
-        ``kept_bytes`` of the attach are counted already in the budgets.
+        ``kept_bytes`` of the attach are counted already in the budgets. ``full`` is the rule by which the connection
+        has as many links as it may, empty if it has not.
         """
         share, quotas = self._quotas, None
         if share is not None:
             quotas = share.quotas_at_attach(links.address_key(attach), kept_bytes)
             self._in_force.book.note_answer(quotas)
-        return self._answer_attach(attach, links.count_links, links.full_rule(), quotas)
+        return self._answer_attach(attach, links.count_links, full, quotas)
 
     def keeps_link(self, attach: Attach, others: Callable[[bool], int]) -> Error | None:
         """Return the error that ends a link under a changed policy; None if the peer keeps it.
