@@ -11,7 +11,7 @@ source=$work/trouter-$version
 mkdir "$source/pipeline"
 tar -xzf "$root/dist/trouter_pipeline-$version.tar.gz" -C "$source/pipeline" --strip-components=1
 cp -R "$root/packaging/deb/debian" "$source/debian"
-printf 'trouter (%s) unstable; urgency=medium\n\n  * CHANGELOG.md tells what is new.\n\n -- The trouter authors <packages@trouter.example>  %s\n' \
+printf 'trouter (%s) unstable; urgency=medium\n\n  * CHANGELOG.md says what is new.\n\n -- The trouter authors <packages@trouter.example>  %s\n' \
     "$version" "$(date -R -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}")" >"$source/debian/changelog"
 cd "$source"
 WHEELS=${WHEELS:-$root/dist} dpkg-buildpackage --build=binary --no-sign
