@@ -25,7 +25,8 @@ from trouter.client import ConnectionClosed, connect
 pytestmark = pytest.mark.attack
 
 DEADLINE_S = 60.0
-PORTS = ("plain", "lenient", "strict", "tenants")
+SASL_HEADER = b"AMQP\x03\x01\x00\x00"
+PORTS = ("plain", "lenient", "strict", "tenants", "mutual")
 
 
 class Scene(NamedTuple):
@@ -51,6 +52,17 @@ class Scene(NamedTuple):
             certificate = x509.load_der_x509_certificate(secured.getpeercert(binary_form=True) or b"")
         return certificate.subject.rfc4514_string().removeprefix("CN=")
 
+    def answer(self, name: str | None, shown: Pair) -> bytes:
+        """Return how the mutual listener answers the SASL header of a client that shows a certificate."""
+        context = self.context()
+        context.load_cert_chain(shown.cert, shown.key)
+        with (
+            socket.create_connection(("127.0.0.1", self.port("mutual")), DEADLINE_S) as sock,
+            context.wrap_socket(sock, server_hostname=name) as secured,
+        ):
+            secured.sendall(SASL_HEADER)
+            return secured.recv(len(SASL_HEADER))
+
 
 def install(folder: Path, name: str, pair: Pair) -> None:
     """Put a certificate and its key where the profile has them."""
@@ -75,11 +87,14 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         extra = " serverNames: c.example, *.many.example\n" if name == "named" else ""
         files = f" certFile: {folder}/{name}.pem\n privateKeyFile: {folder}/{name}.key\n"
         lines.append(f"sslProfile {{\n name: {name}\n{files}{extra}}}")
+        if name == "own":
+            lines.append(f"sslProfile {{\n name: mutual\n{files} caCertFile: {authority.file}\n}}")
     listeners = (
         "saslMechanisms: ANONYMOUS",
         "sslProfile: own, sniProfiles: a wild named, saslMechanisms: ANONYMOUS",
         "sslProfile: own, sniProfiles: a wild named, strictSni: yes, saslMechanisms: ANONYMOUS",
         "sslProfile: own, sniProfiles: wild, multiTenant: yes, hostnameFromSni: yes, saslMechanisms: ANONYMOUS",
+        "sslProfile: mutual, sniProfiles: a wild named, saslMechanisms: EXTERNAL, authenticatePeer: yes",
     )
     lines += [
         f"listener {{\n host: 127.0.0.1\n port: 0\n {each.replace(', ', chr(10) + ' ')}\n}}" for each in listeners
@@ -125,6 +140,19 @@ def test_a_strict_listener_refuses_it_with_the_alert_and_a_line(scene: Scene, na
     with pytest.raises(ssl.SSLError, match="UNRECOGNIZED_NAME"):
         scene.served("strict", name)
     scene.router.wait_for_line(rf"failed: {said}$")
+
+
+@pytest.mark.parametrize("name", ["a.example", "one.tenants.example", "localhost", None])
+def test_a_client_shows_its_certificate_whatever_name_it_asks_for(scene: Scene, name: str | None) -> None:
+    assert scene.answer(name, scene.authority.issue("CN=client")) == SASL_HEADER
+
+
+@pytest.mark.parametrize("name", ["a.example", "one.tenants.example", "localhost", None])
+def test_a_certificate_of_another_authority_is_refused_whatever_the_name(
+    scene: Scene, name: str | None, tmp_path: Path
+) -> None:
+    with pytest.raises(ssl.SSLError, match="UNKNOWN_CA|DECRYPT_ERROR"):
+        scene.answer(name, Authority(tmp_path).issue("CN=client"))
 
 
 def test_a_name_that_is_no_text_is_refused_with_one_line(scene: Scene) -> None:

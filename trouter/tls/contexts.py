@@ -10,7 +10,7 @@ from __future__ import annotations
 import ssl
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cryptography import x509
@@ -39,10 +39,13 @@ VERIFY_MODES: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "re
 
 @dataclass(frozen=True, slots=True)
 class ServerUse:
-    """A listener's use of a profile: its demand for client certificates, and a file of the only authorities."""
+    """A listener's use of a profile: its demand for client certificates, and who may have issued them."""
 
     client_certificates: str
+    #: The file of the authorities; empty for those of the profile.
     trusted_file: str = ""
+    #: Those of the system count as well.
+    trusts_system: bool = False
     #: The profiles with the certificates of names, and whether other names are refused.
     by_name: tuple[str, ...] = ()
     strict: bool = False
@@ -72,15 +75,22 @@ class ClientUse:
 Use = ServerUse | ClientUse
 
 
-#: The use of a profile by its name: only its certificate counts.
-BY_NAME: Final = ServerUse("none")
-
-
 def use_of(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
     """Return the use that ``listener`` makes of ``profile`` (security.md 2.4)."""
     trusted = listener.trusted_certs_file or ""
     shown = client_certificates(listener, profile)
-    return ServerUse(shown, trusted, listener.sni_profiles, listener.strict_sni)
+    system = profile.use_system_ca and not trusted
+    return ServerUse(shown, trusted, system, listener.sni_profiles, listener.strict_sni)
+
+
+def use_by_name(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
+    """Return the use that ``listener``, whose sslProfile is ``profile``, makes of those in its sniProfiles.
+
+    Only their certificates count: those of clients are verified as they are by ``profile``.
+    """
+    use = use_of(listener, profile)
+    trusted = use.trusted_file or profile.ca_cert_file or ""
+    return replace(use, trusted_file=trusted if use.asks_for_certificates else "", by_name=(), strict=False)
 
 
 def server_context(
@@ -92,12 +102,11 @@ def server_context(
     context = _context(ssl.PROTOCOL_TLS_SERVER, profile)
     context.verify_mode = VERIFY_MODES[use.client_certificates]
     if use.asks_for_certificates:
-        system = profile.use_system_ca and not use.trusted_file
-        if not (authorities or system):
+        if not (authorities or use.trusts_system):
             raise TlsProblem(
                 "caCertFile", "client certificates are requested, but caCertFile names no authority to verify them with"
             )
-        _trust(context, authorities, system=system)
+        _trust(context, authorities, system=use.trusts_system)
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
     return context

@@ -24,7 +24,7 @@ from trouter.config.problems import Severity
 from trouter.config.strictness import REFUSED
 from trouter.hooks.certificates import UNREADABLE
 
-from .contexts import BY_NAME, ClientUse, ServerUse, Use, context_of_one, use_of
+from .contexts import ClientUse, ServerUse, Use, context_of_one, use_by_name, use_of
 from .loaded import Loaded, danger_to, load, stamp_for
 from .material import Stamp
 from .problems import TlsProblem, TlsProblems
@@ -181,21 +181,23 @@ class TlsProfiles:
         context = loaded.contexts.get(use)
         if context is not None and (use.by_name or use.strict or listener.hostname_from_sni):
             context.sslobject_class = ServerObject
-            find = partial(self._find_by_name, (*use.by_name, loaded.entity.name))
+            find = partial(self._find_by_name, (*use.by_name, loaded.entity.name), use_by_name(listener, loaded.entity))
             context.sni_callback = choose_certificate(find, strict=use.strict)
         if context is None:
             return None
         return loaded, context_of_one(context) if use.asks_for_certificates else context
 
-    def _find_by_name(self, profiles: tuple[str, ...], name: str) -> tuple[Loaded, ssl.SSLContext] | None:
-        """Return the profile of these that is for a name, and its context; None if none is."""
+    def _find_by_name(
+        self, profiles: tuple[str, ...], use: ServerUse, name: str
+    ) -> tuple[Loaded, ssl.SSLContext] | None:
+        """Return the profile of these that is for a name, and its context for a use; None if none is."""
         tables = self._by_name  # a handshake's thread is here: a change meanwhile begins others
         table = tables.get(profiles)
         if table is None:
             usable = (self.loaded(each) for each in profiles)
             table = tables[profiles] = table_of(each for each in usable if each is not None)
         found = find_by_name(table, name)
-        context = None if found is None else found.contexts.get(BY_NAME)
+        context = None if found is None else found.contexts.get(use)
         return None if found is None or context is None else (found, context)
 
     def client(self, name: str, *, verify_hostname: bool) -> tuple[Loaded, ssl.SSLContext, ClientUse] | None:
@@ -340,7 +342,7 @@ def uses_in(configuration: Configuration) -> Mapping[str, set[Use]]:
         if (profile := profiles.get(listener.ssl_profile or "")) is not None:
             uses.setdefault(profile.name, set()).add(use_of(listener, profile))
             for name in (*listener.sni_profiles, profile.name) if listener.sni_profiles or listener.strict_sni else ():
-                uses.setdefault(name, set()).add(BY_NAME)
+                uses.setdefault(name, set()).add(use_by_name(listener, profile))
     for connector in configuration.connectors:
         if connector.ssl_profile:
             uses.setdefault(connector.ssl_profile, set()).add(ClientUse(connector.verify_hostname, common_name))
