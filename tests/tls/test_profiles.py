@@ -13,8 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.tls.pki import DAY, Authority, Pair
-from trouter.config import SslProfileEntity, load
-from trouter.tls.contexts import ClientUse, ServerUse, client_context, server_context
+from trouter.config import ListenerEntity, SslProfileEntity, load
+from trouter.tls.contexts import ClientUse, ServerUse, client_context, server_context, use_of
 from trouter.tls.loaded import load as load_profile
 from trouter.tls.problems import TlsProblem, TlsProblems
 from trouter.tls.profiles import TlsProfiles
@@ -272,8 +272,8 @@ def test_whether_a_listener_believes_the_authorities_of_the_system(
     other = Authority(authority.folder, "The System's")
     monkeypatch.setenv("SSL_CERT_FILE", str(other.file))
     entity = profile(authority, authority.issue("CN=x", "router.test.example"), use_system_ca=system)
-    use = ServerUse("required", str(authority.file) if trusted else "")
-    there = server_context(entity, use, (authority.certificate,))
+    listener = ListenerEntity(client_cert="required", trusted_certs_file=str(authority.file) if trusted else None)
+    there = server_context(entity, use_of(listener, entity), (authority.certificate,))
     here = ssl.create_default_context(cafile=str(authority.file))
     here.load_cert_chain(*other.issue("CN=alice")[:2])
     assert agrees(there, here, "router.test.example") == (system and not trusted)
