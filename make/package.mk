@@ -1,5 +1,5 @@
 # Wheels, packages, images of what is in them, and the tools that check them.
-.PHONY: wheel deb rpm packages walk-install sbom chart packaging-system
+.PHONY: wheel deb rpm packages walk-install sbom chart packaging-system home
 
 # Of the router, with the console if it can be built, and of the pipeline. Wheels for other Pythons need cibuildwheel, which needs
 # containers.
@@ -58,3 +58,6 @@ build/packaging/ready: packaging/requirements.lock | system
 
 packaging-system: system
 	@$(MAKE) --no-print-directory build/packaging/ready || echo "make: tests of packages are skipped, for the reason above" >&2
+
+home: running ## write packaging/home.toml, where a publisher fills in addresses, into the files that name them
+	$(PY) packaging/home.py

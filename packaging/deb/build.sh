@@ -11,8 +11,11 @@ source=$work/trouter-$version
 mkdir "$source/pipeline"
 tar -xzf "$root/dist/trouter_pipeline-$version.tar.gz" -C "$source/pipeline" --strip-components=1
 cp -R "$root/packaging/deb/debian" "$source/debian"
-printf 'trouter (%s) unstable; urgency=medium\n\n  * CHANGELOG.md says what is new.\n\n -- The trouter authors <packages@trouter.example>  %s\n' \
-    "$version" "$(date -R -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}")" >"$source/debian/changelog"
+maintainer=$(sed -n 's/^Maintainer: //p' "$source/debian/control")
+# The format of Debian's changelog wants an address, be it an empty one.
+case $maintainer in *'<'*) ;; *) maintainer="$maintainer <>" ;; esac
+printf 'trouter (%s) unstable; urgency=medium\n\n  * CHANGELOG.md says what is new.\n\n -- %s  %s\n' \
+    "$version" "$maintainer" "$(date -R -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}")" >"$source/debian/changelog"
 cd "$source"
 WHEELS=${WHEELS:-$root/dist} dpkg-buildpackage --build=binary --no-sign
 cp "$work"/trouter_*.deb "$root/dist/"

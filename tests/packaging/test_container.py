@@ -28,7 +28,7 @@ def test_the_linter_finds_no_fault() -> None:
 def test_both_stages_have_one_base_and_the_image_says_what_it_is() -> None:
     assert re.findall(r"^FROM (\S+)", RECIPE, re.MULTILINE) == ["${BASE}", "${BASE}"]
     labels = set(re.findall(r"org\.opencontainers\.image\.([a-z.]+)=", RECIPE))
-    assert {"title", "description", "licenses", "version", "revision", "base.name", "documentation"} <= labels
+    assert {"title", "description", "licenses", "version", "revision", "base.name"} <= labels
     assert re.search(r"^USER 10001:10001$", RECIPE, re.MULTILINE)
 
 
