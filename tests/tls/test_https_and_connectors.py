@@ -21,6 +21,7 @@ from trouter.app.process import RouterProcess
 from trouter.config import load
 from trouter.config.facts import router_facts
 from trouter.hooks import Plugins
+from trouter.tls.channel import TlsChannel
 from trouter.wire.performatives import Error
 from trouter_plugins.users_file import put_user
 
@@ -133,8 +134,21 @@ async def test_a_connector_binds_its_password_to_the_channel(tmp_path: Path, ver
         assert (row["dir"], row["sasl"], row["sslProto"]) == ("out", "SCRAM-SHA-512-PLUS", version)
 
 
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The sessions that were read for resumption."""
+    read: list[object] = []
+
+    def session(channel: TlsChannel) -> object:
+        read.append(channel._tls.session)
+        return read[-1]
+
+    monkeypatch.setattr(TlsChannel, "session", property(session))
+    return read
+
+
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
-async def test_a_connector_resumes_its_session(tmp_path: Path, version: str) -> None:
+async def test_a_connector_resumes_its_session(tmp_path: Path, version: str, sessions: list[object]) -> None:
     async with two_routers(tmp_path, version) as (here, there):
         resumed = []
         for number in range(2):
@@ -146,11 +160,22 @@ async def test_a_connector_resumes_its_session(tmp_path: Path, version: str) -> 
             (other,) = await standing(there, 1)
             other.force_close(Error("amqp:connection:forced", f"number {number}"))
             await standing(here, 0)
+            assert len(sessions) == number + 1
         assert resumed == [False, True]
 
 
+async def test_no_session_is_read_of_a_server_that_refuses_the_login(tmp_path: Path, sessions: list[object]) -> None:
+    async with two_routers(tmp_path, "TLSv1.3", password="wrong") as (here, _):
+        with trio.fail_after(DEADLINE_S):
+            while here.in_force.parts.connectors.running[0].attempts < 2:
+                await wait_all_tasks_blocked(0.005)
+        assert sessions == []
+
+
 @asynccontextmanager
-async def two_routers(folder: Path, version: str) -> AsyncIterator[tuple[RouterProcess, RouterProcess]]:
+async def two_routers(
+    folder: Path, version: str, password: str = "wonderland"
+) -> AsyncIterator[tuple[RouterProcess, RouterProcess]]:
     """Run two routers, one with a connector to the other, in this event loop."""
     authority = Authority(folder)
     pair = authority.issue("CN=there", "localhost")
@@ -171,7 +196,7 @@ async def two_routers(folder: Path, version: str) -> AsyncIterator[tuple[RouterP
             load(
                 text=f"router {{ id: here }}\nsslProfile {{\n name: p\n caCertFile: {authority.file}\n}}\n"
                 f"connector {{\n name: c\n host: localhost\n port: {port}\n sslProfile: p\n idleTimeoutSeconds: 0\n"
-                " saslUsername: bob\n saslPassword: wonderland\n}\n"
+                f" saslUsername: bob\n saslPassword: {password}\n}}\n"
             ),
             Plugins.load(),
         )

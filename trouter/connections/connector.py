@@ -199,7 +199,7 @@ class Connector:
             peer, self._peer = self._peer, None
             if peer is not None and peer.lifetime.opened:
                 self._down_since_us = now_us()
-            self._known = resumable(endpoint.host, security)
+                self._known = resumable(endpoint.host, security)  # on Python 3.11 each stays for ever, with 5 kB
         if self._stopped:
             return
         if peer is not None and peer.lifetime.was_in_use:
