@@ -64,6 +64,15 @@ def test_each_folder_that_is_named_exists() -> None:
     assert [name for name in FOLDER.findall(ROW.sub("", PAGE)) if located(name) is None] == []
 
 
+def test_where_to_look_answers_each_question_in_one_sentence() -> None:
+    table = PAGE[PAGE.index("## Where to look") : PAGE.index("## One transfer")]
+    answers = re.findall(r"^\| .*\? \| (.*) \|$", table, re.MULTILINE)
+    assert len(answers) > 30
+    assert [
+        answer for answer in answers if re.search(r"\w[.)`]* [A-Z]", answer.replace("`", "")) and ". " in answer
+    ] == []
+
+
 def test_a_name_that_is_gone_would_be_found() -> None:
     assert len(CITATIONS) >= 60
     assert "CreditAccount.grant_credit" in defined_in(PACKAGE / "core" / "incoming_parts.py")

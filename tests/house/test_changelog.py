@@ -21,12 +21,10 @@ NAME = re.compile(rf"\+[a-z0-9]+(-[a-z0-9]+)*\.({'|'.join(KINDS)})\.md")
 
 
 @pytest.mark.parametrize("path", FRAGMENTS, ids=lambda path: path.name)
-def test_a_fragment_has_a_kind_and_links_that_hold_from_the_changelog(path: Path) -> None:
+def test_a_fragment_has_a_kind_and_a_text(path: Path) -> None:
+    """Its links are among those that test_site follows."""
     assert NAME.fullmatch(path.name)
-    text = path.read_text(encoding="utf-8")
-    assert text.strip()
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert path.read_text(encoding="utf-8").strip()
 
 
 def test_news_are_files_and_not_lines_of_the_changelog() -> None:
