@@ -1,5 +1,5 @@
 # Measurements and the demonstration of the pipeline.
-.PHONY: bench-pipeline pipeline-demo bench-system
+.PHONY: bench-pipeline pipeline-demo bench-system instructions
 
 bench-pipeline: venv build $(VENV)/bench ## measure the pipeline against the same in python-qpid-proton (ARGS for its options)
 	$(PY) -m pipeline.bench $(ARGS)
@@ -17,3 +17,8 @@ bench-system:
 	$(call needs,haproxy rabbitmq)
 	$(call wants,proton-examples)
 	@$(MAKE) --no-print-directory rabbitmq4 || echo "make: RabbitMQ 4 is not measured, for the reason above" >&2
+
+# Beyond a tenth more of them tests/cost/test_instructions.py fails.
+instructions: venv build ## count the instructions of a message by valgrind, and write them down in tests/cost/instructions.json
+	$(call needs,valgrind)
+	$(PY) -m tests.cost.counting

@@ -1,6 +1,6 @@
 """Credit, settlement and waypoints over several routers: the same as on one router.
 
-The rows of routing.md section 8 on one hop and more (tests/network/test_rows.py has them all).
+The rows of routing.md section 8 on one hop and more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attaching to a router: routing.md section 1, row by row. `test_rows.py` lists the tests of each row."""
+"""Attaching to a router: routing.md section 1, row by row."""
 
 from __future__ import annotations
 

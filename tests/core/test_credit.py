@@ -1,4 +1,4 @@
-"""Credit, drain, windows and streaming: routing.md section 3. `test_rows.py` lists the tests of each row."""
+"""Credit, drain, windows and streaming: routing.md section 3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The receivers of a message, and its outcome: routing.md section 2. `test_rows.py` lists the tests of each row."""
+"""The receivers of a message, and its outcome: routing.md section 2."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The parts of a message that the router reads, and the form that it sends: routing.md section 4.
-
-`test_rows.py` lists the tests of each row.
-"""
+"""The parts of a message that the router reads, and the form that it sends: routing.md section 4."""
 
 from __future__ import annotations
 

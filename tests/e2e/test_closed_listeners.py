@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,10 @@ def taken() -> Iterator[socket.socket]:
         yield sock
 
 
+#: Hosts of listeners whose address is that of another program.
+HOSTS = ("127.0.0.1", "0.0.0.0", "localhost")
+
+
 def port_of(sock: socket.socket) -> int:
     return int(sock.getsockname()[1])
 
@@ -37,28 +42,33 @@ def works(port: int) -> None:
         peer.be_heard()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost"])
-def test_the_rest_serves_and_the_listener_opens_once_its_address_is_free(
-    start_router: StartRouter, taken: socket.socket, host: str
-) -> None:
-    port = port_of(taken)
-    second = f"listener {{ name: second, host: {host}, port: {port}, saslMechanisms: ANONYMOUS }}\n"
-    router = start_router(f"{FIRST}{second}{WEB}")
-    why = f"cannot listen on {host}:{port}: {IN_USE}"
-    router.wait_for_line(rf"SERVER \(error\) Listener error: {why}; it is tried again")
-    works(router.port)
-    assert get(http_port(router), "/readyz") == (200, "OK")
-    with node_of(router.port) as node:
-        (finding,) = [row for row in node.query("finding") if row["point"] == "closed-listener"]
-        assert finding["message"] == f"is not open, and is tried again: {why}"
-        # other changes of the configuration are made meanwhile
-        node.create("router.config.address", {"name": "other", "prefix": "other"}, name="other")
-        taken.close()
-        router.wait_for_line(rf"Listening on \S+:{port} \(second\)")
-        assert not [row for row in node.query("finding") if row["point"] == "closed-listener"]
-        works(port)
-        names = [row["name"] for row in node.query("listener")]
-    assert names == ["front", "second", "web"]
+def test_the_rest_serves_and_listeners_open_once_their_addresses_are_free(start_router: StartRouter) -> None:
+    with ExitStack() as others:
+        taken = {host: others.enter_context(socket.create_server(("127.0.0.1", 0))) for host in HOSTS}
+        ports = {host: port_of(sock) for host, sock in taken.items()}
+        closed = "".join(
+            f"listener {{ name: {host}, host: {host}, port: {port}, saslMechanisms: ANONYMOUS }}\n"
+            for host, port in ports.items()
+        )
+        router = start_router(f"{FIRST}{closed}{WEB}")
+        reasons = {f"cannot listen on {host}:{port}: {IN_USE}" for host, port in ports.items()}
+        for why in reasons:
+            router.wait_for_line(rf"SERVER \(error\) Listener error: {why}; it is tried again")
+        works(router.port)
+        assert get(http_port(router), "/readyz") == (200, "OK")
+        with node_of(router.port) as node:
+            findings = [row["message"] for row in node.query("finding") if row["point"] == "closed-listener"]
+            assert sorted(findings) == sorted(f"is not open, and is tried again: {why}" for why in reasons)
+            # other changes of the configuration are made meanwhile
+            node.create("router.config.address", {"name": "other", "prefix": "other"}, name="other")
+            others.close()
+            for host, port in ports.items():
+                router.wait_for_line(rf"Listening on \S+:{port} \({host}\)")
+            assert not [row for row in node.query("finding") if row["point"] == "closed-listener"]
+            for port in ports.values():
+                works(port)
+            names = [row["name"] for row in node.query("listener")]
+        assert names == ["front", *HOSTS, "web"]
 
 
 def test_an_address_that_the_machine_lacks_closes_one_listener_only(start_router: StartRouter) -> None:

@@ -171,7 +171,7 @@ async def test_a_page_is_read_and_another_request_is_refused(request_line: bytes
 
 
 @pytest.mark.parametrize("sent", [b"AMQP\0\1\0\0", b"GET /" + b"a" * 20_000, b"\x16\x03\x01"])
-async def test_a_client_that_sends_no_request_is_closed(sent: bytes) -> None:
+async def test_a_client_that_sends_no_request_is_closed(sent: bytes, autojump_clock: trio.testing.MockClock) -> None:
     assert await answer_to(sent) == b""
 
 
