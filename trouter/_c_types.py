@@ -5,10 +5,11 @@ The build writes them, and `make c-types` does only this. What becomes C:
 - A class with `__slots__` and no base, or one base that is C: a struct of its slots, in their order. The type of a slot
   is that of its annotated assignment (`self.count: Py_ssize_t = 0`), of the parameter that it is assigned from, of a
   display, or of a call of a class. A slot with an underscore is visible to C only. A class that no class of its
-  distribution extends is final.
+  distribution extends is final, unless a method with typed names overrides one of its base.
 - A function or method with positional parameters only, no decorator, no closure, no `yield`, `await` or `super()`: an
   entry of C with the types of its parameters, its result, and the annotated names of its body. One with an underscore
-  that is only called, by `self._name()` or `_name()`, is visible to C only.
+  that is only called, by `self._name()` or `_name()`, is visible to C only; if it has no `return`,
+  C need not count the references of a None.
 - An annotated constant of a module with an underscore that no other module imports: a variable of C.
 
 `Py_ssize_t` and others are imported from `cython` for type checkers only (typings/cython.pyi). To C `bool` is a flag
@@ -22,10 +23,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 #: The first words of a file that is written here.
 MARK: Final = "# Written by the build from"
@@ -66,8 +67,11 @@ _CLASS: Final = re.compile(r"^cdef class (\w+)(?:\((\w+)\))?:\n((?:    .*\n|\n)*
 _METHOD: Final = re.compile(r"^    c(?:p?)def [^=\n]*?(\w+)\(", re.MULTILINE)
 
 
+_T = TypeVar("_T")
+
+
 class TypesError(Exception):
-    """An annotation has no translation to C; the text begins with its file and line."""
+    """Annotations have no translation to C; each line of the text begins with the file and line of one."""
 
 
 class CType(NamedTuple):
@@ -120,6 +124,14 @@ class Function:
         if arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
             return False
         return not any(isinstance(node, _ONLY_PYTHON) or _is_super(node) for node in self._body())
+
+    @property
+    def returns_nothing(self) -> bool:
+        """Whether no caller can use its result; Cython wants a value for every `return` in a function with a number."""
+        returns = self.node.returns
+        if not isinstance(returns, ast.Constant) or returns.value is not None:
+            return False
+        return not any(isinstance(node, ast.Return) for node in self._body())
 
     def _body(self) -> Iterator[ast.AST]:
         return (node for statement in self.node.body for node in ast.walk(statement))
@@ -313,12 +325,11 @@ class ModuleSources:
             self.methods_of(Imported(cimported[origin.name], origin.name)) if origin.name in cimported else frozenset()
         )
 
-    def is_final(self, module: Module, each: Class) -> bool:
-        """Return whether C can call the methods of a class directly: nothing extends it, and it overrides none."""
-        if Imported(module.name, each.name) in self.extended:
-            return False
+    def overridden_by(self, module: Module, each: Class) -> frozenset[str]:
+        """Return the methods of C that a class has in place of those of its base."""
         base = self.class_named(module, each.node.bases[0]) if each.node.bases else None
-        return base is None or not self.methods_of(base) & {method.name for method in each.methods if method.is_c}
+        own = frozenset(method.name for method in each.methods if method.is_c)
+        return frozenset() if base is None else own & self.methods_of(base)
 
     @cached_property
     def extended(self) -> frozenset[Imported]:
@@ -366,9 +377,11 @@ class Writer:
         self._module = module
         self._freelists = freelists
         self._cimports: set[Imported] = set()
+        #: What has no translation, in the order of the source.
+        self.errors: list[TypesError] = []
 
     def text(self) -> str:
-        """Return the content of the module's `.pxd`; TypesError."""
+        """Return the content of the module's `.pxd`, without what is in ``errors`` afterwards."""
         module = self._module
         constants = [*self._constants()]
         classes = [
@@ -379,6 +392,14 @@ class Writer:
         head = f"{MARK} {module.path.name}: change its annotations.\ncimport cython\n"
         parts = [head + "".join(self._imports()), "\n".join(constants), *classes, "\n".join(functions)]
         return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+    def _lines(self, make: Callable[..., _T], *arguments: object) -> list[_T]:
+        """Return what ``make`` returns for a field, a function or a constant; note a TypesError and return nothing."""
+        try:
+            return [make(*arguments)]
+        except TypesError as error:
+            self.errors.append(error)
+            return []
 
     def _imports(self) -> Iterator[str]:
         by_module: dict[str, list[str]] = {}
@@ -411,24 +432,45 @@ class Writer:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 name = node.target.id
                 hidden = name.startswith("_") and Imported(self._module.name, name) not in self._sources.taken
-                if hidden and (kind := self._type(node.annotation)) != _OBJECT:
-                    yield f"cdef {kind.words} {name}"
+                for kind in self._lines(self._type, node.annotation) if hidden else ():
+                    if kind != _OBJECT:
+                        yield f"cdef {kind.words} {name}"
 
     def _class(self, each: Class) -> str:
         module, node = self._module, each.node
         lines = []
         if kept := self._freelists.get(f"{module.name}.{each.name}"):
             lines.append(f"@cython.freelist({kept})")
-        if self._sources.is_final(module, each):
+        is_final, overrides = self._final_with(each)
+        if is_final:
             lines.append("@cython.final")
         base = ""
         if node.bases and (origin := self._sources.class_named(module, node.bases[0])):
             base = f"({self._words(origin)})"
         lines.append(f"cdef class {each.name}{base}:")
-        fields = [self._field(each, slot) for slot in each.slots]
-        methods = [line for method in each.methods for line in self._function(method, each)]
+        fields = [line for slot in each.slots for line in self._lines(self._field, each, slot)]
+        methods = [
+            line
+            for method in each.methods
+            if not (is_final and method.name in overrides)
+            for lines in self._lines(self._function, method, each)
+            for line in lines
+        ]
         body = fields + ([""] if fields and methods else []) + methods
         return "\n".join([*lines, *(f"    {line}".rstrip() for line in body or ["pass"])])
+
+    def _final_with(self, each: Class) -> tuple[bool, frozenset[str]]:
+        """Return whether C can call the methods of a class directly, and the methods that it overrides.
+
+        Cython takes an overriding method of a final class as its base declares it, and refuses another declaration. So
+        a class whose overriding methods have typed names is not final.
+        """
+        overrides = self._sources.overridden_by(self._module, each)
+        if Imported(self._module.name, each.name) in self._sources.extended:
+            return False, overrides
+        bodies = [method for method in each.methods if method.name in overrides]
+        typed = any(self._type(node.annotation) != _OBJECT for method in bodies for _, node in method.locals())
+        return not typed, overrides
 
     def _field(self, each: Class, slot: str) -> str:
         kind = self._slot_type(each, slot)
@@ -468,23 +510,24 @@ class Writer:
 
     def _functions(self) -> Iterator[str]:
         for function in self._module.functions:
-            yield from self._function(function, None)
+            for lines in self._lines(self._function, function, None):
+                yield from lines
 
-    def _function(self, function: Function, owner: Class | None) -> Iterator[str]:
+    def _function(self, function: Function, owner: Class | None) -> list[str]:
+        """Return the declaration of a function or of a method of ``owner``; [] if C cannot have it. TypesError."""
         node = function.node
         if not function.is_c:
             for name, annotated in function.locals():
                 if self._type(annotated.annotation).words in _NUMBERS.values():
                     raise self._module.error(annotated, f"`{name}` is of C, and {function.name} is not")
-            return
+            return []
         kinds: dict[str, CType] = {}
         for name, annotated in function.locals():
             kind = self._type(annotated.annotation)
             if kinds.setdefault(name, kind) != kind:
                 raise self._module.error(annotated, f"`{name}` has another type above: give it another name")
         typed = [f"{name}={kind.local}" for name, kind in kinds.items() if kind != _OBJECT]
-        if typed:
-            yield f"@cython.locals({', '.join(typed)})"
+        lines = [f"@cython.locals({', '.join(typed)})"] if typed else []
         arguments = node.args.args
         first_default = len(arguments) - len(node.args.defaults)
         words = ["self"] if owner else []
@@ -498,7 +541,10 @@ class Writer:
         result = self._type(node.returns)
         failing = _FAILING.get(result.words, " except? -1") if result.is_number else ""
         entry = "cdef" if self._is_hidden(function, owner) else "cpdef"
-        yield f"{entry} {result.words} {function.name}({', '.join(words)}){failing}"
+        result_words = result.words
+        if entry == "cdef" and function.returns_nothing:
+            result_words, failing = "int", " except -1"
+        return [*lines, f"{entry} {result_words} {function.name}({', '.join(words)}){failing}"]
 
     def _is_hidden(self, function: Function, owner: Class | None) -> bool:
         name = function.name
@@ -580,7 +626,17 @@ def texts(
     for how many deleted objects of a class memory is kept.
     """
     sources = ModuleSources(compiled, package, used)
-    return {module.types: Writer(sources, module, freelists).text() for module in sources.modules.values()}
+    writers = {module.types: Writer(sources, module, freelists) for module in sources.modules.values()}
+    written = {path: writer.text() for path, writer in writers.items()}
+    if errors := [str(error) for writer in writers.values() for error in writer.errors]:
+        raise TypesError("\n".join(errors))
+    return written
+
+
+def left_behind(package: Path, written: Iterable[Path]) -> list[Path]:
+    """Return the files of types below ``package`` that an earlier build wrote and that are not ``written`` now."""
+    files = set(package.rglob("*.pxd")) - set(written)
+    return sorted(path for path in files if path.read_text(encoding="utf-8").startswith(MARK))
 
 
 def _is_by_hand(source: Path) -> bool:

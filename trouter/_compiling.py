@@ -61,10 +61,16 @@ class Distribution:
         )
 
     def write_types(self) -> None:
-        """Write the C types of the listed modules beside them; a file that would not change is left alone."""
-        for path, text in self.types().items():
+        """Write the C types of the listed modules beside them, and delete those of modules that are listed no more.
+
+        A file that would not change is left alone.
+        """
+        types = self.types()
+        for path, text in types.items():
             if not path.is_file() or path.read_text(encoding="utf-8") != text:
                 path.write_text(text, encoding="utf-8")
+        for path in _c_types.left_behind(self.root / self.within / self.package, types):
+            path.unlink()
 
     def hashes(self) -> str:
         """Return the hashes of the sources of compiled modules, a line each, as `sha256sum` prints them.

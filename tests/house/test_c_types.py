@@ -9,6 +9,7 @@ from textwrap import dedent
 import pytest
 
 from trouter._c_types import MARK, TypesError, texts
+from trouter._compiling import Distribution
 
 HEAD = """
 from __future__ import annotations
@@ -77,11 +78,31 @@ def test_a_class_with_slots_becomes_a_struct_in_their_order(translate: Translate
 
 def test_methods_become_entries_of_c(translate: Translate) -> None:
     types = translate(CURSOR)
-    assert "cdef object _start(self, Py_ssize_t offset)" in types
+    assert "cdef int _start(self, Py_ssize_t offset) except -1" in types
     assert "cpdef bytes read(self, Py_ssize_t count, bint more=*)" in types
     assert "cpdef Py_ssize_t count(self) except? -1" in types
     assert "cpdef bint is_at_end(self) except -1" in types
     assert "__init__" not in types
+
+
+def test_a_result_of_none_is_no_object_to_c_unless_python_can_see_it(translate: Translate) -> None:
+    source = """
+    class Cursor:
+        __slots__ = ("at",)
+        at: Py_ssize_t
+        def start(self) -> None:
+            self._start()
+        def _start(self) -> None:
+            self._pass_on()
+        def _pass_on(self) -> None:
+            if self.at:
+                return
+            self.start()
+    """
+    types = translate(source)
+    assert "cpdef object start(self)" in types
+    assert "cdef int _start(self) except -1" in types
+    assert "cdef object _pass_on(self)" in types
 
 
 def test_a_local_has_its_type_by_whatever_name_it_has(translate: Translate) -> None:
@@ -124,7 +145,7 @@ def test_a_method_with_an_underscore_is_of_c_only_where_its_class_alone_calls_it
 
 def test_a_class_that_shares_only_the_name_of_a_method_does_not_count(translate: Translate) -> None:
     cold = "class Slow:\n    def _start(self) -> None: ...\n    def go(self) -> None:\n        self._start()"
-    assert "    cdef object _start(" in translate(CURSOR, cold=cold)
+    assert "    cdef int _start(" in translate(CURSOR, cold=cold)
 
 
 def test_functions_with_an_underscore_are_of_c_only_if_they_are_called_and_not_passed(translate: Translate) -> None:
@@ -169,7 +190,7 @@ def test_a_base_of_another_module_is_cimported(translate: Translate) -> None:
     assert "@cython.final\ncdef class Incoming(Link):" in types
 
 
-def test_a_class_is_final_unless_it_is_extended_or_overrides(translate: Translate) -> None:
+def test_a_class_is_final_unless_it_is_extended_or_overrides_with_typed_names(translate: Translate) -> None:
     source = """
     class Link:
         __slots__ = ("at",)
@@ -177,13 +198,15 @@ def test_a_class_is_final_unless_it_is_extended_or_overrides(translate: Translat
         def read(self) -> None: ...
     class Incoming(Link):
         __slots__ = ()
-        def read(self) -> None: ...
+        def read(self) -> None:
+            at: Py_ssize_t = self.at
     class Outgoing(Link):
         __slots__ = ()
+        def read(self) -> None: ...
         def write(self) -> None: ...
     """
     types = translate(source)
-    assert "@cython.final\ncdef class Outgoing" in types
+    assert "@cython.final\ncdef class Outgoing(Link):\n    cpdef object write(self)\n" in types, "as its base says"
     assert types.count("@cython.final") == 1
 
 
@@ -266,6 +289,43 @@ def test_an_annotation_without_a_translation_is_named_with_its_line(
         translate(source)
 
 
+def test_all_annotations_without_a_translation_are_named_together(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "cold.py").write_text(HEAD + "def read(at) -> None: ...")
+    (package / "hot.py").write_text(HEAD + "def read(at: Py_ssize_t | None) -> None: ...\n_T: Py_ssize_t | None = None")
+    listed = {f"package.{name}": package / f"{name}.py" for name in ("cold", "hot")}
+    with pytest.raises(TypesError) as caught:
+        texts(listed, package, [], {})
+    named = [line.partition(": ")[0] for line in str(caught.value).splitlines()]
+    assert sorted(named) == [f"{package / 'cold.py'}:7", f"{package / 'hot.py'}:7", f"{package / 'hot.py'}:8"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a project with the compiled module ``hot``."""
+    (tmp_path / "pyproject.toml").write_text('[tool.trouter]\ncompiled = ["package.hot"]\n')
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "hot.py").write_text("def read() -> None: ...")
+    return tmp_path
+
+
+@pytest.mark.parametrize("source", ["absent", "by-hand", "not-compiled"])
+def test_the_build_deletes_types_that_it_wrote_and_writes_no_more(project: Path, source: str) -> None:
+    inner = project / "package" / "net"
+    inner.mkdir()
+    (inner / "waiting.pxd").write_text(f"{MARK} waiting.py: change its annotations.\ncdef class Waiting:\n    pass\n")
+    if source == "not-compiled":
+        (inner / "waiting.py").write_text("class Waiting: ...")
+    elif source == "by-hand":
+        (inner / "waiting.py").write_text("class Waiting: ...")
+        (inner / "waiting.pxd").write_text("cdef class Waiting:\n    pass\n")
+    Distribution(project, "package").write_types()
+    assert (project / "package" / "hot.pxd").is_file()
+    assert (inner / "waiting.pxd").is_file() is (source == "by-hand")
+
+
 def test_a_file_by_hand_is_left_alone_and_its_names_are_known(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
@@ -290,4 +350,4 @@ def test_types_of_another_distribution_are_read_from_its_files(tmp_path: Path) -
     )
     types = texts({"package.hot": package / "hot.py"}, package, [lent], {})[package / "hot.pxd"]
     assert "from lent.ports cimport Sink\n" in types
-    assert "\n\ncdef class Own(Sink):" in types, "it overrides, so it is not final"
+    assert "@cython.final\ncdef class Own(Sink):\n    pass\n" in types, "its method is as its base says"
