@@ -6,10 +6,12 @@ import gc
 
 import pytest
 
+from trouter.core.arrival import NO_LINK, Arrival
 from trouter.core.ingress import Ingress
 from trouter.core.outgoing import OutgoingEndpoint
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkDetached, SessionEnded
+from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery
 from trouter.engine.session import Session
 from trouter.testing import MemoryClient, MemoryRouter, compose
@@ -169,3 +171,32 @@ def test_names_and_handles_of_a_reported_link_are_free_once_it_is_answered() -> 
 def _transfer(handle: int) -> Transfer:
     """Return a transfer on a link that has no credit, because it has no consumer."""
     return Transfer(handle, 0xFFFFFFFE, b"tag")
+
+
+class Failing:
+    """A receiver of events about messages, with a bug."""
+
+    def note_received(self, arrival: Arrival) -> None:
+        raise LookupError
+
+    def note_aborted(self, link: Link) -> None:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("size", [10, 200_000], ids=["one-frame", "several-frames"])
+def test_a_bug_leaves_no_message_in_hand(size: int) -> None:
+    router = MemoryRouter()
+    client = router.connect()
+    sender = client.sender("x")
+    client.receiver("x", credit=3)
+    [ingress] = [link.sink for link in client.server.sessions()[0].links.list_links() if link.incoming]
+    assert isinstance(ingress, Ingress)
+    ingress.tap = Failing()
+    sender.send(compose(bytes(size)))
+    with pytest.raises(LookupError):
+        router.pump()
+    arrival = ingress.arrival
+    assert arrival.source is not ingress
+    assert arrival.rewriter is not ingress.destination.rewriter
+    assert arrival.delivery.link is NO_LINK
+    assert (arrival.message, arrival.data) == (None, b"")

@@ -134,10 +134,12 @@ class Ingress(DeliverySource):
             account.begin_delivery(delivery)
             if delivery.complete:
                 arrival.take(self, destination.rewriter, delivery, data, start, end)
-                if self.tap is not None:
-                    self.tap.note_received(arrival)
-                destination.pass_on(self, arrival)
-                arrival.put_down()
+                try:
+                    if self.tap is not None:
+                        self.tap.note_received(arrival)
+                    destination.pass_on(self, arrival)
+                finally:
+                    arrival.put_down()
                 if delivery.settled or account.link.credit <= 0 or account.between_routers:
                     account.top_up_credit()
                 return
@@ -145,12 +147,14 @@ class Ingress(DeliverySource):
         was_settled = delivery.settled
         message: Message = delivery.message  # type: ignore[assignment]  # it has begun
         arrival.take(self, destination.rewriter, delivery, data, start, end)
-        if self._is_ready(arrival):
-            arrival.replace_data(message.join_pieces())
-            if self.trunk is None:
-                self.note_received(arrival)
-            destination.pass_on(self, arrival)
-        arrival.put_down()
+        try:
+            if self._is_ready(arrival):
+                arrival.replace_data(message.join_pieces())
+                if self.trunk is None:
+                    self.note_received(arrival)
+                destination.pass_on(self, arrival)
+        finally:
+            arrival.put_down()
         if self.settlement.end_frame(delivery, was_settled):
             account.top_up_credit()
         elif message.copies:
