@@ -7,12 +7,16 @@ session and the holder has dropped it.
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from .faults import Misuse
 from .limits import EngineLimits
 from .ports import ConnectionPort
 from .session import Session
 from .states import SessionState
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
 
 #: The free channels of every connection before its first: replaced, and never changed.
 _NO_CHANNELS: list[int] = []
@@ -24,17 +28,17 @@ class Channels:
     ``last_session`` is the session of the last frame, as a cache: None whenever a channel loses its session.
     """
 
-    __slots__ = ("_spare_channels", "_turn", "by_channel", "by_remote_channel", "channel_max", "last_session")
+    __slots__ = ("by_channel", "by_remote_channel", "last_session", "channel_max", "_spare_channels", "_turn")
 
-    def __init__(self, channel_max: int) -> None:
+    def __init__(self, channel_max: Py_ssize_t) -> None:
         #: The highest channel that a session of ours may have; the peer's open says it.
         self.channel_max = channel_max
         self.by_channel: dict[int, Session] = {}
         self.by_remote_channel: dict[int, Session] = {}
         self.last_session: Session | None = None
-        self._spare_channels = _NO_CHANNELS
+        self._spare_channels: list[int] = _NO_CHANNELS
         #: Counts how often sessions had to wait for room in the output.
-        self._turn = 0
+        self._turn: Py_ssize_t = 0
 
     def list_sessions(self) -> list[Session]:
         """Return every session that is not ended on both sides."""

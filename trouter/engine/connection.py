@@ -8,6 +8,8 @@ an event.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from trouter.wire.constants import MAX_NODES
 from trouter.wire.errors import DecodeError
 from trouter.wire.framing import AMQP_HEADER, FRAME_AMQP, FrameReader, FramingError, frame
@@ -39,18 +41,24 @@ from .sasl import SaslLayer
 from .session import Session
 from .states import CONNECTION_NEXT, ConnectionState, ConnectionStep, IllegalStep, SessionState, advance
 
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+    from trouter.wire.transfers import DispositionReader, FlowReader, TransferReader
+
 NAMES = {0x10: "open", 0x11: "begin", 0x12: "attach", 0x13: "flow", 0x14: "transfer", 0x15: "disposition"}
 NAMES |= {0x16: "detach", 0x17: "end", 0x18: "close"}
 
-_OPEN = 0x10
-_ATTACH = 0x12
-_TRANSFER = 0x14
-_FLOW = 0x13
-_DISPOSITION = 0x15
+_OPEN: Final[c_int] = 0x10
+_ATTACH: Final[c_int] = 0x12
+_TRANSFER: Final[c_int] = 0x14
+_FLOW: Final[c_int] = 0x13
+_DISPOSITION: Final[c_int] = 0x15
 #: The largest frame that we send, if the peer allows it: some peers open their window by one frame for each message,
 #: so a message of one frame must do. The output of a connection may exceed its high-water mark by one frame.
 MAX_OUTGOING_FRAME = 1024 * 1024
-_MAX_OUTGOING_FRAME = MAX_OUTGOING_FRAME
+_MAX_OUTGOING_FRAME: Final[Py_ssize_t] = MAX_OUTGOING_FRAME
 
 
 class Connection(ConnectionPort):
@@ -60,25 +68,25 @@ class Connection(ConnectionPort):
     """
 
     __slots__ = (
-        "_closed_reported",
-        "_frequent",
-        "_max_events",
-        "_max_work",
-        "_reader",
-        "_sessions_due",
-        "_undecodable",
-        "channels",
-        "events",
-        "failed",
-        "has_more",
-        "idle",
         "limits",
         "local_open",
-        "open_bytes",
-        "oversize_error",
         "remote_open",
-        "sasl",
+        "open_bytes",
         "state",
+        "events",
+        "oversize_error",
+        "sasl",
+        "failed",
+        "has_more",
+        "channels",
+        "idle",
+        "_reader",
+        "_sessions_due",
+        "_closed_reported",
+        "_max_events",
+        "_max_work",
+        "_frequent",
+        "_undecodable",
     )
 
     def __init__(
@@ -106,8 +114,8 @@ class Connection(ConnectionPort):
         self.local_open = local_open
         #: The peer's open, and the bytes of it that are charged to the connection.
         self.remote_open: Open | None = None
-        self.open_bytes = 0
-        self.state = ConnectionState.START
+        self.open_bytes: Py_ssize_t = 0
+        self.state: ConnectionState = ConnectionState.START
         self.events: list[Event] = []
         #: ``receive_data`` has more input: it stopped because ``events`` held as many as it may, or for its work.
         self.has_more = False
@@ -121,10 +129,10 @@ class Connection(ConnectionPort):
         self.idle = IdleTimeouts(limits.idle_timeout_s)
         self._sessions_due: list[Session] = []
         self._closed_reported = False
-        self._max_events = self.limits.max_events
-        self._max_work = self.limits.max_work
-        self._frequent = frequent or FrequentFrames()
-        self._undecodable = int(limits.undecodable_states)
+        self._max_events: Py_ssize_t = self.limits.max_events
+        self._max_work: Py_ssize_t = self.limits.max_work
+        self._frequent: FrequentFrames = frequent or FrequentFrames()
+        self._undecodable: c_int = int(limits.undecodable_states)
         if sasl is not None:
             sasl.read_from(self, self._reader)
         if not server:
@@ -217,12 +225,12 @@ class Connection(ConnectionPort):
         """Return every session that is not ended on both sides."""
         return self.channels.list_sessions()
 
-    def write(self, channel: int, performative: Performative) -> None:
+    def write(self, channel: c_int, performative: Performative) -> None:
         """Write a frame with ``performative`` and no payload, unless a close was sent or received."""
         if not self.silent:
             self._append_frame(channel, performative)
 
-    def _append_frame(self, channel: int, performative: Performative) -> None:
+    def _append_frame(self, channel: c_int, performative: Performative) -> None:
         encoded = frame(channel, encode_performative(performative))
         remote = self.remote_open
         if remote is not None and len(encoded) > remote.max_frame_size and performative is not self.local_open:
@@ -249,7 +257,7 @@ class Connection(ConnectionPort):
             due = self._sessions_due[:]
             self._sessions_due.clear()
             for each in due:
-                session = each
+                session: Session = each
                 session.flush()
             self.touched = False
 
@@ -376,8 +384,8 @@ class Connection(ConnectionPort):
         self.work = 0
         if self.finished:
             return
-        reader = self._reader
-        events = self.events
+        reader: FrameReader = self._reader
+        events: list[Event] = self.events
         reader.add_bytes(data)
         try:
             if not self._is_ready():
@@ -417,10 +425,10 @@ class Connection(ConnectionPort):
         return True
 
     def _receive_frame(self, reader: FrameReader) -> None:
-        data = reader.data
-        code = read_descriptor(data, reader.start, reader.end)
+        data: bytes = reader.data
+        code: c_int = read_descriptor(data, reader.start, reader.end)
         if code == _TRANSFER or code == _DISPOSITION or code == _FLOW:
-            session = self.channels.last_session
+            session: Session | None = self.channels.last_session
             if session is None or session.remote_channel != reader.channel:
                 session = self.channels.by_remote_channel.get(reader.channel)
                 if session is None:
@@ -431,19 +439,19 @@ class Connection(ConnectionPort):
                 return  # our end was sent: what the peer sent before it read that is ignored (2.5.5)
             try:
                 if code == _TRANSFER:
-                    transfer = self._frequent.transfer
+                    transfer: TransferReader = self._frequent.transfer
                     transfer.undecodable = self._undecodable
                     transfer.parse(data, reader.start, reader.end)
                     session.admit_transfer(transfer.handle).receive_transfer(transfer, data, reader.end)
                 elif code == _DISPOSITION:
                     self.work += 1
-                    disposition = self._frequent.disposition
+                    disposition: DispositionReader = self._frequent.disposition
                     disposition.undecodable = self._undecodable
                     disposition.parse(data, reader.start, reader.end)
                     session.deliveries.receive_disposition(disposition)
                 else:
                     self.work += 4
-                    flow = self._frequent.flow
+                    flow: FlowReader = self._frequent.flow
                     flow.parse(data, reader.start, reader.end)
                     session.receive_flow(flow)
             except PeerFault as fault:
@@ -455,7 +463,7 @@ class Connection(ConnectionPort):
             return
         self._receive_control(reader.channel, code, data, reader.start, reader.end)
 
-    def _no_session(self, channel: int, code: int) -> None:
+    def _no_session(self, channel: c_int, code: c_int) -> None:
         """Raise PeerFault for a frame on a channel without a session; ignore it if our close was sent (2.4.6)."""
         if self.state in CLOSING:
             return
@@ -464,7 +472,7 @@ class Connection(ConnectionPort):
             raise PeerFault(Fault.NOT_OPEN, performative=name)
         raise PeerFault(Fault.CHANNEL_UNMAPPED, performative=name, channel=channel)
 
-    def _receive_control(self, channel: int, code: int, data: bytes, start: int, end: int) -> None:
+    def _receive_control(self, channel: c_int, code: c_int, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         if code not in NAMES:
             raise PeerFault(Fault.UNKNOWN_PERFORMATIVE, code=hex(code) if code >= 0 else "outside the standard")
         limits = self.limits
@@ -512,7 +520,7 @@ class Connection(ConnectionPort):
         self._report_closed(ConnectionClosed(close.error))
         self._silence_sessions()
 
-    def _receive_begin(self, channel: int, begin: Begin) -> None:
+    def _receive_begin(self, channel: c_int, begin: Begin) -> None:
         if channel in self.channels.by_remote_channel:
             raise PeerFault(Fault.CHANNEL_IN_USE, channel=channel)
         if begin.remote_channel is None:
@@ -530,7 +538,7 @@ class Connection(ConnectionPort):
         if session.state not in _ENDING:
             self.report(SessionBegun(session, begin))
 
-    def _receive_in_session(self, channel: int, code: int, performative: Performative) -> None:
+    def _receive_in_session(self, channel: c_int, code: c_int, performative: Performative) -> None:
         session = self.channels.by_remote_channel.get(channel)
         if session is None:
             self._no_session(channel, code)

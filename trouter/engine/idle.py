@@ -10,7 +10,7 @@ _SHORTEST_TIMEOUT_S: Final = 0.4
 class IdleTimeouts:
     """How long each side may be silent, and when the peer last was not."""
 
-    __slots__ = ("_received_at_s", "local_timeout_s", "received", "remote_timeout_s")
+    __slots__ = ("local_timeout_s", "remote_timeout_s", "received", "_received_at_s")
 
     def __init__(self, local_timeout_s: float) -> None:
         #: Seconds of the peer's silence after which we close the connection; 0 for never.
@@ -19,7 +19,7 @@ class IdleTimeouts:
         self.remote_timeout_s = 0.0
         #: A frame came since the last tick.
         self.received = False
-        self._received_at_s = -1.0
+        self._received_at_s: float = -1.0
 
     @property
     def tick_period_s(self) -> float:

@@ -6,7 +6,7 @@ delivery-counts wrap at 32 bits.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trouter.wire.outgoing import (
     CONTINUATION_OVERHEAD,
@@ -29,19 +29,25 @@ from .session import Session
 from .session_links import RefusedLink
 from .states import LINK_NEXT, DeliveryStep, LinkState, LinkStep
 
-_MASK32 = 0xFFFFFFFF
-_BEGIN = int(DeliveryStep.BEGIN)
-_FINISH = int(DeliveryStep.FINISH)
-_ABORT = int(DeliveryStep.ABORT)
-_SETTLE_THERE = int(DeliveryStep.SETTLE_THERE)
-_HALF = 0x80000000
-_FIRST_OVERHEAD = TRANSFER_OVERHEAD
-_AGAIN_OVERHEAD = CONTINUATION_OVERHEAD
-_GENERAL_OVERHEAD = GENERAL_OVERHEAD
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+    from .ports import ConnectionPort, SessionPort, SessionWindows
+
+_MASK32: Final[Py_ssize_t] = 0xFFFFFFFF
+_BEGIN: Final[c_int] = int(DeliveryStep.BEGIN)
+_FINISH: Final[c_int] = int(DeliveryStep.FINISH)
+_ABORT: Final[c_int] = int(DeliveryStep.ABORT)
+_SETTLE_THERE: Final[c_int] = int(DeliveryStep.SETTLE_THERE)
+_HALF: Final[Py_ssize_t] = 0x80000000
+_FIRST_OVERHEAD: Final[Py_ssize_t] = TRANSFER_OVERHEAD
+_AGAIN_OVERHEAD: Final[Py_ssize_t] = CONTINUATION_OVERHEAD
+_GENERAL_OVERHEAD: Final[Py_ssize_t] = GENERAL_OVERHEAD
 #: With the general overhead it leaves room for payload in the smallest frame.
-_MAX_TRANSFER_STATE = 256
+_MAX_TRANSFER_STATE: Final[Py_ssize_t] = 256
 #: A delivery may have any number of frames of 256 bytes each; the smallest max-frame-size allows more than that.
-_SMALL_FRAME_BITS = 8
+_SMALL_FRAME_BITS: Final[c_int] = 8
 #: The state for the sender of a message that is too large, before its link ends.
 _REJECTED = 0x25
 _LONG_TAG = encode_state(Rejected(Error("amqp:invalid-field", "a delivery-tag has at most 32 bytes")))
@@ -105,9 +111,6 @@ class IncomingLink(Link):
     """A link on which the peer sends to us."""
 
     __slots__ = (
-        "_frames",
-        "_max_frames",
-        "_refusing",
         "draining",
         "keeps_tags",
         "max_message_bytes",
@@ -115,6 +118,9 @@ class IncomingLink(Link):
         "overdraft",
         "overdrawn",
         "partial",
+        "_frames",
+        "_max_frames",
+        "_refusing",
     )
 
     def __init__(self, session: Session, name: str) -> None:
@@ -122,19 +128,19 @@ class IncomingLink(Link):
         # Credit below zero counts what the sender began without credit; the next grant makes up for it.
         #: The most credit that the sender had at once; it may overdraw its credit by ``overdraft`` times as many
         #: deliveries. The owner of the link may set more.
-        self.max_credit = 0
-        self.overdraft = 1
+        self.max_credit: Py_ssize_t = 0
+        self.overdraft: Py_ssize_t = 1
         #: Deliveries that came without credit and were accepted.
-        self.overdrawn = 0
+        self.overdrawn: Py_ssize_t = 0
         self.draining = False
-        self.max_message_bytes = session.limits.max_message_bytes
-        self._max_frames = session.limits.max_delivery_frames
+        self.max_message_bytes: Py_ssize_t = session.limits.max_message_bytes
+        self._max_frames: Py_ssize_t = session.limits.max_delivery_frames
         #: Deliveries keep their tag; the router sends its own tags and needs none of them.
         self.keeps_tags = True
         #: The delivery whose last frame has not come yet.
         self.partial: Delivery | None = None
         #: The number of its frames that came.
-        self._frames = 0
+        self._frames: Py_ssize_t = 0
         #: Its frames are discarded.
         self._refusing = False
 
@@ -144,7 +150,7 @@ class IncomingLink(Link):
             fields["max_message_size"] = self.max_message_bytes
         super().attach(source, target, **fields)
 
-    def grant(self, count: int) -> None:
+    def grant(self, count: Py_ssize_t) -> None:
         """Grant the sender ``count`` more deliveries; this ends a drain."""
         self.credit += count
         if self.credit > self.max_credit:
@@ -158,14 +164,14 @@ class IncomingLink(Link):
             self.draining = True
             self.request_flow()
 
-    def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
+    def receive_transfer(self, transfer: TransferReader, data: bytes, end: Py_ssize_t) -> None:
         """Begin or continue a delivery and pass the payload to the sink; PeerFault."""
         if not self.attached:
             # the frame crossed our detach
             if self.state is LinkState.ATTACH_RECEIVED:
                 raise PeerFault(Fault.TRANSFER_LIMIT)
             return
-        delivery = self.partial
+        delivery: Delivery | None = self.partial
         if delivery is None:
             delivery = self._begin_delivery(transfer)
         elif transfer.delivery_id >= 0 and transfer.delivery_id != delivery.delivery_id:
@@ -179,7 +185,7 @@ class IncomingLink(Link):
         if transfer.aborted:
             self._abort_delivery(delivery)
             return
-        start = transfer.payload
+        start: Py_ssize_t = transfer.payload
         if transfer.state_code != 0:
             self._store_state(delivery, transfer)
         if transfer.settled == 1 and not delivery.remote_settled:
@@ -201,7 +207,7 @@ class IncomingLink(Link):
         if self.draining and self.credit <= 0:
             self._end_drain()
 
-    def _discard_frame(self, delivery: Delivery, transfer: TransferReader, end: int) -> None:
+    def _discard_frame(self, delivery: Delivery, transfer: TransferReader, end: Py_ssize_t) -> None:
         """Discard the frames of a delivery that was rejected for its tag: the sink gets no ``on_transfer`` of it."""
         delivery.payload_bytes += end - transfer.payload
         if transfer.more and not transfer.aborted:
@@ -214,7 +220,7 @@ class IncomingLink(Link):
     def _count_frame(self, delivery: Delivery) -> None:
         """Count a frame that is not the last; PeerFault if the delivery's frames are many and nearly empty."""
         self._frames = 1 if self.partial is None else self._frames + 1
-        max_frames = self._max_frames + (delivery.payload_bytes >> _SMALL_FRAME_BITS)
+        max_frames: Py_ssize_t = self._max_frames + (delivery.payload_bytes >> _SMALL_FRAME_BITS)
         if self._frames > max_frames:
             self._refusing = False
             self._abort_delivery(delivery)
@@ -246,7 +252,7 @@ class IncomingLink(Link):
         self._deliveries.check_delivery_id(transfer.delivery_id)
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & _MASK32
-        delivery = self.sink.make_delivery(self)
+        delivery: Delivery = self.sink.make_delivery(self)
         advance_incoming(delivery, _BEGIN)
         delivery.delivery_id = transfer.delivery_id
         if self.keeps_tags:
@@ -288,7 +294,7 @@ class IncomingLink(Link):
         if not self.attached:
             return
         if flow.delivery_count >= 0:
-            used = (flow.delivery_count - self.delivery_count) & _MASK32
+            used: Py_ssize_t = (flow.delivery_count - self.delivery_count) & _MASK32
             if 0 < used <= self.credit:
                 self.credit -= used
                 self.delivery_count = flow.delivery_count
@@ -305,7 +311,7 @@ class IncomingLink(Link):
 class OutgoingLink(Link):
     """A link on which we send to the peer."""
 
-    __slots__ = ("_abort_due", "drain", "waiting")
+    __slots__ = ("drain", "waiting", "_abort_due")
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name, False)
@@ -324,27 +330,27 @@ class OutgoingLink(Link):
         """Return whether a new delivery may begin now."""
         return self.attached and self.credit > 0 and not self.waiting
 
-    def frame_room(self, delivery: Delivery) -> int:
+    def frame_room(self, delivery: Delivery) -> Py_ssize_t:
         """Return the bytes of payload that fit into the next frame of ``delivery``."""
-        overhead = _FIRST_OVERHEAD
+        overhead: Py_ssize_t = _FIRST_OVERHEAD
         if delivery.begun:
             overhead = _AGAIN_OVERHEAD
         elif delivery.tag is not None or delivery.message_format != 0 or delivery.transfer_state is not None:
             overhead = self._general_overhead(delivery)
         return self.session.connection.remote_max_frame_bytes - overhead
 
-    def send(self, delivery: Delivery, data: bytes, start: int, end: int, more: bool) -> int:
+    def send(self, delivery: Delivery, data: bytes, start: Py_ssize_t, end: Py_ssize_t, more: bool) -> Py_ssize_t:
         """Send ``data[start:end]`` of a delivery in as many frames as the session takes; return where it stopped.
 
         ``more`` says that payload follows in a later call. If it stops short of ``end`` (or leaves
         ``delivery.complete`` unset although ``more`` was false), the link waits and ``on_credit`` follows. The caller
         checks ``is_ready`` before a delivery begins.
         """
-        windows = self.session.windows
-        connection = self.session.connection
+        windows: SessionWindows = self.session.windows
+        connection: ConnectionPort = self.session.connection
         if not self.attached:
             return start
-        out = connection.out
+        out: bytearray = connection.out
         while True:
             if delivery.begun and start == end and more:
                 return start
@@ -355,12 +361,12 @@ class OutgoingLink(Link):
             if windows.outgoing_frames <= 0:
                 self._wait_for_room()
                 return start
-            plain = delivery.tag is None and delivery.message_format == 0 and delivery.transfer_state is None
-            room = self.frame_room(delivery)
-            stop = end
+            plain: bool = delivery.tag is None and delivery.message_format == 0 and delivery.transfer_state is None
+            room: Py_ssize_t = self.frame_room(delivery)
+            stop: Py_ssize_t = end
             if end - start > room:
                 stop = start + room
-            frame_more = more or stop < end
+            frame_more: bool = more or stop < end
             windows.spend_frame()
             if not delivery.begun:
                 advance_outgoing(delivery, _BEGIN)
@@ -406,7 +412,7 @@ class OutgoingLink(Link):
             self._deliveries.forget_outgoing(delivery)
 
     def _write_aborted(self) -> None:
-        session = self.session
+        session: SessionPort = self.session
         session.windows.spend_frame()
         write_abort(session.connection.out, session.channel, self.handle)
         session.connection.touch()
@@ -414,12 +420,12 @@ class OutgoingLink(Link):
     def receive_flow(self, flow: FlowReader) -> None:
         """Apply the receiver's credit, counted from its delivery-count (2.6.7); an impossible count reads as ours."""
         if flow.link_credit >= 0:
-            ahead = 0
+            ahead: Py_ssize_t = 0
             if flow.delivery_count >= 0:
                 ahead = (self.delivery_count - flow.delivery_count) & _MASK32
                 if ahead >= _HALF:
                     ahead = 0
-            credit = flow.link_credit - ahead
+            credit: Py_ssize_t = flow.link_credit - ahead
             self.credit = credit if credit > 0 else 0
         self.drain = flow.drain
         if flow.echo:
@@ -450,10 +456,10 @@ class OutgoingLink(Link):
     def _wait_for_room(self) -> None:
         if not self.waiting:
             self.waiting = True
-            session = self.session
+            session: Session = self.session
             session.wait_for_room(self)
 
-    def _general_overhead(self, delivery: Delivery) -> int:
+    def _general_overhead(self, delivery: Delivery) -> Py_ssize_t:
         state = delivery.transfer_state
         if state is None:
             return _GENERAL_OVERHEAD
@@ -461,7 +467,7 @@ class OutgoingLink(Link):
             raise Misuse(f"a state of {len(state)} bytes on a transfer")
         return _GENERAL_OVERHEAD + len(state)
 
-    def _send_general(self, delivery: Delivery, more: bool, data: bytes, start: int, end: int) -> None:
+    def _send_general(self, delivery: Delivery, more: bool, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         tag = delivery.number.to_bytes(8, "little") if delivery.tag is None else delivery.tag
         write_general_frame(
             self.session.connection.out,
@@ -478,7 +484,7 @@ class OutgoingLink(Link):
             end,
         )
 
-    def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
+    def receive_transfer(self, transfer: TransferReader, data: bytes, end: Py_ssize_t) -> None:
         """Raise PeerFault: the peer receives on this link and may not send."""
         if self.attached or self.state is LinkState.ATTACH_RECEIVED:
             raise PeerFault(Fault.ERRANT_LINK, name=self.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trouter.wire.performatives import Attach, Detach, Error
 
@@ -11,6 +11,11 @@ from .ports import LinkHolder, LinkPort
 from .session import Session
 from .states import LINK_NEXT, LinkState, LinkStep, advance
 
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+
+    from .unsettled import SessionDeliveries
+
 
 class Link(LinkPort):
     """One link of a session; ``IncomingLink`` and ``OutgoingLink`` add the direction."""
@@ -18,36 +23,36 @@ class Link(LinkPort):
     __slots__ = (
         "_deliveries",
         "attached",
-        "awaited",
-        "closed",
-        "credit",
-        "delivery_count",
         "flow_due",
         "handle",
-        "holder",
-        "incoming",
-        "kept_bytes",
-        "name",
+        "credit",
+        "delivery_count",
         "payload_bytes",
-        "remote_attach",
+        "name",
+        "incoming",
         "remote_handle",
-        "reported",
+        "remote_attach",
+        "kept_bytes",
         "state",
+        "closed",
+        "reported",
+        "awaited",
+        "holder",
     )
 
     session: Session
 
     def __init__(self, session: Session, name: str, incoming: bool) -> None:
         super().__init__(session)
-        self._deliveries = session.deliveries
+        self._deliveries: SessionDeliveries = session.deliveries
         self.name = name
         self.incoming = incoming
-        self.handle = 0
-        self.remote_handle = -1
+        self.handle: Py_ssize_t = 0
+        self.remote_handle: Py_ssize_t = -1
         #: The peer's attach, and the bytes of it that are charged to the session.
         self.remote_attach: Attach | None = None
-        self.kept_bytes = 0
-        self.state = LinkState.DETACHED
+        self.kept_bytes: Py_ssize_t = 0
+        self.state: LinkState = LinkState.DETACHED
         #: True in state ATTACHED of a mapped session: transfers and flows may pass. Kept for the data path.
         self.attached = False
         #: A detach with closed=true was sent or received.
@@ -61,10 +66,10 @@ class Link(LinkPort):
         #: Whatever attached it, or joined it to another link.
         self.holder: LinkHolder | None = None
         #: Bytes of messages that were received or sent on the link.
-        self.payload_bytes = 0
+        self.payload_bytes: Py_ssize_t = 0
         #: Deliveries that the sending end has begun, and that it may still begin.
-        self.delivery_count = 0
-        self.credit = 0
+        self.delivery_count: Py_ssize_t = 0
+        self.credit: Py_ssize_t = 0
         #: The link is in the session's queue of links whose flow is due.
         self.flow_due = False
 
@@ -96,7 +101,7 @@ class Link(LinkPort):
             self.remote_attach = essentials(self.remote_attach)
             self._charge_bytes(min(self.kept_bytes, charged_essentials(self.remote_attach)))
 
-    def _charge_bytes(self, count: int) -> None:
+    def _charge_bytes(self, count: Py_ssize_t) -> None:
         """Charge ``count`` bytes of the attach to the session, instead of those charged before; PeerFault."""
         if count != self.kept_bytes:
             self.session.windows.keep_bytes(count - self.kept_bytes)
@@ -153,7 +158,7 @@ class Link(LinkPort):
     def request_flow(self) -> None:
         """Send the link's state with the next flush."""
         if self.attached:
-            session = self.session
+            session: Session = self.session
             if not self.flow_due:
                 self.flow_due = True
                 session.request_flow(self)
@@ -164,7 +169,7 @@ class Link(LinkPort):
         """Write a flow with delivery-count, credit and ``drain``; return whether the link is still attached."""
         self.flow_due = False
         if self.attached:
-            session = self.session
+            session: Session = self.session
             session.write_link_flow(self.handle, self.delivery_count, self.credit if self.credit > 0 else 0, drain)
         return self.attached
 

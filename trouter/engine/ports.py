@@ -8,7 +8,7 @@ object per frame.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 from .faults import Fault, PeerFault
 from .states import (
@@ -26,6 +26,10 @@ from .states import (
 )
 
 if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+    from cython import uint as c_uint
+
     from trouter.wire.performatives import Begin, Performative
     from trouter.wire.transfers import FlowReader, TransferReader
 
@@ -34,14 +38,16 @@ if TYPE_CHECKING:
 
 #: The tables of deliveries for the data path: after a state and a step (three bits), the following state, 0 for an
 #: illegal step (none leads back to the first state); and five flags for each state.
-_INCOMING = flat(INCOMING_NEXT, DeliveryState, 8)
-_OUTGOING = flat(OUTGOING_NEXT, DeliveryState, 8)
-_FLAGS = [state in flag for state in DeliveryState for flag in (BEGUN, COMPLETE, ABORTED, SETTLED_HERE, SETTLED_THERE)]
-_MASK32 = 0xFFFFFFFF
-_HALF = 0x80000000
-_MAX_WINDOW = 0x7FFFFFFF
-_SETTLE_HERE = int(DeliveryStep.SETTLE_HERE)
-_DROP = int(DeliveryStep.DROP)
+_INCOMING: Final[Annotated[bytes, "unsigned char[112]"]] = flat(INCOMING_NEXT, DeliveryState, 8)
+_OUTGOING: Final[Annotated[bytes, "unsigned char[112]"]] = flat(OUTGOING_NEXT, DeliveryState, 8)
+_FLAGS: Final[Annotated[list[bool], "int[70]"]] = [
+    state in flag for state in DeliveryState for flag in (BEGUN, COMPLETE, ABORTED, SETTLED_HERE, SETTLED_THERE)
+]
+_MASK32: Final[Py_ssize_t] = 0xFFFFFFFF
+_HALF: Final[Py_ssize_t] = 0x80000000
+_MAX_WINDOW: Final[Py_ssize_t] = 0x7FFFFFFF
+_SETTLE_HERE: Final[c_int] = int(DeliveryStep.SETTLE_HERE)
+_DROP: Final[c_int] = int(DeliveryStep.DROP)
 
 
 class Event:
@@ -59,8 +65,8 @@ class Budget:
 
     __slots__ = ("held", "limit")
 
-    def __init__(self, limit: int) -> None:
-        self.held = 0
+    def __init__(self, limit: Py_ssize_t) -> None:
+        self.held: Py_ssize_t = 0
         self.limit = limit
 
 
@@ -91,24 +97,24 @@ class ConnectionPort:
 
     __slots__ = (
         "budget",
-        "buffer_limit",
-        "buffered_bytes",
-        "high_water",
-        "kept_bytes",
-        "link_count",
         "out",
         "outbox",
+        "owner",
+        "touched",
+        "paused",
+        "wrote",
+        "silent",
+        "link_count",
+        "refused_count",
+        "kept_bytes",
+        "buffered_bytes",
+        "buffer_limit",
+        "promised_bytes",
         "overrun_frames",
         "overrun_limit",
-        "owner",
-        "paused",
-        "promised_bytes",
-        "refused_count",
         "remote_max_frame_bytes",
-        "silent",
-        "touched",
+        "high_water",
         "work",
-        "wrote",
     )
 
     def __init__(self, outbox: list[ConnectionPort], budget: Budget) -> None:
@@ -125,22 +131,22 @@ class ConnectionPort:
         #: A close was sent or received, or the holder is done with the connection: sessions and links write nothing
         #: more. Kept for the data path.
         self.silent = False
-        self.link_count = 0
+        self.link_count: Py_ssize_t = 0
         #: Links that were refused and that the peer has not detached yet.
-        self.refused_count = 0
+        self.refused_count: Py_ssize_t = 0
         #: Bytes that are kept of the peer's open and attaches beyond those of ordinary ones.
-        self.kept_bytes = 0
+        self.kept_bytes: Py_ssize_t = 0
         #: Bytes that its sessions hold, with ``kept_bytes``; their limit; and those that the first windows allow.
-        self.buffered_bytes = 0
-        self.buffer_limit = 1 << 62
-        self.promised_bytes = 0
+        self.buffered_bytes: Py_ssize_t = 0
+        self.buffer_limit: Py_ssize_t = 1 << 62
+        self.promised_bytes: Py_ssize_t = 0
         #: Transfer frames that were accepted beyond the windows of its sessions, until these open again; and the most.
-        self.overrun_frames = 0
-        self.overrun_limit = 0
-        self.remote_max_frame_bytes = 512
-        self.high_water = 512 * 1024
+        self.overrun_frames: Py_ssize_t = 0
+        self.overrun_limit: Py_ssize_t = 0
+        self.remote_max_frame_bytes: Py_ssize_t = 512
+        self.high_water: Py_ssize_t = 512 * 1024
         #: The work of the present input so far, see ``EngineLimits.max_work``.
-        self.work = 0
+        self.work: Py_ssize_t = 0
 
     def touch(self) -> None:
         """Request a flush at the end of the pass."""
@@ -153,7 +159,7 @@ class ConnectionPort:
         """Write what was gathered into the output; to be called once for each that stands in the outbox."""
         raise Unconnected
 
-    def write(self, channel: int, performative: Performative) -> None:
+    def write(self, channel: c_int, performative: Performative) -> None:
         """Write a frame with ``performative`` and no payload."""
         raise Unconnected
 
@@ -171,41 +177,41 @@ class SessionWindows:
 
     __slots__ = (
         "_connection",
-        "held_bytes",
         "incoming_frames",
-        "kept_bytes",
-        "max_incoming_bytes",
         "max_incoming_frames",
+        "max_incoming_bytes",
+        "outgoing_frames",
         "next_incoming_id",
         "next_outgoing_id",
-        "outgoing_frames",
-        "promised_bytes",
         "sent_frames",
+        "promised_bytes",
+        "held_bytes",
+        "kept_bytes",
         "shares",
     )
 
     def __init__(self, connection: ConnectionPort, limits: EngineLimits) -> None:
         self._connection = connection
         self.replace_limits(limits)
-        self.outgoing_frames = 0
+        self.outgoing_frames: Py_ssize_t = 0
         #: The ids of the next transfer frame of both sides, -1 before the peer's begin; and how many we have sent.
-        self.next_incoming_id = -1
-        self.next_outgoing_id = limits.first_outgoing_id
-        self.sent_frames = 0
+        self.next_incoming_id: Py_ssize_t = -1
+        self.next_outgoing_id: Py_ssize_t = limits.first_outgoing_id
+        self.sent_frames: Py_ssize_t = 0
         #: Bytes that the first window allows the peer to send.
-        self.promised_bytes = 0
+        self.promised_bytes: Py_ssize_t = 0
         #: Bytes received over this session and not yet sent on.
-        self.held_bytes = 0
+        self.held_bytes: Py_ssize_t = 0
         #: Bytes kept of the attaches of its links.
-        self.kept_bytes = 0
+        self.kept_bytes: Py_ssize_t = 0
         #: Budgets that count both besides the connection's; None for none.
         self.shares: list[Budget] | None = None
 
     def replace_limits(self, limits: EngineLimits) -> None:
         """Open the peer's window as far as ``limits`` allow, before our begin is sent."""
-        self.max_incoming_frames = limits.window_frames
-        self.max_incoming_bytes = self.max_incoming_frames * limits.max_frame_bytes
-        self.incoming_frames = self.max_incoming_frames
+        self.max_incoming_frames: Py_ssize_t = limits.window_frames
+        self.max_incoming_bytes: Py_ssize_t = self.max_incoming_frames * limits.max_frame_bytes
+        self.incoming_frames: Py_ssize_t = self.max_incoming_frames
 
     # --- frames of the peer
 
@@ -237,7 +243,7 @@ class SessionWindows:
         Some clients ignore the window, or check it once per message and not once per frame: the connection has a limit
         of such frames, and a ``begun`` delivery may have another window in any case.
         """
-        connection = self._connection
+        connection: ConnectionPort = self._connection
         if connection.overrun_frames >= connection.overrun_limit and not (
             begun and self.incoming_frames > -self.max_incoming_frames
         ):
@@ -250,7 +256,7 @@ class SessionWindows:
             self._connection.overrun_frames += self.incoming_frames
             self.incoming_frames = 0
 
-    def advertised_frames(self) -> int:
+    def advertised_frames(self) -> Py_ssize_t:
         """Return the peer's window for a flow; 0 after it was overrun."""
         return self.incoming_frames if self.incoming_frames > 0 else 0
 
@@ -263,12 +269,12 @@ class SessionWindows:
             return False
         if self.incoming_frames < 0 and self.held_bytes * 2 > self.max_incoming_bytes:
             return False
-        room = self.max_incoming_frames
+        room: Py_ssize_t = self.max_incoming_frames
         if self.held_bytes > 0:
             room = (self.max_incoming_bytes - self.held_bytes) * room // self.max_incoming_bytes
-        connection = self._connection
-        budget = connection.budget
-        scarce = budget.held * 2 > budget.limit or connection.buffered_bytes * 2 > connection.buffer_limit
+        connection: ConnectionPort = self._connection
+        budget: Budget = connection.budget
+        scarce: bool = budget.held * 2 > budget.limit or connection.buffered_bytes * 2 > connection.buffer_limit
         if scarce or (self.shares is not None and self._shares_run_out()):
             room = room // 8 if room >= 8 else room
         if room > 0 and room > self.incoming_frames and self.incoming_frames * 2 <= room:
@@ -286,11 +292,11 @@ class SessionWindows:
 
     def receive_flow(self, flow: FlowReader) -> None:
         """Apply the window of the peer's flow."""
-        window = flow.incoming_window
+        window: Py_ssize_t = flow.incoming_window
         if flow.next_incoming_id >= 0:
             # Frames of ours that the peer had not seen when it wrote this. If its next-incoming-id is impossible (some
             # peers send 0 before they read our begin), it counts as having seen everything.
-            unseen = (self.next_outgoing_id - flow.next_incoming_id) & _MASK32
+            unseen: Py_ssize_t = (self.next_outgoing_id - flow.next_incoming_id) & _MASK32
             if unseen < _HALF and unseen <= self.sent_frames:
                 window -= unseen
         else:
@@ -305,10 +311,10 @@ class SessionWindows:
 
     # --- bytes
 
-    def hold_bytes(self, count: int) -> None:
+    def hold_bytes(self, count: Py_ssize_t) -> None:
         """Count ``count`` bytes of this session as held, which narrows its window; PeerFault beyond a limit."""
-        connection = self._connection
-        budget = connection.budget
+        connection: ConnectionPort = self._connection
+        budget: Budget = connection.budget
         if count > budget.limit - budget.held:
             raise PeerFault(Fault.MEMORY)
         if count > connection.buffer_limit - connection.buffered_bytes:
@@ -319,12 +325,12 @@ class SessionWindows:
         if self.shares is not None:
             self._count_in_shares(count)
 
-    def release_bytes(self, count: int) -> bool:
+    def release_bytes(self, count: Py_ssize_t) -> bool:
         """Count ``count`` bytes as no longer held; return whether half of the peer's window is used.
 
         ``Session.release_bytes`` calls it, and has the window opened again.
         """
-        connection = self._connection
+        connection: ConnectionPort = self._connection
         self.held_bytes -= count
         connection.budget.held -= count
         connection.buffered_bytes -= count
@@ -332,12 +338,12 @@ class SessionWindows:
             self._count_in_shares(-count)
         return self.incoming_frames * 2 <= self.max_incoming_frames
 
-    def keep_bytes(self, count: int) -> None:
+    def keep_bytes(self, count: Py_ssize_t) -> None:
         """Count ``count`` bytes more of attaches as kept, fewer if it is negative; PeerFault beyond the limit.
 
         They neither narrow the window nor count in the budget of messages, which ends the sessions of other peers.
         """
-        connection = self._connection
+        connection: ConnectionPort = self._connection
         if count > 0 and count > connection.buffer_limit - connection.buffered_bytes:
             raise PeerFault(Fault.BUFFERED, limit=connection.buffer_limit)
         connection.buffered_bytes += count
@@ -351,14 +357,14 @@ class SessionWindows:
         self.shares = shares
         self._count_in_shares(self.held_bytes + self.kept_bytes)
 
-    def _count_in_shares(self, count: int) -> None:
+    def _count_in_shares(self, count: Py_ssize_t) -> None:
         for each in self.shares or ():
-            budget = each
+            budget: Budget = each
             budget.held += count
 
     def _shares_run_out(self) -> bool:
         for each in self.shares or ():
-            budget = each
+            budget: Budget = each
             if budget.held * 2 > budget.limit:
                 return True
         return False
@@ -367,26 +373,26 @@ class SessionWindows:
 class SessionPort:
     """What the owners of links need of a session."""
 
-    __slots__ = ("channel", "connection", "mapped", "urgency", "windows")
+    __slots__ = ("connection", "channel", "windows", "mapped", "urgency")
 
-    def __init__(self, connection: ConnectionPort, channel: int, limits: EngineLimits) -> None:
+    def __init__(self, connection: ConnectionPort, channel: c_int, limits: EngineLimits) -> None:
         self.connection = connection
         self.channel = channel
         self.windows = SessionWindows(connection, limits)
         #: True in state MAPPED while the connection is not silent. Kept for the data path.
         self.mapped = False
         #: Sessions with a higher one resume first once the output has room again.
-        self.urgency = 0
+        self.urgency: c_int = 0
 
-    def settle_incoming(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    def settle_incoming(self, delivery: Delivery, code: c_int, state: bytes | None, settled: bool) -> None:
         """Send the sender our state for one of its deliveries."""
         raise Unconnected
 
-    def settle_outgoing(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    def settle_outgoing(self, delivery: Delivery, code: c_int, state: bytes | None, settled: bool) -> None:
         """Send the receiver our state for a delivery that we sent."""
         raise Unconnected
 
-    def release_bytes(self, count: int) -> None:
+    def release_bytes(self, count: Py_ssize_t) -> None:
         """Count ``count`` bytes as no longer held."""
         raise Unconnected
 
@@ -398,9 +404,9 @@ class LinkPort:
 
     def __init__(self, session: SessionPort) -> None:
         self.session = session
-        self.sink = NO_SINK
+        self.sink: LinkSink = _NO_SINK
 
-    def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
+    def receive_transfer(self, transfer: TransferReader, data: bytes, end: Py_ssize_t) -> None:
         """Apply a transfer frame for this link; PeerFault."""
         raise Unconnected
 
@@ -431,44 +437,44 @@ class Delivery:
     """
 
     __slots__ = (
-        "aborted",
-        "begun",
-        "complete",
-        "delivery_id",
         "link",
+        "delivery_id",
         "message_format",
         "number",
-        "payload_bytes",
-        "remote_code",
-        "remote_settled",
-        "remote_state",
-        "settled",
-        "state",
-        "state_code",
         "tag",
+        "state",
+        "begun",
+        "complete",
+        "aborted",
+        "settled",
+        "remote_settled",
+        "remote_code",
+        "remote_state",
         "transfer_state",
+        "state_code",
+        "payload_bytes",
     )
 
     def __init__(self, link: LinkPort) -> None:
         # Every field but the link begins as zero, False or None: `deliveries.new_delivery` relies on it.
         self.link = link
-        self.delivery_id = 0
+        self.delivery_id: c_uint = 0
         #: The tag as a number (8 bytes, little-endian) when ``tag`` is None.
-        self.number = 0
+        self.number: Py_ssize_t = 0
         self.tag: bytes | None = None
-        self.message_format = 0
-        self.state = 0
+        self.message_format: c_uint = 0
+        self.state: c_int = 0
         self.begun = False
         self.complete = False
         self.aborted = False
         self.settled = False
         self.remote_settled = False
-        self.remote_code = 0
+        self.remote_code: c_int = 0
         self.remote_state: bytes | None = None
         #: The state carried on the transfer itself (encoded).
         self.transfer_state: bytes | None = None
-        self.state_code = 0
-        self.payload_bytes = 0
+        self.state_code: c_int = 0
+        self.payload_bytes: Py_ssize_t = 0
 
     def mark_settled(self) -> None:
         """Settle it here without a frame, once: before its first frame, or if the peer does not wait for it."""
@@ -480,25 +486,25 @@ class Delivery:
         advance_outgoing(self, _DROP)
 
 
-def advance_incoming(delivery: Delivery, step: int) -> int:
+def advance_incoming(delivery: Delivery, step: Py_ssize_t) -> c_int:
     """Change the state of a delivery that the peer sends by ``step``, and return it; IllegalStep."""
-    state = _INCOMING[delivery.state * 8 + step]
+    state: Py_ssize_t = _INCOMING[delivery.state * 8 + step]
     if state == 0:
         _refuse(delivery, step)
     return _enter(delivery, state)
 
 
-def advance_outgoing(delivery: Delivery, step: int) -> int:
+def advance_outgoing(delivery: Delivery, step: Py_ssize_t) -> c_int:
     """Change the state of a delivery that we send by ``step``, and return it; IllegalStep."""
-    state = _OUTGOING[delivery.state * 8 + step]
+    state: Py_ssize_t = _OUTGOING[delivery.state * 8 + step]
     if state == 0:
         _refuse(delivery, step)
     return _enter(delivery, state)
 
 
-def _enter(delivery: Delivery, state: int) -> int:
+def _enter(delivery: Delivery, state: Py_ssize_t) -> c_int:
     """Change the state of a delivery, and the flags derived from it; return the state."""
-    row = state * 5
+    row: Py_ssize_t = state * 5
     delivery.state = state
     delivery.begun = _FLAGS[row]
     delivery.complete = _FLAGS[row + 1]
@@ -508,7 +514,7 @@ def _enter(delivery: Delivery, state: int) -> int:
     return state
 
 
-def _refuse(delivery: Delivery, step: int) -> None:
+def _refuse(delivery: Delivery, step: Py_ssize_t) -> None:
     before, name = DeliveryState(delivery.state).name, DeliveryStep(step).name
     raise IllegalStep(f"{name.lower().replace('_', ' ')} while {before.lower().replace('_', ' ')}")
 
@@ -522,7 +528,7 @@ class LinkSink:
         """Return a new delivery for a message whose first transfer came; the calls below pass it."""
         return Delivery(link)
 
-    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         """Receive a transfer frame's payload, ``data[start:end]``; the last one if ``delivery.complete``."""
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
@@ -548,7 +554,7 @@ class Unconnected(Exception):
     """A method of a port that no object implements was called: a bug."""
 
 
-NO_SINK = LinkSink()
+_NO_SINK: Final[LinkSink] = LinkSink()
 
 __all__ = [
     "Budget",

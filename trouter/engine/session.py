@@ -7,17 +7,23 @@ writes them at its end.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from trouter.wire.outgoing import write_flow, write_link_flow
 from trouter.wire.performatives import Begin, End, Error, Performative
 from trouter.wire.transfers import FlowReader
 
 from .limits import EngineLimits
-from .ports import ConnectionPort, Delivery, LinkPort, SessionHolder, SessionPort
+from .ports import ConnectionPort, Delivery, LinkPort, SessionHolder, SessionPort, SessionWindows
 from .session_links import SessionLinks
 from .states import SESSION_NEXT, SessionState, SessionStep, advance
 from .unsettled import SessionDeliveries
 
-_MAX_WINDOW = 0x7FFFFFFF
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+_MAX_WINDOW: Final[Py_ssize_t] = 0x7FFFFFFF
 #: The links of every session of which none waits: replaced, and never changed.
 _NO_LINKS: list[LinkPort] = []
 
@@ -26,39 +32,39 @@ class Session(SessionPort):
     """One session; ``windows``, ``links`` and ``deliveries`` say what is on it."""
 
     __slots__ = (
-        "_flow_due",
-        "_links_due",
-        "_marked",
-        "_sessions_due",
-        "holder",
-        "deliveries",
         "limits",
         "links",
-        "remote_channel",
-        "reported",
-        "silent",
+        "deliveries",
         "state",
+        "silent",
+        "reported",
+        "remote_channel",
         "waiting_links",
+        "holder",
+        "_links_due",
+        "_sessions_due",
+        "_marked",
+        "_flow_due",
     )
 
     def __init__(
-        self, connection: ConnectionPort, channel: int, limits: EngineLimits, sessions_due: list[Session]
+        self, connection: ConnectionPort, channel: c_int, limits: EngineLimits, sessions_due: list[Session]
     ) -> None:
         super().__init__(connection, channel, limits)
         self.limits = limits
         self.links = SessionLinks(connection, limits)
         self.deliveries = SessionDeliveries(connection, channel, limits.first_outgoing_id)
-        self.state = SessionState.UNMAPPED
+        self.state: SessionState = SessionState.UNMAPPED
         #: One side has sent its end, or the connection is silent: every frame is ignored, except the peer's end. Kept
         #: for the data path; it follows from the two states.
         self.silent = False
         #: The holder was notified that the session is over, and has not dropped it yet. No state: it says what the
         #: holder has done, and a session that the engine itself ended waits for the holder before its END and in it.
         self.reported = False
-        self.remote_channel = -1
+        self.remote_channel: c_int = -1
         #: Links that wait for the window or for room in the output, and those whose flow is due.
-        self.waiting_links = _NO_LINKS
-        self._links_due = _NO_LINKS
+        self.waiting_links: list[LinkPort] = _NO_LINKS
+        self._links_due: list[LinkPort] = _NO_LINKS
         #: Whoever began it, if that was us.
         self.holder: SessionHolder | None = None
         self._sessions_due = sessions_due
@@ -138,15 +144,15 @@ class Session(SessionPort):
 
     # --- frames of links
 
-    def admit_transfer(self, remote_handle: int) -> LinkPort:
+    def admit_transfer(self, remote_handle: Py_ssize_t) -> LinkPort:
         """Count one transfer frame, and return the link that it is for; PeerFault."""
-        windows = self.windows
-        links = self.links
+        windows: SessionWindows = self.windows
+        links: SessionLinks = self.links
         if windows.incoming_frames <= 0:
             windows.check_overrun(links.has_partial_delivery(remote_handle))
         if windows.count_received_frame():
             self.request_flush()
-        link = links.last_link
+        link: LinkPort | None = links.last_link
         if link is None or links.last_handle != remote_handle:
             link = links.find_link(remote_handle, "transfer")
             links.last_link = link
@@ -155,8 +161,8 @@ class Session(SessionPort):
 
     def receive_flow(self, flow: FlowReader) -> None:
         """Apply the peer's window and, if it names a handle, that link's state; PeerFault."""
-        windows = self.windows
-        shut = windows.outgoing_frames <= 0
+        windows: SessionWindows = self.windows
+        shut: bool = windows.outgoing_frames <= 0
         windows.receive_flow(flow)
         if flow.handle >= 0:
             link: LinkPort | None = self.links.by_remote_handle.get(flow.handle)
@@ -175,9 +181,9 @@ class Session(SessionPort):
             self.deliveries.write_dispositions()
             self.connection.write(self.channel, performative)
 
-    def write_link_flow(self, handle: int, delivery_count: int, credit: int, drain: bool) -> None:
+    def write_link_flow(self, handle: Py_ssize_t, delivery_count: Py_ssize_t, credit: Py_ssize_t, drain: bool) -> None:
         """Write a flow with the state of the session and of one link."""
-        windows = self.windows
+        windows: SessionWindows = self.windows
         write_link_flow(
             self.connection.out,
             self.channel,
@@ -193,7 +199,7 @@ class Session(SessionPort):
 
     # --- what the owners of links decide
 
-    def settle_incoming(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    def settle_incoming(self, delivery: Delivery, code: c_int, state: bytes | None, settled: bool) -> None:
         """Send the sender our state for one of its deliveries; with ``settled`` forget it."""
         if delivery.settled or delivery.remote_settled or not self.mapped:
             if settled:
@@ -202,7 +208,7 @@ class Session(SessionPort):
         self.deliveries.settle_incoming(delivery, code, state, settled)
         self.request_flush()
 
-    def settle_outgoing(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    def settle_outgoing(self, delivery: Delivery, code: c_int, state: bytes | None, settled: bool) -> None:
         """Send the receiver our state for a delivery that we sent; with ``settled`` forget it."""
         if delivery.settled or delivery.remote_settled or not delivery.begun or not self.mapped:
             if settled:
@@ -211,7 +217,7 @@ class Session(SessionPort):
         self.deliveries.settle_outgoing(delivery, code, state, settled)
         self.request_flush()
 
-    def release_bytes(self, count: int) -> None:
+    def release_bytes(self, count: Py_ssize_t) -> None:
         """Count ``count`` bytes as no longer held; the next flush opens the window again."""
         if self.windows.release_bytes(count):
             self.request_flush()
@@ -237,15 +243,15 @@ class Session(SessionPort):
         self._marked = False
         if not self.mapped:
             return
-        windows = self.windows
+        windows: SessionWindows = self.windows
         self.deliveries.write_dispositions()
         if windows.reopen():
             self._flow_due = True
         if self._links_due:
-            due = self._links_due
+            due: list[LinkPort] = self._links_due
             self._links_due = _NO_LINKS
             for each in due:
-                link = each
+                link: LinkPort = each
                 if link.write_flow():
                     self._flow_due = False
         if self._flow_due:
@@ -267,15 +273,16 @@ class Session(SessionPort):
 
     def resume_links(self) -> None:
         """Resume the links that waited for the window or for room in the output, each in turn."""
-        waiting = self.waiting_links
+        waiting: list[LinkPort] = self.waiting_links
         self.waiting_links = _NO_LINKS
+        position: Py_ssize_t
         for position in range(len(waiting)):
-            full = len(self.connection.out) >= self.connection.high_water
+            full: bool = len(self.connection.out) >= self.connection.high_water
             if full or self.windows.outgoing_frames <= 0:
                 self.connection.paused = self.connection.paused or full  # other sessions may have filled it
                 self.waiting_links = waiting[position:] + self.waiting_links  # before the links that wait again
                 return
-            link = waiting[position]
+            link: LinkPort = waiting[position]
             link.resume_sending()
 
 

@@ -6,13 +6,16 @@ once the peer has.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trouter.wire.transfers import FlowReader, TransferReader
 
 from .faults import Fault, Misuse, PeerFault
 from .limits import EngineLimits
 from .ports import ConnectionPort, LinkPort, LinkSink, SessionPort
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
 
 _MASK32 = 0xFFFFFFFF
 #: The free handles of every session before its first: replaced, and never changed.
@@ -29,34 +32,34 @@ class SessionLinks:
     __slots__ = (
         "_connection",
         "_spare_handles",
-        "by_handle",
         "by_name",
+        "by_handle",
         "by_remote_handle",
         "handle_max",
-        "last_handle",
-        "last_link",
-        "refused_count",
         "remote_handle_max",
+        "refused_count",
+        "last_link",
+        "last_handle",
     )
 
     def __init__(self, connection: ConnectionPort, limits: EngineLimits) -> None:
         self._connection = connection
-        self.handle_max = limits.handle_max
-        self.remote_handle_max = _MASK32
+        self.handle_max: Py_ssize_t = limits.handle_max
+        self.remote_handle_max: Py_ssize_t = _MASK32
         self.by_name: dict[tuple[bool, str], Any] = {}
         self.by_handle: dict[int, Any] = {}
         self.by_remote_handle: dict[int, Any] = {}
-        self._spare_handles = _NO_HANDLES
+        self._spare_handles: list[int] = _NO_HANDLES
         #: Links that were refused and that the peer has not detached yet.
-        self.refused_count = 0
+        self.refused_count: Py_ssize_t = 0
         self.last_link: LinkPort | None = None
-        self.last_handle = 0
+        self.last_handle: Py_ssize_t = 0
 
     def list_links(self) -> list[Any]:
         """Return every link that is not detached on both sides."""
         return list(self.by_handle.values())
 
-    def find_link(self, remote_handle: int, performative: str) -> LinkPort:
+    def find_link(self, remote_handle: Py_ssize_t, performative: str) -> LinkPort:
         """Return the link that the peer's frame ``performative`` is for; PeerFault."""
         link: LinkPort | None = self.by_remote_handle.get(remote_handle)
         if link is None:
@@ -115,7 +118,7 @@ class SessionLinks:
         self._connection.link_count -= 1
         self.count_refused(1)
 
-    def count_refused(self, count: int) -> None:
+    def count_refused(self, count: Py_ssize_t) -> None:
         """Count ``count`` more links that were refused and that the peer has not detached."""
         self.refused_count += count
         self._connection.refused_count += count
@@ -137,15 +140,15 @@ class RefusedLink(LinkPort):
     Frames that crossed our detach are ignored.
     """
 
-    __slots__ = ("_handle", "_links", "incoming")
+    __slots__ = ("incoming", "_links", "_handle")
 
-    def __init__(self, session: SessionPort, links: SessionLinks, handle: int) -> None:
+    def __init__(self, session: SessionPort, links: SessionLinks, handle: Py_ssize_t) -> None:
         super().__init__(session)
         self._links = links
         self._handle = handle
         self.incoming = False
 
-    def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
+    def receive_transfer(self, transfer: TransferReader, data: bytes, end: Py_ssize_t) -> None:
         """Ignore it."""
 
     def receive_flow(self, flow: FlowReader) -> None:

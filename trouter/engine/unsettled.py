@@ -10,6 +10,8 @@ Dispositions of one pass over the input are merged: neighbouring ids with the sa
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from trouter.wire.outgoing import write_disposition
 from trouter.wire.transfers import SHORT_STATES, DispositionReader
 
@@ -17,43 +19,47 @@ from .faults import Fault, PeerFault
 from .ports import ConnectionPort, Delivery, LinkPort, advance_incoming, advance_outgoing
 from .states import DeliveryStep
 
-_MASK32 = 0xFFFFFFFF
-_HALF = 0x80000000
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+_MASK32: Final[Py_ssize_t] = 0xFFFFFFFF
+_HALF: Final[Py_ssize_t] = 0x80000000
 #: Slots that an empty ring may keep.
-_ROOMY = 4096
+_ROOMY: Final[Py_ssize_t] = 4096
 #: The slots of every ring before its first delivery: most sessions that a peer begins never carry one.
 _NO_SLOTS: list[Delivery | None] = []
-_DECIDE = int(DeliveryStep.DECIDE)
-_SETTLE_HERE = int(DeliveryStep.SETTLE_HERE)
-_SETTLE_THERE = int(DeliveryStep.SETTLE_THERE)
+_DECIDE: Final[c_int] = int(DeliveryStep.DECIDE)
+_SETTLE_HERE: Final[c_int] = int(DeliveryStep.SETTLE_HERE)
+_SETTLE_THERE: Final[c_int] = int(DeliveryStep.SETTLE_THERE)
 #: The descriptor of the first outcome (part 3, 3.4); those below are states on the way to one.
-_FIRST_OUTCOME = 0x24
-_DISPOSITION_OVERHEAD = 32
-_FITS_ANYWHERE = 512 - _DISPOSITION_OVERHEAD
+_FIRST_OUTCOME: Final[c_int] = 0x24
+_DISPOSITION_OVERHEAD: Final[Py_ssize_t] = 32
+_FITS_ANYWHERE: Final[Py_ssize_t] = 512 - _DISPOSITION_OVERHEAD
 
 
 class DeliveryRing:
     """Deliveries by id; ``count`` is their number."""
 
-    __slots__ = ("_first", "_mask", "_slots", "_stragglers", "_width", "count")
+    __slots__ = ("_slots", "_mask", "_first", "_width", "_stragglers", "count")
 
     def __init__(self) -> None:
-        self._slots = _NO_SLOTS
-        self._mask = -1
-        self._first = 0
-        self._width = 0
+        self._slots: list[Delivery | None] = _NO_SLOTS
+        self._mask: Py_ssize_t = -1
+        self._first: Py_ssize_t = 0
+        self._width: Py_ssize_t = 0
         #: The deliveries that were moved out of the slots; None before the first.
         self._stragglers: dict[int, Delivery] | None = None
-        self.count = 0
+        self.count: Py_ssize_t = 0
 
-    def append(self, delivery_id: int, delivery: Delivery) -> None:
+    def append(self, delivery_id: Py_ssize_t, delivery: Delivery) -> None:
         """Add the newest delivery; ``delivery_id`` is later than every id added before."""
         if self._width == 0:
             self._first = delivery_id
             if self._mask < 0 or self._mask >= _ROOMY:
                 self._slots = [None] * 8
                 self._mask = 7
-        width = ((delivery_id - self._first) & _MASK32) + 1
+        width: Py_ssize_t = ((delivery_id - self._first) & _MASK32) + 1
         if width > self._mask + 1:
             self._make_room(delivery_id)
             width = ((delivery_id - self._first) & _MASK32) + 1
@@ -61,7 +67,7 @@ class DeliveryRing:
         self._width = width
         self.count += 1
 
-    def get(self, delivery_id: int) -> Delivery | None:
+    def get(self, delivery_id: Py_ssize_t) -> Delivery | None:
         """Return the delivery; None if it is settled or was never there."""
         if ((delivery_id - self._first) & _MASK32) < self._width:
             return self._slots[delivery_id & self._mask]
@@ -69,13 +75,13 @@ class DeliveryRing:
             return self._stragglers.get(delivery_id)
         return None
 
-    def remove(self, delivery_id: int) -> None:
+    def remove(self, delivery_id: Py_ssize_t) -> None:
         """Forget a delivery; do nothing if it is not there."""
-        first = self._first
-        width = self._width
+        first: Py_ssize_t = self._first
+        width: Py_ssize_t = self._width
         if ((delivery_id - first) & _MASK32) < width:
-            slots = self._slots
-            mask = self._mask
+            slots: list[Delivery | None] = self._slots
+            mask: Py_ssize_t = self._mask
             if slots[delivery_id & mask] is not None:
                 slots[delivery_id & mask] = None
                 self.count -= 1
@@ -87,12 +93,14 @@ class DeliveryRing:
         elif self._stragglers and self._stragglers.pop(delivery_id, None) is not None:
             self.count -= 1
 
-    def between(self, first: int, last: int) -> list[Delivery]:
+    def between(self, first: Py_ssize_t, last: Py_ssize_t) -> list[Delivery]:
         """Return the deliveries from ``first`` to ``last``, oldest first; ``last`` must not precede ``first``."""
         found: list[Delivery] = []
+        step: Py_ssize_t
+        delivery_id: Py_ssize_t
         if self._count_in_slots() * 8 < self._width:
             self._spread()
-        reach = (last - first) & _MASK32
+        reach: Py_ssize_t = (last - first) & _MASK32
         if self._stragglers:
             if reach < len(self._stragglers):
                 for step in range(reach + 1):
@@ -103,10 +111,10 @@ class DeliveryRing:
                 for delivery_id, straggler in self._stragglers.items():
                     if ((delivery_id - first) & _MASK32) <= reach:
                         found.append(straggler)
-        position = (first - self._first) & _MASK32
+        position: Py_ssize_t = (first - self._first) & _MASK32
         if position >= _HALF:  # that far behind is before
             position -= _MASK32 + 1
-        stop = position + reach
+        stop: Py_ssize_t = position + reach
         if position < 0:
             position = 0
         if stop >= self._width:
@@ -127,22 +135,23 @@ class DeliveryRing:
                 found.append(delivery)
         return found
 
-    def _count_in_slots(self) -> int:
+    def _count_in_slots(self) -> Py_ssize_t:
         return self.count - len(self._stragglers) if self._stragglers else self.count
 
-    def _make_room(self, newest: int) -> None:
+    def _make_room(self, newest: Py_ssize_t) -> None:
         """Widen the ring until ``newest`` fits, or restart it there if few deliveries spread over many ids."""
-        width = ((newest - self._first) & _MASK32) + 1
+        position: Py_ssize_t
+        width: Py_ssize_t = ((newest - self._first) & _MASK32) + 1
         if self._count_in_slots() * 4 < width:
             self._spread()
             self._first = newest
             return
-        size = self._mask + 1
+        size: Py_ssize_t = self._mask + 1
         while size < width:
             size *= 2
         slots: list[Delivery | None] = [None] * size
         for position in range(self._width):
-            delivery_id = (self._first + position) & _MASK32
+            delivery_id: Py_ssize_t = (self._first + position) & _MASK32
             slots[delivery_id & (size - 1)] = self._slots[delivery_id & self._mask]
         self._slots = slots
         self._mask = size - 1
@@ -151,8 +160,9 @@ class DeliveryRing:
         """Move all deliveries to the dict: the ring is too wide to walk for the few in it."""
         if self._stragglers is None:
             self._stragglers = {}
+        position: Py_ssize_t
         for position in range(self._width):
-            delivery_id = (self._first + position) & _MASK32
+            delivery_id: Py_ssize_t = (self._first + position) & _MASK32
             delivery = self._slots[delivery_id & self._mask]
             if delivery is not None:
                 self._stragglers[delivery_id] = delivery
@@ -163,18 +173,18 @@ class DeliveryRing:
 class DispositionRanges:
     """The dispositions of one session in one role, gathered until ``write_disposition``."""
 
-    __slots__ = ("_first", "_last", "_role", "_settled", "_state", "pending")
+    __slots__ = ("_role", "_first", "_last", "_settled", "_state", "pending")
 
     def __init__(self, role: bool) -> None:
         self._role = role
-        self._first = 0
-        self._last = 0
+        self._first: Py_ssize_t = 0
+        self._last: Py_ssize_t = 0
         self._settled = False
         self._state: bytes | None = None
         self.pending = False
 
     def add_settlement(
-        self, out: bytearray, channel: int, delivery_id: int, state: bytes | None, settled: bool
+        self, out: bytearray, channel: c_int, delivery_id: Py_ssize_t, state: bytes | None, settled: bool
     ) -> None:
         """Gather one delivery's encoded ``state``; write the range so far to ``out`` if this does not extend it."""
         if self.pending:
@@ -191,7 +201,7 @@ class DispositionRanges:
         self._state = state
         self.pending = True
 
-    def write_disposition(self, out: bytearray, channel: int) -> None:
+    def write_disposition(self, out: bytearray, channel: c_int) -> None:
         """Write the gathered disposition."""
         if self.pending:
             self.pending = False
@@ -203,31 +213,31 @@ class SessionDeliveries:
     """The unsettled deliveries of a session in both directions, and the dispositions about them that are due."""
 
     __slots__ = (
-        "_channel",
         "_connection",
+        "_channel",
         "_last_incoming_id",
+        "next_outgoing_id",
+        "incoming",
+        "outgoing",
         "_receiver_settlements",
         "_sender_settlements",
-        "incoming",
-        "next_outgoing_id",
-        "outgoing",
     )
 
-    def __init__(self, connection: ConnectionPort, channel: int, first_outgoing_id: int) -> None:
+    def __init__(self, connection: ConnectionPort, channel: c_int, first_outgoing_id: Py_ssize_t) -> None:
         self._connection = connection
         self._channel = channel
         self.incoming = DeliveryRing()
         self.outgoing = DeliveryRing()
         #: The delivery-id of the peer's last delivery, -1 before the first, and of our next one.
-        self._last_incoming_id = -1
+        self._last_incoming_id: Py_ssize_t = -1
         self.next_outgoing_id = first_outgoing_id
         self._receiver_settlements = DispositionRanges(True)
         self._sender_settlements = DispositionRanges(False)
 
-    def check_delivery_id(self, delivery_id: int) -> None:
+    def check_delivery_id(self, delivery_id: Py_ssize_t) -> None:
         """Check that a first transfer's delivery-id follows the last one; PeerFault."""
         if self._last_incoming_id >= 0:
-            distance = (delivery_id - self._last_incoming_id) & _MASK32
+            distance: Py_ssize_t = (delivery_id - self._last_incoming_id) & _MASK32
             if distance == 0 or distance >= _HALF:
                 raise PeerFault(
                     Fault.DELIVERY_ID, detail=f"delivery-id {delivery_id} does not follow {self._last_incoming_id}"
@@ -276,7 +286,7 @@ class SessionDeliveries:
 
     # --- settlement
 
-    def settle_incoming(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    def settle_incoming(self, delivery: Delivery, code: c_int, state: bytes | None, settled: bool) -> None:
         """Gather our state for a delivery that no side has settled; with ``settled`` forget it."""
         if settled:
             advance_incoming(delivery, _SETTLE_HERE)
@@ -291,7 +301,7 @@ class SessionDeliveries:
             self._connection.out, self._channel, delivery.delivery_id, state, settled
         )
 
-    def settle_outgoing(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    def settle_outgoing(self, delivery: Delivery, code: c_int, state: bytes | None, settled: bool) -> None:
         """Gather our state for a delivery of ours that no side has settled; with ``settled`` forget it."""
         if settled:
             advance_outgoing(delivery, _SETTLE_HERE)
@@ -304,7 +314,7 @@ class SessionDeliveries:
             self._connection.out, self._channel, delivery.delivery_id, state, settled
         )
 
-    def _fitting_state(self, code: int, state: bytes) -> bytes | None:
+    def _fitting_state(self, code: c_int, state: bytes) -> bytes | None:
         """Return ``state``, or its outcome without details (None if unknown) if the peer's frames are too small."""
         if len(state) <= self._connection.remote_max_frame_bytes - _DISPOSITION_OVERHEAD:
             return state
@@ -319,11 +329,11 @@ class SessionDeliveries:
 
     def receive_disposition(self, disposition: DispositionReader) -> None:
         """Apply the peer's state to a range of deliveries; skip ids that are settled already. PeerFault."""
-        first = disposition.first
-        last = disposition.last
-        ring = self.outgoing if disposition.role else self.incoming
+        first: Py_ssize_t = disposition.first
+        last: Py_ssize_t = disposition.last
+        ring: DeliveryRing = self.outgoing if disposition.role else self.incoming
         if first == last:
-            delivery = ring.get(first)
+            delivery: Delivery | None = ring.get(first)
             if delivery is not None:
                 self._apply_disposition(ring, delivery, disposition)
             return
