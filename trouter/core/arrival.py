@@ -21,25 +21,29 @@ from .outcomes import ACCEPTED, BARE
 from .ports import SharedState, TrunkPort
 
 if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+    from .message import Fanout
     from .tenants import Tenant
 
-_FIRST_OUTCOME = 0x24
+_FIRST_OUTCOME: Final[c_int] = 0x24
 #: The priority of messages without one (inter-router.md 1.6).
 DEFAULT_PRIORITY: Final = 4
-_DEFAULT_PRIORITY = DEFAULT_PRIORITY
-_HIGHEST_PRIORITY = 9
+_DEFAULT_PRIORITY: Final[c_int] = DEFAULT_PRIORITY
+_HIGHEST_PRIORITY: Final[c_int] = 9
 
 
 class DeliverySource(LinkSink):
     """The place where deliveries enter: an incoming link, or a sender inside the router."""
 
-    __slots__ = ("by_name", "connection_number", "counters", "shared", "tenant", "trunk", "via_edge")
+    __slots__ = ("shared", "counters", "connection_number", "tenant", "trunk", "via_edge", "by_name")
 
     def __init__(self, shared: SharedState) -> None:
         self.shared = shared
         self.counters = Counters()
         #: The connection's number in management; 0 for the router itself, or while it is unknown.
-        self.connection_number = 0
+        self.connection_number: Py_ssize_t = 0
         #: The tenant of the messages, or None.
         self.tenant: Tenant | None = None
         #: The connection to a neighbouring router that it is on; None on other connections.
@@ -53,7 +57,7 @@ class DeliverySource(LinkSink):
         """Accept an unsettled delivery for all its receivers; settle it once it is complete."""
         raise LookupError
 
-    def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+    def answer_delivery(self, delivery: IncomingDelivery, code: c_int, state: bytes | None, settled: bool) -> None:
         """Send the sender the state of its delivery; ``code`` 0 without a state only settles."""
         raise LookupError
 
@@ -65,14 +69,28 @@ class Arrival:
     """
 
     __slots__ = (
-        "annotations", "cut_from", "cut_to", "data", "delivery", "end", "message", "origin", "phase", "priority",
-        "rewriter", "rewrites", "source", "start", "to", "trace",
-    )  # fmt: skip
+        "source",
+        "rewriter",
+        "delivery",
+        "message",
+        "data",
+        "start",
+        "end",
+        "priority",
+        "phase",
+        "rewrites",
+        "cut_from",
+        "cut_to",
+        "annotations",
+        "to",
+        "origin",
+        "trace",
+    )
 
     def __init__(self) -> None:
         self.put_down()
         #: 0 to 9.
-        self.priority: int = DEFAULT_PRIORITY
+        self.priority: c_int = DEFAULT_PRIORITY
         #: The router where it entered ("" for this one), and the routers that it passed, as annotations name them.
         self.origin = ""
         self.trace: tuple[str, ...] = ()
@@ -82,10 +100,10 @@ class Arrival:
         self.annotations: CachedAnnotations | None = None
         #: The address and phase for other routers, if they differ from the sender's.
         self.to: str | None = None
-        self.phase = 0
+        self.phase: c_int = 0
         #: The offsets in ``data`` of its message annotations, or of the place for them.
-        self.cut_from = 0
-        self.cut_to = 0
+        self.cut_from: Py_ssize_t = 0
+        self.cut_to: Py_ssize_t = 0
 
     def take(
         self,
@@ -93,8 +111,8 @@ class Arrival:
         rewriter: AnnotationRewriter,
         delivery: IncomingDelivery,
         data: bytes,
-        start: int,
-        end: int,
+        start: Py_ssize_t,
+        end: Py_ssize_t,
     ) -> None:
         """Take the octets ``data[start:end]`` of a delivery in hand; ``rewriter`` writes its annotations.
 
@@ -124,7 +142,7 @@ class Arrival:
         self.start = 0
         self.end = len(data)
 
-    def came_over_edge(self, connection_number: int) -> bool:
+    def came_over_edge(self, connection_number: Py_ssize_t) -> bool:
         """Return whether it came over this connection between an edge router and its interior router."""
         source: DeliverySource = self.source
         return source.via_edge and source.connection_number == connection_number
@@ -141,7 +159,7 @@ class Arrival:
         self.rewrites = annotations is not None and annotations.parsed.had_router_keys
         self.cut_from = scan.insert_at
         self.cut_to = scan.insert_at if scan.annotations_end < 0 else scan.annotations_end
-        priority = scan.priority
+        priority: c_int = scan.priority
         self.priority = _DEFAULT_PRIORITY if priority < 0 else min(priority, _HIGHEST_PRIORITY)
         if from_neighbour:
             came_by = None if annotations is None else annotations.parsed.ingress
@@ -178,9 +196,9 @@ class Arrival:
 
     def write_whole(self, strips_annotations: bool) -> bytes:
         """Return the message with the router's annotations, or without any router's."""
-        annotations = self.annotations
+        annotations: CachedAnnotations | None = self.annotations
         if strips_annotations:
-            section = b"" if annotations is None else annotations.plain_section()
+            section: bytes = b"" if annotations is None else annotations.plain_section()
         else:
             section = self.rewriter.onward_section(annotations, self.to, self.phase)
         return octets.replaced(self.data, self.start, self.cut_from, section, self.cut_to, self.end)
@@ -190,13 +208,13 @@ class Arrival:
         if strips_annotations and not self.rewrites:
             out.offset = link.send(out, self.data, self.start, self.end, False) - self.start
         else:
-            written = self.write_whole(strips_annotations)
+            written: bytes = self.write_whole(strips_annotations)
             out.offset = link.send(out, written, 0, len(written), False)
 
     def keep(self) -> Message:
         """Return the octets in hand as a kept message, whose session holds them; for a single copy, unless told so."""
         session: SessionPort | None = self.delivery.link.session
-        message = Message(session, self.rewriter)
+        message: Message = Message(session, self.rewriter)
         message.append_chunk(octets.cut(self.data, self.start, self.end))
         message.complete = self.delivery.complete
         message.routed = True
@@ -224,7 +242,7 @@ class MessageTap(Protocol):
 
 
 def notify_sender(
-    out: OutgoingDelivery, sender_delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool
+    out: OutgoingDelivery, sender_delivery: IncomingDelivery, code: c_int, state: bytes | None, settled: bool
 ) -> None:
     """Relay the state of the copy ``out`` to the sender of ``sender_delivery``.
 
@@ -232,13 +250,13 @@ def notify_sender(
     settlement when every copy is settled.
     """
     source: DeliverySource = sender_delivery.link.sink  # type: ignore[assignment]
-    fanout = sender_delivery.fanout
+    fanout: Fanout | None = sender_delivery.fanout
     if fanout is None:
         if settled:
             sender_delivery.single_copy = None
         source.answer_delivery(sender_delivery, code, state, settled)
         return
-    counted = not out.counted and (settled or code >= _FIRST_OUTCOME)
+    counted: bool = not out.counted and (settled or code >= _FIRST_OUTCOME)
     if counted:
         out.counted = True
         fanout.add_outcome(code or ACCEPTED)
@@ -254,6 +272,6 @@ def notify_sender(
 UNCHANGED: Final = AnnotationRewriter("", False, False, 0, None)
 #: The link of messages from inside the router: it is on no session, so that nothing holds their octets.
 NO_LINK: Final = LinkPort(None)  # type: ignore[arg-type]  # nothing asks for its session but to hold octets
-_UNCHANGED = UNCHANGED
-_NOWHERE = DeliverySource(SharedState())
-_NO_DELIVERY = IncomingDelivery(NO_LINK)
+_UNCHANGED: Final[AnnotationRewriter] = UNCHANGED
+_NOWHERE: Final[DeliverySource] = DeliverySource(SharedState())
+_NO_DELIVERY: Final[IncomingDelivery] = IncomingDelivery(NO_LINK)

@@ -5,6 +5,8 @@ Obeys routing.md 2.1-2.6, 4.1-4.3.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from trouter.wire import octets
 from trouter.wire.annotations import InvalidAnnotation
 from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, InvalidMessage, MessageScan
@@ -25,9 +27,15 @@ from .table import AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
 from .tracing import Tracing
 
-_MAX_HEAD_BYTES = MAX_HEAD_BYTES
-_THROUGH_ANNOTATIONS = 3
-_THROUGH_PROPERTIES = 4
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+    from .tracing import Span
+
+_MAX_HEAD_BYTES: Final[Py_ssize_t] = MAX_HEAD_BYTES
+_THROUGH_ANNOTATIONS: Final[c_int] = 3
+_THROUGH_PROPERTIES: Final[c_int] = 4
 
 TOO_MANY_ANNOTATIONS = rejected_state(
     "amqp:invalid-field", f"annotations are limited to {MAX_ANNOTATIONS_BYTES} bytes a map"
@@ -44,7 +52,7 @@ TOO_LARGE_INSIDE = rejected_state(
 class ByAddress(Destination):
     """The consumers of the link's address, or of the address that each message names."""
 
-    __slots__ = ("_known", "_known_phase", "is_fallback", "table", "totals")
+    __slots__ = ("table", "totals", "is_fallback", "_known", "_known_phase")
 
     def __init__(
         self,
@@ -76,8 +84,8 @@ class ByAddress(Destination):
         self.totals = totals
         self.is_fallback = is_fallback
         #: The cache of addresses without an annotation of the phase, or (-1) without any annotation.
-        self._known = table.known_to(tenant)
-        self._known_phase = -1
+        self._known: dict[bytes, AddressEntry] = table.known_to(tenant)
+        self._known_phase: c_int = -1
 
     def come_from_neighbour(self) -> None:
         """Expect the messages of a neighbouring router, which name their address in annotations."""
@@ -112,7 +120,7 @@ class ByAddress(Destination):
             arrival.priority = entry.priority
         if message is not None:
             arrival.describe_to(message)
-        presettled = delivery.remote_settled
+        presettled: bool = delivery.remote_settled
         copies: Copies | None = None
         forwarder: Forwarder = entry.forwarder
         if forwarder.has_destinations():
@@ -134,12 +142,12 @@ class ByAddress(Destination):
         Of a message of several frames the beginning suffices.
         """
         tracing: Tracing = ingress.shared.tracing  # type: ignore[assignment]  # the caller has checked
-        place = tracing.find_context(arrival)
+        place: Py_ssize_t = tracing.find_context(arrival)
         if place < -1:
             return
         if ingress.span_source is None:
             ingress.span_source = tracing.describe_source(ingress.link)
-        span = tracing.begin_span(arrival, place, ingress.span_source)
+        span: Span | None = tracing.begin_span(arrival, place, ingress.span_source)
         if span is None:
             return
         arrival.delivery.span = span
@@ -155,10 +163,10 @@ class ByAddress(Destination):
         scan: MessageScan = ingress.shared.anonymous_scan if ingress.by_name else ingress.shared.scan
         check: MessageCheck | None = ingress.check
         annotations: CachedAnnotations | None = None
-        complete = arrival.delivery.complete
+        complete: bool = arrival.delivery.complete
         message: Message | None = arrival.message
         try:
-            depth = _THROUGH_PROPERTIES if ingress.by_name or check is not None else _THROUGH_ANNOTATIONS
+            depth: c_int = _THROUGH_PROPERTIES if ingress.by_name or check is not None else _THROUGH_ANNOTATIONS
             if not scan.scan_sections(arrival.data, arrival.start, arrival.end, depth, complete):
                 if message is None or not ingress.frames.wait_for_more(message, _MAX_HEAD_BYTES):
                     ingress.settlement.refuse_delivery(arrival.delivery, REJECTED, INVALID_MESSAGE)
@@ -186,7 +194,7 @@ class ByAddress(Destination):
 
     def _waits_for_more(self, ingress: Ingress, arrival: Arrival, entry: AddressEntry) -> bool:
         """Return whether an unfinished message waits for more, because the receivers need it; or was refused."""
-        max_bytes = entry.bytes_to_gather(arrival)
+        max_bytes: Py_ssize_t = entry.bytes_to_gather(arrival)
         if max_bytes > 0 and not ingress.frames.wait_for_more(arrival.message, max_bytes):  # type: ignore[arg-type]
             ingress.settlement.refuse_delivery(arrival.delivery, REJECTED, TOO_LARGE_INSIDE)
         return max_bytes > 0
@@ -241,7 +249,7 @@ class ByAddress(Destination):
         scan: MessageScan = ingress.shared.anonymous_scan
         check: MessageCheck | None = ingress.check
         annotations: CachedAnnotations | None = arrival.annotations
-        phase = -1 if ingress.trunk is None else 0
+        phase: c_int = -1 if ingress.trunk is None else 0
         entry: AddressEntry | None = None
         text: bytes
         if annotations is not None and annotations.parsed.to is not None:

@@ -7,7 +7,7 @@ message that is denied (security.md 4.9, 6.1).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trouter.wire import octets
 from trouter.wire.order import SectionOrder
@@ -17,6 +17,9 @@ from trouter.wire.stamp import stamped
 from .addresses import MAX_ADDRESS_BYTES
 from .arrival import Arrival
 from .outcomes import rejected_state
+
+if TYPE_CHECKING:
+    from cython import int as c_int
 
 #: The reasons for ``MessageCheck.notify``.
 USER_ID: Final = "user-id"
@@ -40,7 +43,7 @@ class MessageCheck:
     ``may_send`` judges the addresses of anonymous messages, None allows all; its verdicts are cached.
     """
 
-    __slots__ = ("_known", "_may_send", "order", "stamp", "notify", "user")
+    __slots__ = ("user", "stamp", "notify", "order", "_may_send", "_known")
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class MessageCheck:
         """True if messages to a known address are read too."""
         return self.user is not None or self.stamp is not None
 
-    def inspect_message(self, scan: MessageScan, arrival: Arrival, depth: int) -> bool:
+    def inspect_message(self, scan: MessageScan, arrival: Arrival, depth: c_int) -> bool:
         """Return whether the message in hand may go on; it has the user's name then, if that is set. InvalidMessage.
 
         ``scan`` has read the message up to ``depth``; it describes what goes on.
@@ -71,12 +74,12 @@ class MessageCheck:
         if arrival.message is None:
             self.order.check_message(arrival.data, arrival.start, arrival.end)
         if scan.user_id_start < scan.user_id_end:
-            user_id = octets.cut(arrival.data, scan.user_id_start, scan.user_id_end)
+            user_id: bytes = octets.cut(arrival.data, scan.user_id_start, scan.user_id_end)
             if self.user is not None and user_id != self.user:
                 self.notify(USER_ID, str(user_id[:MAX_ADDRESS_BYTES], errors="replace"))
                 return False
         elif self.stamp is not None:
-            data = stamped(arrival.data, arrival.start, arrival.end, scan, self.stamp)
+            data: bytes = stamped(arrival.data, arrival.start, arrival.end, scan, self.stamp)
             scan.scan_sections(data, 0, len(data), depth, arrival.delivery.complete)
             arrival.replace_data(data)
             if arrival.message is not None:

@@ -7,39 +7,43 @@ is 0 if it begins and ends in the same pass, because the time is that of the pas
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
 
 
 class Counters:
     """Deliveries by outcome and by age."""
 
     __slots__ = (
-        "accepted",
-        "delayed_10s",
-        "delayed_1s",
         "deliveries",
-        "dropped_presettled",
-        "modified",
         "presettled",
+        "dropped_presettled",
+        "accepted",
         "rejected",
         "released",
+        "modified",
         "undeliverable",
+        "delayed_1s",
+        "delayed_10s",
     )
 
     def __init__(self) -> None:
-        self.deliveries = 0
-        self.presettled = 0
-        self.dropped_presettled = 0
-        self.accepted = 0
-        self.rejected = 0
-        self.released = 0
-        self.modified = 0
+        self.deliveries: Py_ssize_t = 0
+        self.presettled: Py_ssize_t = 0
+        self.dropped_presettled: Py_ssize_t = 0
+        self.accepted: Py_ssize_t = 0
+        self.rejected: Py_ssize_t = 0
+        self.released: Py_ssize_t = 0
+        self.modified: Py_ssize_t = 0
         #: Deliveries without a receiver, released or dropped by the router.
-        self.undeliverable = 0
-        self.delayed_1s = 0
-        self.delayed_10s = 0
+        self.undeliverable: Py_ssize_t = 0
+        self.delayed_1s: Py_ssize_t = 0
+        self.delayed_10s: Py_ssize_t = 0
 
-    def count_outcome(self, code: int, age_s: float) -> None:
+    def count_outcome(self, code: c_int, age_s: float) -> None:
         """Count the end of a delivery by its outcome's code (0 for none) and its age."""
         if code == 0x24:
             self.accepted += 1
@@ -64,27 +68,27 @@ class AddressCounters:
     """Deliveries of one address (routing.md 5.6), or of all together."""
 
     __slots__ = (
-        "egress",
-        "egress_container",
-        "from_container",
         "ingress",
-        "ingress_container",
-        "redirected",
-        "to_container",
+        "egress",
         "transit",
+        "to_container",
+        "from_container",
+        "redirected",
+        "ingress_container",
+        "egress_container",
     )
 
     def __init__(self) -> None:
-        self.ingress = 0
-        self.egress = 0
+        self.ingress: Py_ssize_t = 0
+        self.egress: Py_ssize_t = 0
         #: The part of ingress and egress from and to route containers.
-        self.ingress_container = 0
-        self.egress_container = 0
-        self.transit = 0
+        self.ingress_container: Py_ssize_t = 0
+        self.egress_container: Py_ssize_t = 0
+        self.transit: Py_ssize_t = 0
         #: Deliveries to and from consumers and senders inside the router.
-        self.to_container = 0
-        self.from_container = 0
-        self.redirected = 0
+        self.to_container: Py_ssize_t = 0
+        self.from_container: Py_ssize_t = 0
+        self.redirected: Py_ssize_t = 0
 
     def as_dict(self) -> dict[str, int]:
         """Return all counts by name."""
@@ -104,14 +108,14 @@ class Copies:
     routers; the rest is for other addresses, which count them. Forwarders share the objects, so they are never changed.
     """
 
-    __slots__ = ("across", "here", "inside", "total")
+    __slots__ = ("here", "inside", "across", "total")
 
-    def __init__(self, here: int, inside: int, across: int, beside: int = 0) -> None:
+    def __init__(self, here: Py_ssize_t, inside: Py_ssize_t, across: Py_ssize_t, beside: Py_ssize_t = 0) -> None:
         """Note the copies, and those ``beside`` to other addresses."""
         self.here = here
         self.inside = inside
         self.across = across
-        self.total = here + inside + across + beside
+        self.total: Py_ssize_t = here + inside + across + beside
 
 
 class OriginTally:
@@ -120,17 +124,17 @@ class OriginTally:
     __slots__ = ("count",)
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count: Py_ssize_t = 0
 
 
 #: Routers of origin that are counted for one link; further ones are not.
-_MAX_ORIGINS = 256
+_MAX_ORIGINS: Final[Py_ssize_t] = 256
 
 
 class Origins:
     """The deliveries offered to one link that entered the network at other routers, by their names in annotations."""
 
-    __slots__ = ("_last", "_last_tally", "tallies")
+    __slots__ = ("tallies", "_last", "_last_tally")
 
     def __init__(self) -> None:
         self.tallies: dict[str, OriginTally] = {}
@@ -139,7 +143,7 @@ class Origins:
 
     def count_origin(self, origin: str) -> None:
         """Count a delivery that came from another router."""
-        tally = self._last_tally if origin is self._last else None
+        tally: OriginTally | None = self._last_tally if origin is self._last else None
         if tally is None:
             tally = self.tallies.get(origin)
             if tally is None:
@@ -161,11 +165,11 @@ OUTCOMES: Final = ("accepted", "rejected", "released", "modified", "none")
 BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 # C ints in the compiled twin; a test compares them with the tables above.
-_FAMILIES = 5
-_KINDS = 5
-_BOUNDS = 13
-_SLOTS = 14
-_FIRST = 0x24
+_FAMILIES: Final[Py_ssize_t] = 5
+_KINDS: Final[Py_ssize_t] = 5
+_BOUNDS: Final[Py_ssize_t] = 13
+_SLOTS: Final[Py_ssize_t] = 14
+_FIRST: Final[Py_ssize_t] = 0x24
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,20 +191,20 @@ class Latency:
     __slots__ = ("_bounds", "_counts", "_sums")
 
     def __init__(self) -> None:
-        self._bounds = list(BOUNDS_S)
+        self._bounds: Annotated[list[float], "double[13]"] = list(BOUNDS_S)
         # Arrays in the compiled twin, which can be made from a list but not from a multiplied one.
-        self._counts = [0 for _ in range(_FAMILIES * _KINDS * _SLOTS)]
-        self._sums = [0.0 for _ in range(_FAMILIES * _KINDS)]
+        self._counts: Annotated[list[int], "Py_ssize_t[350]"] = [0 for _ in range(_FAMILIES * _KINDS * _SLOTS)]
+        self._sums: Annotated[list[float], "double[25]"] = [0.0 for _ in range(_FAMILIES * _KINDS)]
 
-    def count_delivery(self, address_class: int, code: int, age_s: float) -> None:
+    def count_delivery(self, address_class: Py_ssize_t, code: c_int, age_s: float) -> None:
         """Count a delivery that ended, by its outcome's code (0 or any other for none) and its age."""
-        kind = code - _FIRST
+        kind: Py_ssize_t = code - _FIRST
         if kind < 0 or kind >= _KINDS:
             kind = _KINDS - 1
-        slot = 0
+        slot: Py_ssize_t = 0
         while slot < _BOUNDS and age_s > self._bounds[slot]:
             slot += 1
-        row = address_class * _KINDS + kind
+        row: Py_ssize_t = address_class * _KINDS + kind
         self._counts[row * _SLOTS + slot] += 1
         self._sums[row] += age_s
 
@@ -221,12 +225,12 @@ class Outcomes:
     A link that receives or drops a pre-settled delivery counts it here, by class.
     """
 
-    __slots__ = ("dropped", "latency", "presettled")
+    __slots__ = ("latency", "presettled", "dropped")
 
     def __init__(self) -> None:
         self.latency = Latency()
-        self.presettled = [0 for _ in range(_FAMILIES)]
-        self.dropped = [0 for _ in range(_FAMILIES)]
+        self.presettled: Annotated[list[int], "Py_ssize_t[5]"] = [0 for _ in range(_FAMILIES)]
+        self.dropped: Annotated[list[int], "Py_ssize_t[5]"] = [0 for _ in range(_FAMILIES)]
 
     def snapshot(self) -> dict[tuple[str, str], int]:
         """Return the number of deliveries of each class and outcome, ``presettled`` and ``dropped`` included."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .addresses import phase_of
 from .arrival import Arrival
@@ -12,6 +12,10 @@ from .inprocess import Subscription
 from .network import HINT_OF_TREATMENT, RemoteRouter
 from .outgoing import OutgoingEndpoint
 from .times import Times
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
 
 #: The classes of addresses whose consumers here are advertised to other routers (inter-router.md 4.8).
 _ADVERTISED = "MH"
@@ -55,34 +59,34 @@ class AddressEntry:
     """
 
     __slots__ = (
-        "counters",
-        "creator",
-        "fallback",
-        "fallback_of",
         "forwarder",
-        "gone",
-        "holders",
-        "key",
-        "known_as",
-        "listener",
+        "counters",
+        "fallback",
         "phase",
-        "pinned",
         "priority",
-        "remote_listeners",
-        "senders",
-        "space",
+        "gone",
+        "pinned",
+        "key",
         "text",
-        "times",
         "treatment",
+        "senders",
+        "fallback_of",
+        "holders",
+        "remote_listeners",
+        "listener",
+        "known_as",
+        "creator",
+        "space",
+        "times",
     )
 
     def __init__(
-        self, key: str, text: str, treatment: str, priority: int = -1, listener: AddressListener | None = None
+        self, key: str, text: str, treatment: str, priority: c_int = -1, listener: AddressListener | None = None
     ) -> None:
         """Make an entry; ``listener`` is notified when the address gains or loses users."""
         self.key = key
         #: Its number in annotations.
-        self.phase = phase_of(key)
+        self.phase: c_int = phase_of(key)
         #: The entry is no longer in the table.
         self.gone = False
         self.listener = listener
@@ -91,25 +95,25 @@ class AddressEntry:
         #: -1 for none configured.
         self.priority = priority
         self.forwarder: Forwarder = FORWARDERS[treatment]()
-        self.senders = _NO_SENDERS
+        self.senders: dict[AddressSender, None] = _NO_SENDERS
         self.fallback: AddressEntry | None = None
         self.fallback_of: AddressEntry | None = None
         #: Something other than links and subscriptions keeps the entry.
         self.pinned = False
         #: Exchanges and next hops of exchanges, which also keep it.
-        self.holders = 0
+        self.holders: Py_ssize_t = 0
         #: Other routers that listen on the address, also unreachable ones.
-        self.remote_listeners = 0
+        self.remote_listeners: Py_ssize_t = 0
         self.counters = AddressCounters()
         #: The addresses of anonymous messages cached for this entry, each with its cache.
         self.known_as: list[tuple[dict[bytes, AddressEntry], bytes]] = _NO_SPELLINGS
         #: Latencies of deliveries; None if no user asks for them, or too many addresses have some.
         self.times: Times | None = None
         #: The connection that a dynamic address was made for, else -1; and its tenant's space.
-        self.creator = -1
+        self.creator: Py_ssize_t = -1
         self.space = ""
 
-    def count_destinations(self) -> int:
+    def count_destinations(self) -> Py_ssize_t:
         """Return the number of consumers: inside the router, on its links, and reachable other routers.
 
         An exchange counts as one too.
@@ -121,9 +125,9 @@ class AddressEntry:
         fallback = self.fallback
         return self.forwarder.has_destinations() or (fallback is not None and fallback.forwarder.has_destinations())
 
-    def bytes_to_gather(self, arrival: Arrival) -> int:
+    def bytes_to_gather(self, arrival: Arrival) -> Py_ssize_t:
         """Return what ``Forwarder.bytes_to_gather`` does, for the current receivers."""
-        taker = self if self.forwarder.has_destinations() or self.fallback is None else self.fallback
+        taker: AddressEntry = self if self.forwarder.has_destinations() or self.fallback is None else self.fallback
         return taker.forwarder.bytes_to_gather(arrival)
 
     def add_consumer(self, outgoing: OutgoingEndpoint) -> None:

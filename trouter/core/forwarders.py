@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .arrival import Arrival, DeliverySource
 from .counters import Copies
@@ -18,19 +18,22 @@ from .outgoing import OutgoingEndpoint
 from .ports import MAX_INSIDE_BYTES
 
 if TYPE_CHECKING:
+    from cython import Py_ssize_t
+
     from .inprocess import Subscription
+    from .message import OutgoingDelivery, Outstanding
 
 #: Consumers that balanced distribution compares for one message, so that its cost is bounded.
-_LOOKS = 64
+_LOOKS: Final[Py_ssize_t] = 64
 #: Origins of messages for which the ways on are cached.
-_MAX_ORIGINS = 1000
+_MAX_ORIGINS: Final[Py_ssize_t] = 1000
 _ROUTER_ID = attrgetter("id")
 _COST = attrgetter("cost")
 # What a forwarder returns for a message with at most one copy.
-_NONE = Copies(0, 0, 0)
-_ONE_HERE = Copies(1, 0, 0)
-_ONE_INSIDE = Copies(0, 1, 0)
-_ONE_ACROSS = Copies(0, 0, 1)
+_NONE: Final[Copies] = Copies(0, 0, 0)
+_ONE_HERE: Final[Copies] = Copies(1, 0, 0)
+_ONE_INSIDE: Final[Copies] = Copies(0, 1, 0)
+_ONE_ACROSS: Final[Copies] = Copies(0, 0, 1)
 # What most forwarders have none of. All share these, so that an address needs less memory, and a router with many reads
 # less of it for each message; they are replaced, and never changed.
 _NO_SUBSCRIPTIONS: list[Subscription] = []
@@ -43,19 +46,19 @@ class Forwarder:
     """The consumers of one address, and the rule that chooses among them; the base chooses none."""
 
     __slots__ = (
-        "_across",
-        "_candidates",
-        "_generation",
-        "_nearest",
         "_sole",
-        "_turn",
-        "_turn_across",
-        "_turn_inside",
-        "consumers",
         "remotes",
-        "is_exchange",
         "siblings",
         "subscriptions",
+        "consumers",
+        "is_exchange",
+        "_turn",
+        "_turn_inside",
+        "_turn_across",
+        "_generation",
+        "_nearest",
+        "_across",
+        "_candidates",
     )
 
     def __init__(self) -> None:
@@ -63,33 +66,33 @@ class Forwarder:
         #: The consumer if there is only one.
         self._sole: OutgoingEndpoint | None = None
         #: Consumers inside the router.
-        self.subscriptions = _NO_SUBSCRIPTIONS
+        self.subscriptions: list[Subscription] = _NO_SUBSCRIPTIONS
         #: Reachable other routers with consumers, sorted by id.
-        self.remotes = _NO_ROUTERS
+        self.remotes: list[RemoteRouter] = _NO_ROUTERS
         #: Those of ``remotes`` that are other workers of this router.
-        self.siblings = _NO_ROUTERS
+        self.siblings: list[RemoteRouter] = _NO_ROUTERS
         #: Messages are taken even without consumers: the address is that of an exchange.
         self.is_exchange = False
-        self._turn = 0
-        self._turn_inside = 0
-        self._turn_across = 0
+        self._turn: Py_ssize_t = 0
+        self._turn_inside: Py_ssize_t = 0
+        self._turn_across: Py_ssize_t = 0
         #: Caches for the shape of the network that ``_generation`` counts: those of ``remotes`` with the lowest cost;
         #: and, by origin of messages, the connections that lead to some, and the nearest router over each.
-        self._generation = -1
-        self._nearest = _NO_ROUTERS
-        self._across = _NO_WAYS
-        self._candidates = _NO_CANDIDATES
+        self._generation: Py_ssize_t = -1
+        self._nearest: list[RemoteRouter] = _NO_ROUTERS
+        self._across: dict[str, list[Trunk]] = _NO_WAYS
+        self._candidates: dict[str, list[RemoteRouter]] = _NO_CANDIDATES
 
     def has_destinations(self) -> bool:
         """Return whether there is any consumer, or this is an exchange."""
         return self._sole is not None or self.count_destinations() > 0
 
-    def count_destinations(self) -> int:
+    def count_destinations(self) -> Py_ssize_t:
         """Return the number of consumers: on links, inside the router, and reachable other routers.
 
         An exchange counts as one too.
         """
-        count = len(self.consumers) + len(self.subscriptions) + len(self.remotes)
+        count: Py_ssize_t = len(self.consumers) + len(self.subscriptions) + len(self.remotes)
         return count + 1 if self.is_exchange else count
 
     def add(self, outgoing: OutgoingEndpoint) -> None:
@@ -142,7 +145,7 @@ class Forwarder:
         """Forward the message in hand to its consumers; return the number of copies."""
         return _NONE
 
-    def bytes_to_gather(self, arrival: Arrival) -> int:
+    def bytes_to_gather(self, arrival: Arrival) -> Py_ssize_t:
         """Return up to how many bytes of an unfinished message to wait for before it is forwarded; 0 for no more.
 
         Consumers inside the router take only complete messages.
@@ -163,15 +166,17 @@ class Forwarder:
         network: Network = arrival.source.shared.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
-        count = len(self._nearest)
-        looks = count
+        count: Py_ssize_t = len(self._nearest)
+        looks: Py_ssize_t = count
         while looks > 0:
             looks -= 1
             if self._turn_across >= count:
                 self._turn_across = 0
-            router = self._nearest[self._turn_across]
+            router: RemoteRouter = self._nearest[self._turn_across]
             self._turn_across += 1
-            outgoing = None if router.trunk is arrival.source.trunk else _way(router.trunk, arrival)
+            outgoing: OutgoingEndpoint | None = (
+                None if router.trunk is arrival.source.trunk else _way(router.trunk, arrival)
+            )
             if outgoing is not None:
                 outgoing.offer(arrival)
                 return _ONE_ACROSS
@@ -210,11 +215,11 @@ class Closest(Forwarder):
         if self.subscriptions:
             return self._to_inside(arrival)
         if self.siblings:
-            way = self._next_sibling(arrival)
+            way: OutgoingEndpoint | None = self._next_sibling(arrival)
             if way is not None:
                 way.offer(arrival)
                 return _ONE_ACROSS
-        outgoing = self._next_here(arrival)
+        outgoing: OutgoingEndpoint | None = self._next_here(arrival)
         if outgoing is None:
             return self._to_nearest(arrival) if self.remotes else _NONE
         outgoing.offer(arrival)
@@ -230,7 +235,7 @@ class Closest(Forwarder):
             return None
         if self._turn_across >= len(self.consumers) + len(self.siblings):
             self._turn_across = 0
-        place = self._turn_across - len(self.consumers)
+        place: Py_ssize_t = self._turn_across - len(self.consumers)
         self._turn_across += 1
         if place < 0:
             return None
@@ -240,11 +245,11 @@ class Closest(Forwarder):
     def _next_here(self, arrival: Arrival) -> OutgoingEndpoint | None:
         """Return the local link whose turn it is; None if there is none for this source."""
         if self._sole is not None:
-            outgoing = self._sole
+            outgoing: OutgoingEndpoint = self._sole
             self._turn = 1
             return None if arrival.came_over_edge(outgoing.connection_number) else outgoing
-        count = len(self.consumers)
-        looks = count
+        count: Py_ssize_t = len(self.consumers)
+        looks: Py_ssize_t = count
         while looks > 0:
             looks -= 1
             if self._turn >= count:
@@ -268,7 +273,7 @@ class Balanced(Forwarder):
         """See ``Forwarder.forward``. A consumer inside the router gets it only if no link does."""
         if self.remotes:
             return self._weigh(arrival)
-        chosen = self._best_here(arrival)
+        chosen: OutgoingEndpoint | None = self._best_here(arrival)
         if chosen is None:
             if self.subscriptions:
                 return self._to_inside(arrival)
@@ -278,23 +283,23 @@ class Balanced(Forwarder):
 
     def _weigh(self, arrival: Arrival) -> Copies:
         """Choose between the links here and the routers elsewhere; a tie goes to the links, then by id."""
-        best = self._best_here(arrival)
-        best_load = 0
-        best_eligible = False
-        outstanding = None
-        way = None
+        best: OutgoingEndpoint | None = self._best_here(arrival)
+        best_load: Py_ssize_t = 0
+        best_eligible: bool = False
+        outstanding: Outstanding | None = None
+        way: Trunk | None = None
         if best is not None:
             best_load = best.count_load()
             best_eligible = best_load < best.capacity
         if best is None or best_load > 0:
             for each in self._find_candidates(arrival):
-                router = each
+                router: RemoteRouter = each
                 trunk: Trunk = router.trunk  # type: ignore[assignment]  # it can be reached
                 if trunk is arrival.source.trunk or trunk.link_for(arrival.priority) is None:
                     continue
-                under_way = trunk.outstanding_of(self)
-                load = under_way.count + router.cost
-                eligible = trunk.capacity > under_way.count
+                under_way: Outstanding = trunk.outstanding_of(self)
+                load: Py_ssize_t = under_way.count + router.cost
+                eligible: bool = trunk.capacity > under_way.count
                 if (
                     (best is None and way is None)
                     or (eligible and not best_eligible)
@@ -310,7 +315,7 @@ class Balanced(Forwarder):
             if self.subscriptions:
                 return self._to_inside(arrival)
             return _NONE
-        out = best.offer(arrival)
+        out: OutgoingDelivery = best.offer(arrival)
         if outstanding is None:
             return _ONE_HERE
         if out.sender_delivery is not None and not out.settled:
@@ -346,35 +351,35 @@ class Balanced(Forwarder):
     def _best_here(self, arrival: Arrival) -> OutgoingEndpoint | None:
         """Return the local link for the message; None if there is none for this source."""
         if self._sole is None:
-            count = len(self.consumers)
+            count: Py_ssize_t = len(self.consumers)
             if count == 0:
                 return None
             if self._turn >= count:
                 self._turn = 0
             return self._least_loaded(arrival, count)
-        outgoing = self._sole
+        outgoing: OutgoingEndpoint = self._sole
         return None if arrival.came_over_edge(outgoing.connection_number) else outgoing
 
-    def _least_loaded(self, arrival: Arrival, count: int) -> OutgoingEndpoint | None:
+    def _least_loaded(self, arrival: Arrival, count: Py_ssize_t) -> OutgoingEndpoint | None:
         """Return the best of the next links: below capacity first, then fewer deliveries, then earlier in turn."""
-        best = None
-        best_load = 0
-        best_eligible = False
-        position = self._turn
-        looks = count if count < _LOOKS else _LOOKS
+        best: OutgoingEndpoint | None = None
+        best_load: Py_ssize_t = 0
+        best_eligible: bool = False
+        position: Py_ssize_t = self._turn
+        looks: Py_ssize_t = count if count < _LOOKS else _LOOKS
         while looks > 0:
             looks -= 1
-            outgoing = self.consumers[position]
+            outgoing: OutgoingEndpoint = self.consumers[position]
             position += 1
             if position == count:
                 position = 0
             if arrival.came_over_edge(outgoing.connection_number):
                 continue
-            load = outgoing.count_load()
+            load: Py_ssize_t = outgoing.count_load()
             if load == 0:
                 self._turn += 1
                 return outgoing
-            eligible = load < outgoing.capacity
+            eligible: bool = load < outgoing.capacity
             if best is None or (eligible and not best_eligible) or (eligible == best_eligible and load < best_load):
                 best = outgoing
                 best_load = load
@@ -395,8 +400,8 @@ class Multicast(Forwarder):
 
     def forward(self, arrival: Arrival) -> Copies:
         """See ``Forwarder.forward``. The sender of an unsettled message gets one outcome for all copies."""
-        across = self._find_across(arrival) if self.remotes else []
-        here = self.consumers
+        across: list[OutgoingEndpoint] = self._find_across(arrival) if self.remotes else []
+        here: list[OutgoingEndpoint] = self.consumers
         source: DeliverySource = arrival.source
         if source.via_edge:
             here = [each for each in here if each.connection_number != source.connection_number]
@@ -404,14 +409,14 @@ class Multicast(Forwarder):
             uplink: OutgoingEndpoint = source.shared.uplink  # type: ignore[assignment]  # behind the port
             if not self._goes_up(uplink):
                 across = [uplink]
-        copies = Copies(len(here), len(self.subscriptions), len(across))
+        copies: Copies = Copies(len(here), len(self.subscriptions), len(across))
         if copies.total == 0:
             return _NONE
         if not arrival.delivery.remote_settled:
             arrival.delivery.fanout = Fanout(copies.total)
         for each in here + across:
-            outgoing = each
-            out = outgoing.offer(arrival)
+            outgoing: OutgoingEndpoint = each
+            out: OutgoingDelivery = outgoing.offer(arrival)
             if arrival.message is None:
                 arrival.message = out.message  # the first copy that has to wait has kept it for the others
         for subscription in list(self.subscriptions):
@@ -421,7 +426,7 @@ class Multicast(Forwarder):
     def _goes_up(self, uplink: OutgoingEndpoint) -> bool:
         """Return whether the consumers include a link of the edge router's uplink."""
         for each in self.consumers:
-            outgoing = each
+            outgoing: OutgoingEndpoint = each
             if outgoing.connection_number == uplink.connection_number:
                 return True
         return False
@@ -431,19 +436,19 @@ class Multicast(Forwarder):
         network: Network = arrival.source.shared.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
-        trunks = self._across.get(arrival.origin)
+        trunks: list[Trunk] | None = self._across.get(arrival.origin)
         if trunks is None:
             beyond = network.routers_beyond(arrival.origin)
             trunks = list(dict.fromkeys([each.trunk for each in self.remotes if each.id in beyond]))  # type: ignore[misc]
             if len(self._across) > _MAX_ORIGINS:
                 self._across.clear()
             self._across[arrival.origin] = trunks
-        ways = []
+        ways: list[OutgoingEndpoint] = []
         for each in trunks:
-            trunk = each
+            trunk: Trunk = each
             if trunk is arrival.source.trunk or trunk.name in arrival.trace:
                 continue
-            outgoing = _way(trunk, arrival)
+            outgoing: OutgoingEndpoint | None = _way(trunk, arrival)
             if outgoing is not None:
                 ways.append(outgoing)
         return ways

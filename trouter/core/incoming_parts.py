@@ -5,6 +5,8 @@ The endpoint of a link has one of each. They refer to the link and to what all l
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery
 from trouter.wire.order import SectionOrder
@@ -28,8 +30,15 @@ from .outcomes import (
 from .outgoing import OutgoingEndpoint
 from .ports import Gate, SharedState
 
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+    from .message import OutgoingDelivery
+    from .times import TimesByAddress
+
 #: Bytes of an unfinished message to wait for before it is streamed (Q2's upper mark).
-_STREAM_AT = 131072
+_STREAM_AT: Final[Py_ssize_t] = 131072
 #: The most bytes of header, annotations and (anonymous) properties to wait for.
 MAX_HEAD_BYTES = 1048576
 
@@ -39,7 +48,7 @@ LOST = -1
 INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
 
 
-def end_span(delivery: IncomingDelivery, code: int) -> None:
+def end_span(delivery: IncomingDelivery, code: c_int) -> None:
     """End the span of a delivery, if it has one, by the code of its outcome: 0 for none, negative if it is lost."""
     span, delivery.span = delivery.span, None
     if span is not None:
@@ -54,33 +63,35 @@ class CreditAccount:
     """
 
     __slots__ = (
-        "between_routers",
-        "capacity",
-        "counters",
-        "no_credit_since_s",
-        "entry",
-        "gate",
-        "goes_on",
         "link",
-        "deliveries_when_owed",
-        "of_container",
-        "kept_credit",
         "shared",
+        "entry",
+        "counters",
+        "capacity",
+        "kept_credit",
+        "deliveries_when_owed",
         "unsettled",
+        "gate",
+        "no_credit_since_s",
+        "of_container",
+        "between_routers",
+        "goes_on",
     )
 
-    def __init__(self, link: IncomingLink, shared: SharedState, entry: AddressEntry | None, capacity: int) -> None:
+    def __init__(
+        self, link: IncomingLink, shared: SharedState, entry: AddressEntry | None, capacity: Py_ssize_t
+    ) -> None:
         self.link = link
         self.shared = shared
         self.entry = entry
         self.counters = Counters()
         self.capacity = capacity
         #: Credit that waits for a consumer, in deliveries.
-        self.kept_credit = 0
+        self.kept_credit: Py_ssize_t = 0
         #: The number of deliveries when credit was owed that is too little to grant at once; negative for none.
-        self.deliveries_when_owed = -1
+        self.deliveries_when_owed: Py_ssize_t = -1
         #: Deliveries that use credit: incomplete, or settled by neither side.
-        self.unsettled = 0
+        self.unsettled: Py_ssize_t = 0
         #: The gate that limits credit, or None.
         self.gate: Gate | None = None
         #: The peer is a route container.
@@ -90,7 +101,7 @@ class CreditAccount:
         #: Credit is granted also while the router drains or stops: the messages are about the routers themselves.
         self.goes_on = False
         #: When the sender's credit ran out, while it is out; negative if that is unknown.
-        self.no_credit_since_s = shared.now_s
+        self.no_credit_since_s: float = shared.now_s
 
     def grant_first_credit(self) -> None:
         """Grant the first credit, or keep it until a consumer exists (routing.md 1.6)."""
@@ -139,14 +150,14 @@ class CreditAccount:
         A broker gets more credit only once it has used all of it, however long that takes: RabbitMQ adds a flow's
         credit to what it has under way, so several flows in a row would make it send ever more without credit.
         """
-        link = self.link
-        owed = self.capacity - self.kept_credit - link.credit
+        link: IncomingLink = self.link
+        owed: Py_ssize_t = self.capacity - self.kept_credit - link.credit
         if not self.between_routers:
             owed -= self.unsettled
         if link.draining or (self.shared.stopping and not self.goes_on):
             self.kept_credit += owed
         elif owed > 0 and (link.credit <= 0 or link.flow_due if self.of_container else owed >= link.credit):
-            waits = link.credit <= 0 and not self.between_routers and self.entry is not None
+            waits: bool = link.credit <= 0 and not self.between_routers and self.entry is not None
             if waits and not self.entry.is_reachable():  # type: ignore[union-attr]  # just compared
                 self.kept_credit += owed
             else:
@@ -157,21 +168,21 @@ class CreditAccount:
 
     def return_owed(self) -> bool:
         """Grant the credit owed, however little; return False if deliveries came since it was noted."""
-        came = self.counters.deliveries
+        came: Py_ssize_t = self.counters.deliveries
         if came != self.deliveries_when_owed:
             self.deliveries_when_owed = came
             return False
         self.deliveries_when_owed = -1
-        link = self.link
+        link: IncomingLink = self.link
         if link.attached and link.credit > 0 and not link.draining and not self.shared.stopping:
-            owed = self.capacity - self.kept_credit - link.credit
+            owed: Py_ssize_t = self.capacity - self.kept_credit - link.credit
             if not self.between_routers:
                 owed -= self.unsettled
             if owed > 0:
                 self.grant_credit(owed)
         return True
 
-    def grant_credit(self, count: int) -> None:
+    def grant_credit(self, count: Py_ssize_t) -> None:
         """Grant credit, as far as the gate allows; this ends a drain."""
         if self.gate is not None:
             count = self.gate.take_credit(self, count)
@@ -189,13 +200,13 @@ class Settlement:
     coming). An answer that ends a delivery returns True: its credit may be granted again.
     """
 
-    __slots__ = ("account", "address_class", "of_router", "shared")
+    __slots__ = ("account", "shared", "address_class", "of_router")
 
     def __init__(self, account: CreditAccount) -> None:
         self.account = account
-        self.shared = account.shared
+        self.shared: SharedState = account.shared
         #: The class of the link's address, as an index into ``counters.ADDRESS_CLASSES``.
-        self.address_class = address_class_of(None if account.entry is None else account.entry.key)
+        self.address_class: Py_ssize_t = address_class_of(None if account.entry is None else account.entry.key)
         #: The sender is a neighbouring router; the router's own counts of pre-settled deliveries are of clients' only.
         self.of_router = False
 
@@ -203,7 +214,7 @@ class Settlement:
 
     def release_undeliverable(self, delivery: IncomingDelivery) -> None:
         """Release or drop a message without receivers (2.6); drain a link with an address instead of granting."""
-        account = self.account
+        account: CreditAccount = self.account
         if account.entry is None or account.between_routers or account.entry.forwarder.is_exchange:
             self.refuse_delivery(delivery, RELEASED, RELEASED_STATE)
             return
@@ -216,7 +227,7 @@ class Settlement:
         else:
             self._give_outcome(delivery, RELEASED, RELEASED_STATE)
 
-    def refuse_delivery(self, delivery: IncomingDelivery, code: int, state: bytes) -> None:
+    def refuse_delivery(self, delivery: IncomingDelivery, code: c_int, state: bytes) -> None:
         """Answer a delivery by the router itself."""
         message: Message | None = delivery.message
         if message is not None:
@@ -229,7 +240,7 @@ class Settlement:
         else:
             self._give_outcome(delivery, code, state)
 
-    def answer_uncounted(self, delivery: IncomingDelivery, code: int) -> None:
+    def answer_uncounted(self, delivery: IncomingDelivery, code: c_int) -> None:
         """Answer a complete delivery, which the router has read itself, and count it on the link only."""
         if delivery.remote_settled:
             self.account.counters.presettled += 1
@@ -237,7 +248,7 @@ class Settlement:
             delivery.link.session.settle_incoming(delivery, code, BARE[code], True)
             self.account.unsettled -= 1
 
-    def _give_outcome(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
+    def _give_outcome(self, delivery: IncomingDelivery, code: c_int, state: bytes | None) -> None:
         """Give a delivery its outcome; settle it once the message is complete."""
         if delivery.complete:
             self._finish_delivery(delivery, code, state)
@@ -246,7 +257,7 @@ class Settlement:
         if state is not None:
             delivery.link.session.settle_incoming(delivery, code, state, False)
 
-    def _finish_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
+    def _finish_delivery(self, delivery: IncomingDelivery, code: c_int, state: bytes | None) -> None:
         """Settle a complete delivery with the sender, and count its end."""
         delivery.link.session.settle_incoming(delivery, code, state, True)
         self.account.unsettled -= 1
@@ -260,7 +271,7 @@ class Settlement:
         delivery.outcome = ACCEPTED_STATE
         return False
 
-    def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> bool:
+    def answer_delivery(self, delivery: IncomingDelivery, code: c_int, state: bytes | None, settled: bool) -> bool:
         """Relay a receiver's state to the sender; an outcome that was sent is final."""
         if delivery.remote_settled:
             return False
@@ -284,7 +295,7 @@ class Settlement:
 
     def relay_disposition(self, delivery: IncomingDelivery) -> bool:
         """Relay the sender's state or settlement to the receivers of the message."""
-        settled = delivery.remote_settled
+        settled: bool = delivery.remote_settled
         self._relay_state(delivery, delivery.remote_code, delivery.remote_state, settled)
         if settled and not delivery.settled:
             delivery.mark_settled()
@@ -311,14 +322,14 @@ class Settlement:
             self._finish_delivery(delivery, delivery.state_code, delivery.outcome or None)
         return True
 
-    def _relay_state(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+    def _relay_state(self, delivery: IncomingDelivery, code: c_int, state: bytes | None, settled: bool) -> None:
         """Relay the sender's state to every copy that still refers to the delivery."""
         for each in [delivery.single_copy] if delivery.fanout is None else delivery.fanout.copies[:]:
-            out = each
+            out: OutgoingDelivery | None = each
             if out is None:
                 continue
             if isinstance(out.link.sink, OutgoingEndpoint):
-                outgoing = out.link.sink
+                outgoing: OutgoingEndpoint = out.link.sink
                 outgoing.relay_sender_state(out, code, state, settled)
             elif settled:
                 out.sender_delivery = None
@@ -345,7 +356,7 @@ class Settlement:
 
         ``own`` is the link's unsettled deliveries, if the caller knows them.
         """
-        link = self.account.link
+        link: IncomingLink = self.account.link
         if link.partial is not None:
             abort_copies(link.partial)  # type: ignore[arg-type]  # made by ``new_incoming``
             link.partial = None
@@ -375,14 +386,14 @@ class Settlement:
         else:
             self._count_end(delivery, REJECTED)
 
-    def _count_end(self, delivery: IncomingDelivery, code: int) -> None:
-        shared = self.shared
-        account = self.account
-        age_s = shared.now_s - delivery.arrived_at_s
+    def _count_end(self, delivery: IncomingDelivery, code: c_int) -> None:
+        shared: SharedState = self.shared
+        account: CreditAccount = self.account
+        age_s: float = shared.now_s - delivery.arrived_at_s
         account.counters.count_outcome(code, age_s)
         shared.latency.count_delivery(self.address_class, code, age_s)
         if shared.times is not None and account.entry is not None:
-            times = shared.times
+            times: TimesByAddress = shared.times
             times.count_delivery(account.entry, age_s)
         if delivery.span is not None:
             end_span(delivery, code)
@@ -407,23 +418,23 @@ class Frames:
     Obeys routing.md 3.7-3.8 (streaming). ``of_router``: the sender is a neighbouring router.
     """
 
-    __slots__ = ("_link", "_order", "_window_bytes", "max_read_bytes", "of_router", "routes_at_once")
+    __slots__ = ("_link", "_order", "_window_bytes", "of_router", "routes_at_once", "max_read_bytes")
 
     def __init__(self, link: IncomingLink) -> None:
         self._link = link
-        self._window_bytes = self._link.session.windows.max_incoming_bytes
+        self._window_bytes: Py_ssize_t = self._link.session.windows.max_incoming_bytes
         self.of_router = False
         #: Unfinished messages are routed as soon as possible.
         self.routes_at_once = False
         #: The router reads the messages itself, whole and up to this size, and no session holds them; 0 for others.
-        self.max_read_bytes = 0
+        self.max_read_bytes: Py_ssize_t = 0
         #: The order of sections in a message of several frames, if that is checked.
         self._order: SectionOrder | None = None
 
     def begin_message(self, delivery: IncomingDelivery, rewriter: AnnotationRewriter, is_checked: bool) -> None:
         """Make the message of a delivery whose first frame is not its last; ``rewriter`` writes its annotations."""
         if self.max_read_bytes > 0:
-            message = Message(None, rewriter)
+            message: Message = Message(None, rewriter)
             message.wanted = self.max_read_bytes + 1
         else:
             message = Message(self._link.session, rewriter)
@@ -464,7 +475,7 @@ class Frames:
     def _send_frame_on(self, arrival: Arrival, message: Message) -> None:
         """Send a frame of a routed message to every copy; keep what a receiver does not take now."""
         if len(message.copies) == 1:
-            only = message.copies[0]
+            only: OutgoingDelivery = message.copies[0]
             sole: OutgoingEndpoint = only.link.sink  # type: ignore[assignment]
             sole.continue_with(only, arrival)
             if only.complete:
@@ -473,7 +484,7 @@ class Frames:
                 return
         message.append_chunk(arrival.whole())
         for each in message.copies[:]:
-            copy = each
+            copy: OutgoingDelivery = each
             outgoing: OutgoingEndpoint = copy.link.sink  # type: ignore[assignment]
             outgoing.send_more(copy)
 
@@ -481,7 +492,7 @@ class Frames:
         """Release copies that wait for others, if the session has hardly any window left for the message."""
         if message.copies and self._link.session.windows.held_bytes * 4 > self._window_bytes * 3:
             for each in message.copies[:]:
-                copy = each
+                copy: OutgoingDelivery = each
                 outgoing: OutgoingEndpoint = copy.link.sink  # type: ignore[assignment]
                 outgoing.release_blocked_copy(copy)
 
@@ -491,11 +502,11 @@ class Frames:
         """Return whether to wait no longer: unfinished messages fill half the window, and might all be stuck."""
         return message.wanted == _STREAM_AT and self._link.session.windows.held_bytes * 2 > self._window_bytes
 
-    def wait_for_more(self, message: Message, max_bytes: int) -> bool:
+    def wait_for_more(self, message: Message, max_bytes: Py_ssize_t) -> bool:
         """Wait for more of an unfinished message; return False if ``max_bytes`` or too much is here already."""
         if message.held >= max_bytes or self._link.session.windows.held_bytes * 4 > self._window_bytes * 3:
             return False
-        more = message.held if message.held * 8 < self._window_bytes else self._window_bytes // 8
+        more: Py_ssize_t = message.held if message.held * 8 < self._window_bytes else self._window_bytes // 8
         message.wanted = message.held + (more if more > 0 else 1)
         if message.wanted > max_bytes:
             message.wanted = max_bytes
@@ -519,13 +530,13 @@ def is_gathering(link: IncomingLink) -> bool:
 
 def abort_copies(delivery: IncomingDelivery) -> None:
     """Abort every copy of an unfinished message whose rest will not come."""
-    message = delivery.message
+    message: Message | None = delivery.message
     delivery.message = None
     if message is None:
         return
     message.aborted = True
     for each in message.copies[:]:
-        out = each
+        out: OutgoingDelivery = each
         outgoing: OutgoingEndpoint = out.link.sink  # type: ignore[assignment]
         outgoing.abort_delivery(out)
     # The copies get no further answer: one whose abort waits for its receiver's window must not be settled before.

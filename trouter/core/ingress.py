@@ -7,6 +7,8 @@ to the other end of a routed link (``relay``), or to a function of the router (`
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery, LinkPort
 from trouter.wire.sections import InvalidMessage
@@ -23,6 +25,10 @@ from .pace import Pace
 from .ports import SharedState
 from .tenants import Tenant
 from .tracing import Source
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
 
 
 class Destination:
@@ -49,9 +55,19 @@ class Ingress(DeliverySource):
     """One incoming link, and its parts."""
 
     __slots__ = (
-        "account", "arrival", "attached_at_s", "check", "destination", "frames", "identity", "link", "pace",
-        "settlement", "span_source", "tap",
-    )  # fmt: skip
+        "link",
+        "arrival",
+        "account",
+        "destination",
+        "frames",
+        "settlement",
+        "tap",
+        "check",
+        "span_source",
+        "identity",
+        "attached_at_s",
+        "pace",
+    )
 
     def __init__(
         self,
@@ -80,9 +96,9 @@ class Ingress(DeliverySource):
         #: Where its messages come from, for spans; None before the first one.
         self.span_source: Source | None = None
         #: The link's number in management; 0 until the router sets it.
-        self.identity = 0
-        self.attached_at_s = shared.now_s
-        self.pace = Pace(shared.now_s)
+        self.identity: Py_ssize_t = 0
+        self.attached_at_s: float = shared.now_s
+        self.pace: Pace = Pace(shared.now_s)
 
     @property
     def entry(self) -> AddressEntry | None:
@@ -124,7 +140,7 @@ class Ingress(DeliverySource):
         """Return a new delivery of the link."""
         return deliveries.new_incoming(link)
 
-    def on_transfer(self, link: LinkPort, arrived: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: LinkPort, arrived: Delivery, data: bytes, start: Py_ssize_t, end: Py_ssize_t) -> None:
         """Pass a whole message on at once; gather a longer one until it is complete or long enough to stream."""
         delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         account: CreditAccount = self.account
@@ -144,7 +160,7 @@ class Ingress(DeliverySource):
                     account.top_up_credit()
                 return
             self.frames.begin_message(delivery, destination.rewriter, self.check is not None)
-        was_settled = delivery.settled
+        was_settled: bool = delivery.settled
         message: Message = delivery.message  # type: ignore[assignment]  # it has begun
         arrival.take(self, destination.rewriter, delivery, data, start, end)
         try:
@@ -212,7 +228,7 @@ class Ingress(DeliverySource):
         if self.settlement.accept_delivery(delivery):
             self.account.top_up_credit()
 
-    def answer_delivery(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+    def answer_delivery(self, delivery: IncomingDelivery, code: c_int, state: bytes | None, settled: bool) -> None:
         """See ``DeliverySource.answer_delivery``."""
         if self.settlement.answer_delivery(delivery, code, state, settled):
             self.account.top_up_credit()

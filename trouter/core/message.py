@@ -12,7 +12,7 @@ and what it writes instead (routing.md 4.3).
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from trouter.engine import reuse
 from trouter.engine.ports import Delivery, LinkPort, SessionPort, advance_incoming
@@ -21,15 +21,21 @@ from trouter.wire import octets
 from trouter.wire.annotations import RouterAnnotations, compose_annotations, parse_annotations
 from trouter.wire.sections import MessageScan
 
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+    from trouter.engine.ports import SessionWindows
+
 #: Sections of annotations cached for a link to a neighbour, and the longest one, in bytes.
-_MAX_SECTIONS = 1024
-_MAX_BYTES = 512
+_MAX_SECTIONS: Final[Py_ssize_t] = 1024
+_MAX_BYTES: Final[Py_ssize_t] = 512
 
 
 class CachedAnnotations:
     """Annotations as received, and the sections that replace them for the receivers of the message."""
 
-    __slots__ = ("_plain", "generation", "loops", "onward", "entry", "parsed", "section")
+    __slots__ = ("section", "parsed", "onward", "_plain", "entry", "generation", "loops")
 
     def __init__(self, section: bytes, parsed: RouterAnnotations) -> None:
         #: As received: encoded, and parsed.
@@ -41,13 +47,13 @@ class CachedAnnotations:
         #: The ``AddressEntry`` of the address that they name, if there was one at the last lookup.
         self.entry: object = None
         #: Whether the message loops, in the shape of the network that ``generation`` counts.
-        self.generation = -1
+        self.generation: Py_ssize_t = -1
         self.loops = False
 
     def plain_section(self) -> bytes:
         """Return the section for receivers: without the routers' annotations."""
         if self._plain is None:
-            came = self.parsed
+            came: RouterAnnotations = self.parsed
             self._plain = compose_annotations(came.user, came.user_count, 0, False, None, None, ())
         return self._plain
 
@@ -59,20 +65,20 @@ class AnnotationRewriter:
     """
 
     __slots__ = (
-        "_known",
-        "_own",
-        "_recent",
         "here",
-        "honours",
-        "keeps",
         "marks",
-        "only_traces",
+        "honours",
         "phase",
         "to_override",
         "via_edge",
+        "only_traces",
+        "keeps",
+        "_own",
+        "_recent",
+        "_known",
     )
 
-    def __init__(self, here: str, marks: bool, honours: bool, phase: int, to_override: str | None) -> None:
+    def __init__(self, here: str, marks: bool, honours: bool, phase: c_int, to_override: str | None) -> None:
         self.here = here
         self.marks = marks
         #: The peer's router annotations are read.
@@ -95,15 +101,15 @@ class AnnotationRewriter:
 
     def read_section(self, scan: MessageScan, data: bytes) -> CachedAnnotations:
         """Return the annotations whose section ``scan`` has found in ``data``; InvalidAnnotation."""
-        start = scan.annotations_start
-        end = scan.annotations_end
-        annotations = self._recent
+        start: Py_ssize_t = scan.annotations_start
+        end: Py_ssize_t = scan.annotations_end
+        annotations: CachedAnnotations | None = self._recent
         if annotations is not None and octets.stands_at(annotations.section, data, start, end):
             return annotations
-        section = octets.cut(data, start, end)
+        section: bytes = octets.cut(data, start, end)
         annotations = self._known.get(section) if self._known is not None else None
         if annotations is None:
-            came = parse_annotations(section, 0, end - start, self.honours)
+            came: RouterAnnotations = parse_annotations(section, 0, end - start, self.honours)
             if self.only_traces:
                 came.to = None
                 came.phase = 0
@@ -116,7 +122,7 @@ class AnnotationRewriter:
             self._recent = annotations
         return annotations
 
-    def onward_section(self, annotations: CachedAnnotations | None, to: str | None, phase: int) -> bytes:
+    def onward_section(self, annotations: CachedAnnotations | None, to: str | None, phase: c_int) -> bytes:
         """Return the section for routers; ``to`` and ``phase`` override those of the message and the link."""
         if to is not None:
             return self._compose_section(annotations, to, phase)
@@ -128,23 +134,23 @@ class AnnotationRewriter:
             annotations.onward = self._compose_section(annotations, None, 0)
         return annotations.onward
 
-    def fresh_section(self, annotations: CachedAnnotations | None, to: str, phase: int) -> bytes:
+    def fresh_section(self, annotations: CachedAnnotations | None, to: str, phase: c_int) -> bytes:
         """Return the section for a message to another address, as if it had entered the network here."""
         marks = (self.here,) if self.marks else ()
         here = self.here if self.marks else None
         if annotations is None:
             return compose_annotations(b"", 0, phase, False, to, here, marks)
-        came = annotations.parsed
+        came: RouterAnnotations = annotations.parsed
         return compose_annotations(came.user, came.user_count, phase, came.stream, to, here, marks)
 
-    def _compose_section(self, annotations: CachedAnnotations | None, to: str | None, phase: int) -> bytes:
+    def _compose_section(self, annotations: CachedAnnotations | None, to: str | None, phase: c_int) -> bytes:
         """Return the section: the user's entries, then phase, stream, to, ingress, trace (4.3)."""
         to = to or self.to_override
         phase = phase or self.phase
         if annotations is None:
             marks = (self.here,) if self.marks else ()
             return compose_annotations(b"", 0, phase, False, to, self.here if self.marks else None, marks)
-        came = annotations.parsed
+        came: RouterAnnotations = annotations.parsed
         ingress = None
         if self.marks:
             ingress = self.here if self.via_edge else came.ingress or self.here
@@ -161,13 +167,13 @@ class AnnotationRewriter:
 
 #: The sender of a multicast gets the highest of its copies' outcomes (routing.md 2.4): released is the lowest, then
 #: modified, accepted, and rejected.
-_RELEASED = 0x26
-_REJECTED = 0x25
+_RELEASED: Final[c_int] = 0x26
+_REJECTED: Final[c_int] = 0x25
 _RANKS = {_RELEASED: 1, 0x27: 2, 0x24: 3, _REJECTED: 4}
 #: A window of fewer frames is nearly used up: an unfinished message begins once it fills a frame.
-_FEW_FRAMES = 256
+_FEW_FRAMES: Final[Py_ssize_t] = 256
 #: Smaller pieces are joined, in bytes.
-_SMALL_PIECE = 512
+_SMALL_PIECE: Final[Py_ssize_t] = 512
 
 
 class Fanout:
@@ -177,15 +183,15 @@ class Fanout:
     among them, and not in ``copies``.
     """
 
-    __slots__ = ("_best", "copies", "copies_open", "outcomes_open")
+    __slots__ = ("copies", "outcomes_open", "copies_open", "_best")
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: Py_ssize_t) -> None:
         self.copies: list[OutgoingDelivery] = []
         self.outcomes_open = count
         self.copies_open = count
-        self._best = _RELEASED
+        self._best: c_int = _RELEASED
 
-    def add_outcome(self, code: int) -> None:
+    def add_outcome(self, code: c_int) -> None:
         """Count a copy's outcome ``code``; a code that is no outcome (part 3, 3.4) counts as rejected."""
         self.outcomes_open -= 1
         rank = _RANKS.get(code)
@@ -209,7 +215,7 @@ class Outstanding:
     __slots__ = ("count",)
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count: Py_ssize_t = 0
 
 
 class TraceSpan(Protocol):
@@ -227,7 +233,7 @@ class IncomingDelivery(Delivery):
     Every field but the link begins as zero or None: ``deliveries.new_incoming`` relies on it.
     """
 
-    __slots__ = ("arrived_at_s", "fanout", "message", "outcome", "single_copy", "span")
+    __slots__ = ("arrived_at_s", "message", "single_copy", "fanout", "outcome", "span")
 
     def __init__(self, link: LinkPort) -> None:
         super().__init__(link)
@@ -260,7 +266,7 @@ class OutgoingDelivery(Delivery):
     Every field but the link begins as zero or None: ``deliveries.new_outgoing`` relies on it.
     """
 
-    __slots__ = ("arrived_at_s", "chunk", "counted", "message", "offset", "outstanding", "sender_delivery")
+    __slots__ = ("arrived_at_s", "sender_delivery", "message", "chunk", "offset", "outstanding", "counted")
 
     def __init__(self, link: LinkPort) -> None:
         super().__init__(link)
@@ -270,8 +276,8 @@ class OutgoingDelivery(Delivery):
         self.sender_delivery: IncomingDelivery | None = None
         #: The message until it is sent in full, the number of the piece to send next, and the bytes sent of it.
         self.message: Message | None = None
-        self.chunk = 0
-        self.offset = 0
+        self.chunk: Py_ssize_t = 0
+        self.offset: Py_ssize_t = 0
         #: The count of deliveries under way that includes this one.
         self.outstanding: Outstanding | None = None
         #: Its outcome is counted among those of a multicast.
@@ -302,7 +308,7 @@ class Heads:
     def __init__(self) -> None:
         self.now: bytes | None = None
         self.of: dict[OutgoingDelivery, bytes] = {}
-        self.size = 0
+        self.size: Py_ssize_t = 0
 
 
 class Message:
@@ -314,42 +320,42 @@ class Message:
     """
 
     __slots__ = (
-        "_annotated_head",
-        "_plain_head",
-        "aborted",
+        "session",
+        "rewriter",
         "chunks",
-        "complete",
-        "copies",
-        "cut_from",
-        "cut_to",
-        "discard",
         "first",
-        "heads",
         "held",
         "annotations",
-        "phase",
-        "rewriter",
-        "rewrites",
-        "routed",
-        "session",
         "to",
-        "logged",
+        "phase",
+        "cut_from",
+        "cut_to",
+        "rewrites",
+        "_plain_head",
+        "_annotated_head",
+        "heads",
+        "complete",
+        "aborted",
         "wanted",
+        "logged",
+        "discard",
+        "routed",
+        "copies",
     )
 
     def __init__(self, session: SessionPort | None, rewriter: AnnotationRewriter) -> None:
         self.session = session
         self.rewriter = rewriter
         self.chunks: list[bytes] = []
-        self.first = 0
-        self.held = 0
+        self.first: Py_ssize_t = 0
+        self.held: Py_ssize_t = 0
         #: The annotations of the message, None for none; and the address and phase that the router's shall have.
         self.annotations: CachedAnnotations | None = None
         self.to: str | None = None
-        self.phase = 0
+        self.phase: c_int = 0
         #: The offsets of the annotations in the first piece, or of their place; and whether some are routers'.
-        self.cut_from = 0
-        self.cut_to = 0
+        self.cut_from: Py_ssize_t = 0
+        self.cut_to: Py_ssize_t = 0
         self.rewrites = False
         self._plain_head: bytes | None = None
         self._annotated_head: bytes | None = None
@@ -358,7 +364,7 @@ class Message:
         self.complete = False
         self.aborted = False
         #: Bytes to wait for before it is routed unfinished.
-        self.wanted = 0
+        self.wanted: Py_ssize_t = 0
         #: Its arrival is logged.
         self.logged = False
         #: Further pieces are discarded: no receiver wants them.
@@ -378,9 +384,9 @@ class Message:
             self.heads.size += len(head)
         self.heads.now = head
 
-    def split_first_piece(self, offset: int) -> None:
+    def split_first_piece(self, offset: Py_ssize_t) -> None:
         """Split the first piece at ``offset``, before any copy exists."""
-        whole = self.chunks[0]
+        whole: bytes = self.chunks[0]
         self.chunks[:1] = [whole[:offset], whole[offset:]]
 
     def add_copy(self, copy: OutgoingDelivery) -> None:
@@ -392,12 +398,12 @@ class Message:
 
     def head_of(self, copy: OutgoingDelivery, strips_annotations: bool) -> bytes | None:
         """Return the first piece for the receiver of ``copy``; None before it has come."""
-        own = None if self.heads is None or strips_annotations else self.heads.of.get(copy)
+        own: bytes | None = None if self.heads is None or strips_annotations else self.heads.of.get(copy)
         return self.piece_for(0, strips_annotations) if own is None else own
 
     def append_chunk(self, chunk: bytes) -> None:
         """Keep the next piece, held by the session that brought it; PeerFault beyond a limit."""
-        size = len(chunk)
+        size: Py_ssize_t = len(chunk)
         if self.discard or size == 0:
             return
         if self.session is not None:
@@ -410,18 +416,18 @@ class Message:
 
     def _last_grows(self) -> bool:
         """Return whether the last piece may grow: it is small, not the head, and no copy has reached it."""
-        last = self.first + len(self.chunks) - 1
+        last: Py_ssize_t = self.first + len(self.chunks) - 1
         if last < 1 or not self.chunks or len(self.chunks[-1]) >= _SMALL_PIECE:
             return False
         for each in self.copies:
-            copy = each
+            copy: OutgoingDelivery = each
             if copy.chunk >= last:
                 return False
         return True
 
     def replace_kept(self, whole: bytes) -> None:
         """Replace everything kept so far by ``whole``, before any copy exists."""
-        grown = len(whole) - self.held
+        grown: Py_ssize_t = len(whole) - self.held
         if self.session is not None:
             self.session.windows.hold_bytes(grown)
         self.chunks = [whole]
@@ -433,9 +439,9 @@ class Message:
             self.chunks = [b"".join(self.chunks)]
         return self.chunks[0] if self.chunks else b""
 
-    def piece_for(self, number: int, strips_annotations: bool) -> bytes | None:
+    def piece_for(self, number: Py_ssize_t, strips_annotations: bool) -> bytes | None:
         """Return piece ``number`` (0 is the head) for a receiver; None before it has come."""
-        index = number - self.first
+        index: Py_ssize_t = number - self.first
         if index >= len(self.chunks):
             return None
         if number == 0:
@@ -445,10 +451,10 @@ class Message:
                 return self.plain_head()
         return self.chunks[index]
 
-    def count_joinable(self, number: int, size: int, room: int) -> int:
+    def count_joinable(self, number: Py_ssize_t, size: Py_ssize_t, room: Py_ssize_t) -> Py_ssize_t:
         """Return how many of the next pieces fit into ``room`` bytes with piece ``number``, which has ``size``."""
-        count = 0
-        index = number - self.first + 1
+        count: Py_ssize_t = 0
+        index: Py_ssize_t = number - self.first + 1
         while index < len(self.chunks):
             size += len(self.chunks[index])
             if size > room:
@@ -457,9 +463,9 @@ class Message:
             index += 1
         return count
 
-    def join_on(self, piece: bytes, number: int, count: int) -> bytes:
+    def join_on(self, piece: bytes, number: Py_ssize_t, count: Py_ssize_t) -> bytes:
         """Return ``piece``, which is piece ``number`` or the rest of it, with the next ``count`` pieces."""
-        index = number - self.first + 1
+        index: Py_ssize_t = number - self.first + 1
         return b"".join((piece, *self.chunks[index : index + count]))
 
     def waits_for_rest(self, session: SessionPort) -> bool:
@@ -472,7 +478,7 @@ class Message:
             return False
         if self.session is None or (self.annotations is not None and self.annotations.parsed.stream):
             return False
-        windows = self.session.windows
+        windows: SessionWindows = self.session.windows
         return windows.held_bytes * 2 <= windows.max_incoming_bytes
 
     def first_piece(self) -> bytes:
@@ -492,23 +498,23 @@ class Message:
             self._plain_head = self._head_with(b"" if self.annotations is None else self.annotations.plain_section())
         return self._plain_head
 
-    def head_for(self, to: str, phase: int) -> bytes:
+    def head_for(self, to: str, phase: c_int) -> bytes:
         """Return the first piece for the address ``to``, as if the message had entered the network here."""
         return self._head_with(self.rewriter.fresh_section(self.annotations, to, phase))
 
     def _head_with(self, section: bytes) -> bytes:
         """Return the first piece, which is kept, with these annotations in place of its own."""
-        head = self.chunks[0]
+        head: bytes = self.chunks[0]
         return octets.replaced(head, 0, self.cut_from, section, self.cut_to, len(head))
 
     def whole_message(self, strips_annotations: bool) -> bytes:
         """Return a complete message of which nothing was released."""
-        head = self.piece_for(0, strips_annotations)
+        head: bytes | None = self.piece_for(0, strips_annotations)
         if head is None:
             return b""
         return head if len(self.chunks) == 1 else b"".join((head, *self.chunks[1:]))
 
-    def ends_with(self, number: int) -> bool:
+    def ends_with(self, number: Py_ssize_t) -> bool:
         """Return whether piece ``number`` is the message's last."""
         return self.complete and number - self.first >= len(self.chunks) - 1
 
@@ -516,9 +522,9 @@ class Message:
         """Release the pieces that every copy has passed, once all copies exist."""
         if not self.routed:
             return
-        passed = self.first + len(self.chunks)
+        passed: Py_ssize_t = self.first + len(self.chunks)
         for each in self.copies:
-            copy = each
+            copy: OutgoingDelivery = each
             if copy.chunk < passed:
                 passed = copy.chunk
         if passed > self.first:
@@ -552,12 +558,13 @@ class Message:
         if self.held > 0:
             self._drop_pieces(len(self.chunks))
 
-    def _drop_pieces(self, count: int) -> None:
+    def _drop_pieces(self, count: Py_ssize_t) -> None:
         if count == len(self.chunks):
-            freed = self.held
+            freed: Py_ssize_t = self.held
             self.chunks = []
         else:
             freed = 0
+            index: Py_ssize_t
             for index in range(count):
                 freed += len(self.chunks[index])
             del self.chunks[:count]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from trouter.engine.connection import Connection
 from trouter.engine.ports import LinkSink
@@ -15,6 +15,9 @@ from .listeners import EventListeners
 from .message import Outstanding
 from .messagelog import MessageLog
 from .outgoing import OutgoingEndpoint, StreamPoolPort
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
 
 #: The treatment of each advertised number (inter-router.md 2.6).
 TREATMENT_OF_HINT: Final = {0: "multicast", 1: "multicast", 2: "closest", 3: "balanced"}
@@ -27,7 +30,7 @@ LINK_ROUTE_LETTERS: Final = frozenset("CDEF")
 _ROUTER_PREFIX: Final = f"{DEFAULT_AREA}/"
 #: The longest key; longer ones are of addresses that no client can use here.
 MAX_KEY: Final = 4096
-_LAST = PRIORITIES - 1
+_LAST: Final[Py_ssize_t] = PRIORITIES - 1
 
 
 class Ways(Protocol):
@@ -104,32 +107,32 @@ class Trunk:
     """A connection to a neighbouring router, and the links on it: control, and data by priority."""
 
     __slots__ = (
-        "_ladder",
-        "_places",
-        "_senders",
+        "number",
+        "engine",
         "capacity",
-        "came",
+        "cost",
+        "neighbour",
+        "name",
+        "to_sibling",
+        "remote_container",
         "control_in",
         "control_out",
-        "cost",
         "data_in",
-        "engine",
+        "came",
         "log",
-        "neighbour",
-        "number",
-        "name",
-        "outstanding",
-        "remote_container",
         "stream_pool",
-        "to_sibling",
+        "_senders",
+        "_places",
+        "_ladder",
+        "outstanding",
     )
 
     def __init__(
         self,
-        number: int,
+        number: Py_ssize_t,
         engine: Connection,
-        capacity: int,
-        cost: int = 1,
+        capacity: Py_ssize_t,
+        cost: Py_ssize_t = 1,
         remote_container: str = "",
         log: MessageLog | None = None,
     ) -> None:
@@ -142,15 +145,15 @@ class Trunk:
         self.cost = cost
         #: The id of the router at the other end, "" before its hello; and its name in annotations.
         self.neighbour = ""
-        self.name = _ROUTER_PREFIX
+        self.name: str = _ROUTER_PREFIX
         #: The neighbour is another worker of this router.
         self.to_sibling = False
         self.remote_container = remote_container
         self.control_in: DeliverySource | None = None
         self.control_out: OutgoingEndpoint | None = None
         #: The data links on which the neighbour sends, and how many it ever attached.
-        self.data_in = 0
-        self.came = 0
+        self.data_in: Py_ssize_t = 0
+        self.came: Py_ssize_t = 0
         self.log = log
         #: The links for unfinished messages; None if the neighbour wants none.
         self.stream_pool: StreamPoolPort | None = None
@@ -222,7 +225,7 @@ class Trunk:
                 last = self._senders[priority]
             self._ladder[priority] = last
 
-    def link_for(self, priority: int) -> OutgoingEndpoint | None:
+    def link_for(self, priority: Py_ssize_t) -> OutgoingEndpoint | None:
         """Return the link for messages of ``priority``, 0 to 9; None if there is none."""
         return self._ladder[priority]
 
@@ -237,16 +240,16 @@ class Trunk:
 class RemoteRouter:
     """Another router: the connection that leads there, None for none, and the cost of the way."""
 
-    __slots__ = ("addresses", "cost", "id", "index", "sibling", "trunk")
+    __slots__ = ("id", "sibling", "index", "trunk", "cost", "addresses")
 
-    def __init__(self, router_id: str, index: int = 0, *, sibling: bool = False) -> None:
+    def __init__(self, router_id: str, index: Py_ssize_t = 0, *, sibling: bool = False) -> None:
         self.id = router_id
         #: It is another worker of this router: its consumers count as local.
         self.sibling = sibling
         #: Its position in lists by router, where this router has 0; it keeps it while it is known.
         self.index = index
         self.trunk: Trunk | None = None
-        self.cost = 0
+        self.cost: Py_ssize_t = 0
         #: The addresses that it listens on, by key.
         self.addresses: dict[str, RemoteAddress] = {}
 
@@ -255,19 +258,19 @@ class Network:
     """All other routers, and the connections to neighbours."""
 
     __slots__ = (
-        "_beyond",
+        "table",
+        "siblings",
+        "routers",
+        "radius",
+        "generation",
         "_freed",
+        "_trunks",
+        "stream_pools",
+        "_ways",
+        "_beyond",
+        "local_listeners",
         "_route_listeners",
         "_trunk_listeners",
-        "_trunks",
-        "_ways",
-        "generation",
-        "local_listeners",
-        "stream_pools",
-        "radius",
-        "routers",
-        "siblings",
-        "table",
     )
 
     def __init__(self, table: RemoteTable) -> None:
@@ -276,9 +279,9 @@ class Network:
         self.siblings: frozenset[str] = frozenset()
         self.routers: dict[str, RemoteRouter] = {}
         #: Links on the way to the farthest router.
-        self.radius = 0
+        self.radius: Py_ssize_t = 0
         #: Counts the shapes of the network so far.
-        self.generation = 0
+        self.generation: Py_ssize_t = 0
         #: Positions in lists by router that are free again.
         self._freed: list[int] = []
         #: By connection number.
@@ -492,4 +495,4 @@ class Network:
 
 
 #: Origins for which the routers beyond are cached.
-_MAX_ORIGINS = 10_000
+_MAX_ORIGINS: Final[Py_ssize_t] = 10_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
-from typing import Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
@@ -31,8 +31,12 @@ from .outcomes import (
 from .pace import Pace
 from .ports import AddressPort, SharedState, TrunkPort
 
-_FIRST_OUTCOME = 0x24
-_LAST_OUTCOME = 0x27
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+_FIRST_OUTCOME: Final[c_int] = 0x24
+_LAST_OUTCOME: Final[c_int] = 0x27
 
 
 class StreamPoolPort(Protocol):
@@ -57,13 +61,13 @@ class Backlog:
     ``count`` is their number, and ``queue`` has them, None before the first; dropped ones keep their position there.
     """
 
-    __slots__ = ("_dropped", "_presettled", "count", "queue")
+    __slots__ = ("queue", "count", "_dropped", "_presettled")
 
     def __init__(self) -> None:
         self.queue: deque[OutgoingDelivery] | None = None
-        self.count = 0
+        self.count: Py_ssize_t = 0
         #: The dropped deliveries in the queue, of which none is the first.
-        self._dropped = 0
+        self._dropped: Py_ssize_t = 0
         #: The deliveries in the queue that may be dropped, and some that have left it; None before the first.
         self._presettled: list[OutgoingDelivery] | None = None
 
@@ -105,7 +109,7 @@ class Backlog:
     def _pass_dropped(self) -> None:
         """Remove dropped deliveries from the front of the queue."""
         while self._dropped > 0:
-            out = self.first()
+            out: OutgoingDelivery = self.first()
             if not out.aborted:
                 break
             self.queue.popleft()  # type: ignore[union-attr]  # the first was there
@@ -123,16 +127,16 @@ class Backlog:
         """Forget what was noted: no delivery waits."""
         self._presettled = None
 
-    def drop_presettled(self) -> int:
+    def drop_presettled(self) -> Py_ssize_t:
         """Drop the pre-settled deliveries, except the queue's first and any half-written one; return how many (2.8).
 
         The cost does not depend on the other deliveries in the queue.
         """
         if self._presettled is None:
             return 0
-        dropped = 0
+        dropped: Py_ssize_t = 0
         for each in self._presettled:
-            waiting = each
+            waiting: OutgoingDelivery = each
             if not (waiting.begun or waiting.complete or waiting is self.first()):
                 if waiting.message is not None:
                     waiting.message.remove_copy(waiting)
@@ -148,7 +152,7 @@ class Backlog:
 
 
 #: The backlog of every link on which nothing has waited yet; replaced, and never changed.
-_NO_BACKLOG = Backlog()
+_NO_BACKLOG: Final[Backlog] = Backlog()
 
 
 class Streaming:
@@ -167,10 +171,10 @@ class Streaming:
 
     def lend(self, arrival: Arrival) -> OutgoingDelivery | None:
         """Send a copy of an unfinished message over a borrowed link; return it, or None if there is no such link."""
-        stream = None if self.lender is None else self.lender.borrow_link()
+        stream: OutgoingEndpoint | None = None if self.lender is None else self.lender.borrow_link()
         if stream is None:
             return None
-        out = stream.offer(arrival)
+        out: OutgoingDelivery = stream.offer(arrival)
         if not out.settled:
             self.unsettled.count += 1
             out.outstanding = self.unsettled
@@ -191,56 +195,61 @@ class OutgoingEndpoint(LinkSink):
     """One outgoing link: its deliveries, waiting and unsettled."""
 
     __slots__ = (
-        "attached_at_s",
-        "capacity",
-        "connection_number",
-        "counters",
-        "no_credit_since_s",
-        "entered_here",
-        "entry",
-        "address_class",
-        "identity",
         "link",
-        "log",
-        "max_unsettled",
-        "next_tag",
-        "origins",
-        "pace",
-        "strips_annotations",
-        "sends_settled",
         "shared",
+        "waiting",
+        "counters",
         "streaming",
+        "log",
         "totals",
         "trunk",
+        "strips_annotations",
+        "sends_settled",
+        "next_tag",
         "unsettled",
-        "waiting",
+        "max_unsettled",
+        "entered_here",
+        "address_class",
+        "capacity",
+        "entry",
+        "identity",
+        "connection_number",
+        "attached_at_s",
+        "pace",
+        "no_credit_since_s",
+        "origins",
     )
 
     def __init__(
-        self, link: OutgoingLink, shared: SharedState, capacity: int, strips_annotations: bool, sends_settled: bool
+        self,
+        link: OutgoingLink,
+        shared: SharedState,
+        capacity: Py_ssize_t,
+        strips_annotations: bool,
+        sends_settled: bool,
     ) -> None:
         self.link = link
         self.shared = shared
-        self.waiting = _NO_BACKLOG
+        self.waiting: Backlog = _NO_BACKLOG
         self.counters = Counters()
         #: The class of its address, as an index into ``counters.ADDRESS_CLASSES``.
-        self.address_class = 0
+        self.address_class: Py_ssize_t = 0
         self.capacity = capacity
         #: The router annotations are removed from what is sent.
         self.strips_annotations = strips_annotations
         #: The receiver asked for settled deliveries only.
         self.sends_settled = sends_settled
         #: The number that becomes the next delivery-tag: of the link's own deliveries, so that it counts no others.
-        self.next_tag = 0
-        self.unsettled = 0
+        self.next_tag: Py_ssize_t = 0
+        self.unsettled: Py_ssize_t = 0
         #: The most unsettled deliveries that the receiver may have; more wait until it has settled some.
-        self.max_unsettled = 1 << 62
+        self.max_unsettled: Py_ssize_t = 1 << 62
         #: The address that it serves; None if it serves none (any more).
         self.entry: AddressPort | None = None
         #: The connection to a neighbouring router that it is on; None on other connections.
         self.trunk: TrunkPort | None = None
         #: Deliveries offered to it that entered the network here; those of other routers, None before the first.
-        self.entered_here = 0
+        self.entered_here: Py_ssize_t = 0
         self.origins: Origins | None = None
         #: Its part in streaming; None if unfinished messages go over it like others.
         self.streaming: Streaming | None = None
@@ -249,12 +258,12 @@ class OutgoingEndpoint(LinkSink):
         #: The counters of messages to route containers; None if the peer is none.
         self.totals: AddressCounters | None = None
         #: The numbers of link and connection in management; 0 until the router sets them.
-        self.identity = 0
-        self.connection_number = 0
-        self.attached_at_s = shared.now_s
-        self.pace = Pace(shared.now_s)
+        self.identity: Py_ssize_t = 0
+        self.connection_number: Py_ssize_t = 0
+        self.attached_at_s: float = shared.now_s
+        self.pace: Pace = Pace(shared.now_s)
         #: When the receiver's credit ran out, while it is out; negative if that is unknown.
-        self.no_credit_since_s = shared.now_s
+        self.no_credit_since_s: float = shared.now_s
 
     @property
     def backlog(self) -> int:
@@ -266,7 +275,7 @@ class OutgoingEndpoint(LinkSink):
         """Deliveries that wait, in their order; some that were dropped are among them."""
         return self.waiting.queue or ()
 
-    def count_load(self) -> int:
+    def count_load(self) -> Py_ssize_t:
         """Return the number of deliveries that wait or are unsettled, for balanced distribution (routing.md 2.3)."""
         if self.streaming is None:
             return self.waiting.count + self.unsettled
@@ -284,7 +293,7 @@ class OutgoingEndpoint(LinkSink):
         delivery: IncomingDelivery = arrival.delivery
         message: Message | None = arrival.message
         if self.streaming is not None and message is not None and not message.complete:
-            out = self.streaming.lend(arrival)
+            out: OutgoingDelivery | None = self.streaming.lend(arrival)
             if out is not None:
                 return out
         out = deliveries.new_outgoing(self.link)
@@ -311,7 +320,7 @@ class OutgoingEndpoint(LinkSink):
                     return out
             message = arrival.keep()
         message.add_copy(out)
-        if self.waiting.count == 0 and self._may_send(out, message):
+        if self.waiting.count == 0 and self._may_continue(out, message):
             self._send_available(out, message)
             if out.complete:
                 return out
@@ -345,7 +354,7 @@ class OutgoingEndpoint(LinkSink):
         """Return whether one more delivery may be sent now."""
         return link.credit > 0 and self.unsettled < self.max_unsettled and link.attached and not link.waiting
 
-    def _may_send(self, out: OutgoingDelivery, message: Message) -> bool:
+    def _may_continue(self, out: OutgoingDelivery, message: Message) -> bool:
         """Return whether ``out`` may begin or go on now."""
         if out.begun:
             return self.link.attached and not self.link.waiting
@@ -384,22 +393,22 @@ class OutgoingEndpoint(LinkSink):
     def on_credit(self, link: LinkPort) -> None:
         """Send what credit, window and output room allow; return the rest of the credit if the receiver drains."""
         self.send_waiting()
-        sender = self.link
-        idle = not sender.waiting and (self.waiting.count == 0 or not self.waiting.first().begun)
+        sender: OutgoingLink = self.link
+        idle: bool = not sender.waiting and (self.waiting.count == 0 or not self.waiting.first().begun)
         if sender.drain and sender.credit > 0 and idle:
             sender.return_credit()
             self.note_credit()
 
     def send_waiting(self) -> None:
         """Send the deliveries that wait, as far as credit, window and output room allow."""
-        sender = self.link
-        waiting = self.waiting
+        sender: OutgoingLink = self.link
+        waiting: Backlog = self.waiting
         if sender.credit > 0:
             self.no_credit_since_s = -1.0
         while waiting.count > 0:
-            out = waiting.first()
+            out: OutgoingDelivery = waiting.first()
             message: Message = out.message  # type: ignore[assignment]  # until it is sent in full
-            if not self._may_send(out, message):
+            if not self._may_continue(out, message):
                 break
             self._send_available(out, message)
             if not out.complete:
@@ -421,7 +430,7 @@ class OutgoingEndpoint(LinkSink):
         if self.waiting.remove(out) and self.streaming is not None and self.waiting.count == 0:
             self.streaming.return_link(self)
 
-    def _count_dropped(self, count: int) -> None:
+    def _count_dropped(self, count: Py_ssize_t) -> None:
         """Count pre-settled deliveries that were dropped."""
         self.counters.presettled += count
         self.counters.dropped_presettled += count
@@ -429,24 +438,24 @@ class OutgoingEndpoint(LinkSink):
 
     def _send_available(self, out: OutgoingDelivery, message: Message) -> None:
         """Send as much of the message as has come and as the link takes."""
-        link = self.link
+        link: OutgoingLink = self.link
         while not out.complete:
             if out.chunk > 0:
-                piece = message.piece_for(out.chunk, self.strips_annotations)
+                piece: bytes | None = message.piece_for(out.chunk, self.strips_annotations)
             else:
                 piece = message.head_of(out, self.strips_annotations)
             if piece is None:
                 if message.complete and not message.discard:
                     link.send(out, b"", 0, 0, False)
                 break
-            more = message.count_joinable(out.chunk, len(piece) - out.offset, link.frame_room(out))
+            more: Py_ssize_t = message.count_joinable(out.chunk, len(piece) - out.offset, link.frame_room(out))
             if more > 0:  # the joined pieces go in one frame, or stay
-                joined = message.join_on(piece[out.offset :], out.chunk, more)
+                joined: bytes = message.join_on(piece[out.offset :], out.chunk, more)
                 if link.send(out, joined, 0, len(joined), not message.ends_with(out.chunk + more)) < len(joined):
                     break
             else:
-                last = message.ends_with(out.chunk)
-                size = len(piece)
+                last: bool = message.ends_with(out.chunk)
+                size: Py_ssize_t = len(piece)
                 out.offset = link.send(out, piece, out.offset, size, not last)
                 if out.offset < size or (last and not out.complete):
                     break
@@ -470,7 +479,7 @@ class OutgoingEndpoint(LinkSink):
             return
         self.counters.presettled += 1
         _leave_outstanding(out)
-        sender_delivery = out.sender_delivery
+        sender_delivery: IncomingDelivery | None = out.sender_delivery
         if (
             sender_delivery is not None
         ):  # the receiver wanted it settled, the sender did not: accept it for the receiver
@@ -482,8 +491,8 @@ class OutgoingEndpoint(LinkSink):
     def on_disposition(self, delivery: Delivery) -> None:
         """Relay the receiver's state and settlement to the sender."""
         out: OutgoingDelivery = delivery  # type: ignore[assignment]  # made by ``offer_delivery``
-        sender_delivery = out.sender_delivery
-        settled = out.remote_settled
+        sender_delivery: IncomingDelivery | None = out.sender_delivery
+        settled: bool = out.remote_settled
         if not out.complete:
             if settled or _FIRST_OUTCOME <= out.remote_code <= _LAST_OUTCOME:
                 settled = True  # the receiver will not get the rest
@@ -515,7 +524,7 @@ class OutgoingEndpoint(LinkSink):
             self._remove_waiting(out)
         self.on_credit(self.link)
 
-    def _settle_with_receiver(self, out: OutgoingDelivery, code: int, state: bytes | None) -> None:
+    def _settle_with_receiver(self, out: OutgoingDelivery, code: c_int, state: bytes | None) -> None:
         """Settle ``out`` with the receiver, if it is not settled yet."""
         _leave_outstanding(out)
         if not (out.settled or out.remote_settled):
@@ -526,7 +535,7 @@ class OutgoingEndpoint(LinkSink):
 
     # --- from the sender
 
-    def relay_sender_state(self, out: OutgoingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+    def relay_sender_state(self, out: OutgoingDelivery, code: c_int, state: bytes | None, settled: bool) -> None:
         """Relay the sender's state or settlement to the receiver; a delivery not begun becomes pre-settled."""
         if settled:
             out.sender_delivery = None
@@ -610,14 +619,15 @@ class OutgoingEndpoint(LinkSink):
         session = self.link.session
         if own is None and (self.unsettled > 0 or waiting):
             own = session.deliveries.deliveries_of(self.link, False)
+        out: OutgoingDelivery
         for out in waiting:
             self._release_to_sender(out)
         for each in own or ():
             out = each  # type: ignore[assignment]  # made by ``offer_delivery``
             session.deliveries.forget_outgoing(out)
             if out.complete:
-                code = out.remote_code
-                state = out.remote_state
+                code: c_int = out.remote_code
+                state: bytes | None = out.remote_state
                 if state is None or not (
                     _FIRST_OUTCOME <= code <= _LAST_OUTCOME
                     or (detached and code == TRANSACTIONAL and has_outcome_in_transaction(state))
@@ -636,9 +646,9 @@ class OutgoingEndpoint(LinkSink):
             out.message.remove_copy(out)
         self._notify_lost(out, RELEASED, RELEASED_STATE)
 
-    def _notify_lost(self, out: OutgoingDelivery, code: int, state: bytes) -> None:
+    def _notify_lost(self, out: OutgoingDelivery, code: c_int, state: bytes) -> None:
         _leave_outstanding(out)
-        sender_delivery = out.sender_delivery
+        sender_delivery: IncomingDelivery | None = out.sender_delivery
         if sender_delivery is not None:
             out.sender_delivery = None
             notify_sender(out, sender_delivery, code, state, True)

@@ -13,6 +13,9 @@ from .listeners import EventListeners
 from .times import Times, TimesByAddress
 
 if TYPE_CHECKING:
+    from cython import Py_ssize_t
+
+    from .counters import Latency
     from .tracing import Tracing
 
 #: The largest message for a consumer inside the router, in bytes; below a session's window.
@@ -111,21 +114,21 @@ class SharedState:
     """The state that all endpoints share: time, and the counts of deliveries."""
 
     __slots__ = (
-        "leaving",
         "stopping",
-        "latency",
+        "leaving",
         "network",
-        "owed_listeners",
-        "now_s",
-        "outcomes",
-        "overdrawing",
-        "overdrawn",
-        "owed_accounts",
+        "uplink",
         "times",
         "tracing",
-        "anonymous_scan",
         "scan",
-        "uplink",
+        "anonymous_scan",
+        "now_s",
+        "overdrawn",
+        "overdrawing",
+        "owed_accounts",
+        "owed_listeners",
+        "outcomes",
+        "latency",
     )
 
     def __init__(self) -> None:
@@ -145,7 +148,7 @@ class SharedState:
         self.owed_accounts: dict[Creditor, None] = {}
         self.owed_listeners: EventListeners[[]] = EventListeners()
         #: Deliveries that were accepted without credit, and the links that began it since the last scan.
-        self.overdrawn = 0
+        self.overdrawn: Py_ssize_t = 0
         self.overdrawing: list[IncomingLink] = []
         #: Latencies by address, while records include them.
         self.times: TimesByAddress | None = None
@@ -153,7 +156,7 @@ class SharedState:
         self.tracing: Tracing | None = None
         self.outcomes = Outcomes()
         #: The part of ``outcomes`` that the data path writes to.
-        self.latency = self.outcomes.latency
+        self.latency: Latency = self.outcomes.latency
 
     def note_owed(self, incoming: Creditor) -> None:
         """Note that a sender is owed credit, to be granted if no delivery comes for a moment."""

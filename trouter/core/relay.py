@@ -7,6 +7,7 @@ sender, and its answer back.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.ports import LinkPort
@@ -23,15 +24,21 @@ from .outcomes import REJECTED
 from .outgoing import OutgoingEndpoint
 from .ports import SharedState
 
-_THROUGH_HEADER = 1
-_THROUGH_PROPERTIES = 4
-_MAX_HEAD_BYTES = MAX_HEAD_BYTES
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
+    from cython import int as c_int
+
+    from .outgoing import Backlog
+
+_THROUGH_HEADER: Final[c_int] = 1
+_THROUGH_PROPERTIES: Final[c_int] = 4
+_MAX_HEAD_BYTES: Final[Py_ssize_t] = MAX_HEAD_BYTES
 
 
 class MirroredCredit(CreditAccount):
     """The credit of a routed link's sender: that of the receiver on ``outgoing``, the other end."""
 
-    __slots__ = ("_drained", "outgoing")
+    __slots__ = ("outgoing", "_drained")
 
     def __init__(self, link: IncomingLink, shared: SharedState, entry: AddressEntry) -> None:
         super().__init__(link, shared, entry, 0)
@@ -65,7 +72,7 @@ class MirroredCredit(CreditAccount):
                 out.return_credit()
             return
         self._drained = False
-        owed = out.credit - outgoing.count_without_credit() - link.credit
+        owed: Py_ssize_t = out.credit - outgoing.count_without_credit() - link.credit
         if is_gathering(link):
             owed -= 1
         if owed > 0 or (link.draining and not out.drain):
@@ -118,8 +125,8 @@ class ToOtherEnd(Destination):
         check: MessageCheck | None = ingress.check
         scan: MessageScan = ingress.shared.scan
         try:
-            depth = _THROUGH_HEADER if check is None else _THROUGH_PROPERTIES
-            complete = arrival.delivery.complete
+            depth: c_int = _THROUGH_HEADER if check is None else _THROUGH_PROPERTIES
+            complete: bool = arrival.delivery.complete
             if not scan.scan_sections(arrival.data, arrival.start, arrival.end, depth, complete):
                 message: Message | None = arrival.message
                 if message is None or not ingress.frames.wait_for_more(message, _MAX_HEAD_BYTES):
@@ -157,7 +164,7 @@ class ToOtherEnd(Destination):
 class RoutedOutgoingEndpoint(OutgoingEndpoint):
     """The outgoing end of a routed link; ``mirror`` is the credit of the other end, None while they are not joined."""
 
-    __slots__ = ("_emptied", "closing", "is_trunk", "mirror")
+    __slots__ = ("mirror", "is_trunk", "closing", "_emptied")
 
     def __init__(
         self, link: OutgoingLink, shared: SharedState, sends_settled: bool, is_trunk: bool, emptied: Callable[[], None]
@@ -171,9 +178,9 @@ class RoutedOutgoingEndpoint(OutgoingEndpoint):
         self.closing = False
         self._emptied = emptied
 
-    def count_without_credit(self) -> int:
+    def count_without_credit(self) -> Py_ssize_t:
         """Return the number of deliveries that have not used a credit of the receiver yet."""
-        waiting = self.waiting
+        waiting: Backlog = self.waiting
         if waiting.count > 0 and waiting.first().begun:
             return waiting.count - 1
         return waiting.count

@@ -6,25 +6,28 @@ here; deliveries to further ones are counted there only.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from trouter.records.sketch import bucket_of
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t, longlong
 
 
 class Times:
     """Deliveries to one address by latency in microseconds: ``counts`` by bucket, up to the last used."""
 
-    __slots__ = ("counts", "largest", "smallest")
+    __slots__ = ("counts", "smallest", "largest")
 
     def __init__(self) -> None:
         self.counts: list[int] = []
-        self.smallest = 0
-        self.largest = 0
+        self.smallest: longlong = 0
+        self.largest: longlong = 0
 
-    def add_latency(self, microseconds: int) -> None:
+    def add_latency(self, microseconds: longlong) -> None:
         """Count one latency, in microseconds."""
-        bucket = bucket_of(microseconds)
-        counts = self.counts
+        bucket: Py_ssize_t = bucket_of(microseconds)
+        counts: list[int] = self.counts
         if not counts or microseconds < self.smallest:
             self.smallest = microseconds
         if microseconds > self.largest:
@@ -47,15 +50,15 @@ class Timed(Protocol):
 class TimesByAddress:
     """The latencies of up to ``max_addresses`` addresses."""
 
-    __slots__ = ("_entries", "max_addresses")
+    __slots__ = ("max_addresses", "_entries")
 
-    def __init__(self, max_addresses: int) -> None:
+    def __init__(self, max_addresses: Py_ssize_t) -> None:
         self.max_addresses = max_addresses
         self._entries: list[Timed] = []
 
     def count_delivery(self, entry: Timed, age_s: float) -> None:
         """Count a delivery to the address of ``entry`` that ended at this age."""
-        times = entry.times
+        times: Times | None = entry.times
         if times is None:
             if len(self._entries) >= self.max_addresses:
                 return
