@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import proton
 import pyarrow as pa
 import pytest
 from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form
@@ -17,7 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
 
-from trouter_pipeline.bodies import DEAD_LETTER, DEAD_LETTER_TYPE, BadBody, BadSchema, parser
+from trouter_pipeline.arrow import ARROW_SCHEMA, Origin, batches
+from trouter_pipeline.bodies import (
+    DEAD_LETTER,
+    DEAD_LETTER_TYPE,
+    SHORT_DEAD_LETTER_TYPE,
+    BadBody,
+    BadSchema,
+    parser,
+)
+from trouter_pipeline.spool.frames import FrameWriter
 
 ID = T.StructField("id", T.LongType())
 NAME = T.StructField("name", T.StringType())
@@ -36,10 +46,21 @@ def batch(*bodies: bytes | None, error: str | None = None, raw: bytes | None = N
             "subject": ["s"] * count,
             "body": pa.array(bodies, pa.binary()),
             "body_kind": ["value" if body is None else "data" for body in bodies],
+            "body_value": pa.array(["7" if body is None else None for body in bodies], pa.string()),
             "error": pa.array([error] * count, pa.string()),
-            "raw": pa.array([raw] * count, pa.binary()),
+            "raw": pa.array([raw or b"whole"] * count, pa.binary()),
+            "message_format": pa.array([0] * count, pa.int64()),
+            "application_properties": pa.array(
+                [[("site", {"type": "string", "value": "x"})]] * count,
+                ARROW_SCHEMA.field("application_properties").type,
+            ),
         }
     )
+
+
+def letter(reason: str, body: bytes | None, message: bytes = b"whole") -> dict[str, Any]:
+    of_message = {"message_format": 0, "application_properties": [("site", {"type": "string", "value": "x"})]}
+    return {"reason": reason, "body": body, "message": message, **of_message}
 
 
 def read(wanted: T.StructType, *bodies: bytes | None, **given: Any) -> list[dict[str, Any]]:
@@ -123,19 +144,68 @@ def test_a_struct_for_the_body_keeps_names_apart_and_may_demand_fields() -> None
     good, bad = read(wanted, b'{"subject":5}', b"{}")
     assert good == {"subject": "s", "body": {"subject": 5}, DEAD_LETTER: None}
     assert bad["body"] is None
-    assert bad[DEAD_LETTER] == {"reason": "Object missing required field `subject`", "body": b"{}"}
+    assert bad[DEAD_LETTER] == letter("Object missing required field `subject`", b"{}")
 
 
 def test_a_message_that_was_none_is_a_dead_letter_too() -> None:
     parse = parser(schema(ID), "json")
     assert parse is not None
     (row,) = parse(batch(None, error="not a section of a message", raw=b"junk")).to_pylist()
-    assert row == {"id": None, DEAD_LETTER: {"reason": "not a section of a message", "body": b"junk"}}
+    assert row == {"id": None, DEAD_LETTER: letter("not a section of a message", b"junk", b"junk")}
 
 
 def test_a_body_without_octets_is_a_dead_letter_that_names_its_kind() -> None:
     (row,) = read(schema(ID), None)
-    assert row[DEAD_LETTER] == {"reason": "the body is value, not bytes or text", "body": None}
+    assert row[DEAD_LETTER] == letter("the body is value, not bytes or text", None)
+
+
+@pytest.mark.parametrize(
+    ("body", "inferred", "octets"),
+    [
+        ({"amount": 5}, False, None),
+        ([1, 2], False, None),
+        (7, False, None),
+        ([1], True, None),
+        (None, False, b""),
+        ("text", False, b"text"),
+        (b"bytes", True, b"bytes"),
+    ],
+    ids=["map", "list", "number", "sequence", "null", "text", "data"],
+)
+def test_a_dead_letter_has_the_whole_message_whatever_its_body_is(
+    body: Any, inferred: bool, octets: bytes | None
+) -> None:
+    message = bytes(proton.Message(body, inferred=inferred, properties={"site": "x"}).encode())
+    row = dead_letter_of(message)
+    assert row[DEAD_LETTER]["body"] == octets
+    assert row[DEAD_LETTER]["message"] == message
+    assert row[DEAD_LETTER]["application_properties"] == [("site", {"type": "string", "value": "x"})]
+    assert row["raw"] is None  # that is for messages that cannot be decoded
+
+
+def test_the_body_of_a_message_without_one_is_empty() -> None:
+    message = bytes(proton.Message(None, properties={"site": "x"}).encode()).removesuffix(b"\0Sw@")
+    letter = dead_letter_of(message)[DEAD_LETTER]
+    assert (letter["body"], letter["message"]) == (b"", message)
+
+
+def dead_letter_of(message: bytes) -> dict[str, Any]:
+    """Return the row of a message whose body is no JSON of the schema."""
+    frames = FrameWriter(0)
+    frames.begin(0, b"", 0)
+    frames.extend(message, 0, len(message))
+    frames.finish(presettled=False)
+    ((found, _),) = batches([bytes(frames.take())], Origin("u", 0, "a"), 0, 1, 10**6, keeps_messages=True)
+    parse = parser(schema(ID, T.StructField("raw", T.BinaryType())), "json")
+    assert parse is not None
+    (row,) = parse(found).to_pylist()
+    return dict(row)
+
+
+def test_a_query_may_want_reason_and_bytes_alone() -> None:
+    (row,) = read(T.StructType([ID, T.StructField(DEAD_LETTER, SHORT_DEAD_LETTER_TYPE)]), b"[]")
+    assert row[DEAD_LETTER]["body"] == b"[]"
+    assert set(row[DEAD_LETTER]) == {"reason", "body"}
 
 
 def test_failfast_names_the_message() -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import fastavro
+import proton
 import pytest
+from fastavro.schema import fingerprint, to_parsing_canonical_form
 from pyspark.errors import StreamingQueryException
 
 from pipeline.tests.landed import read_with_duckdb
 from trouter.client import Message, Properties
 from trouter_pipeline.delta import BadTable
-from trouter_pipeline.jobs import fraud
+from trouter_pipeline.jobs import fraud, land_again
 from trouter_pipeline.jobs.land import Parameters, Summary, run
 from trouter_pipeline.landing import Landing, NotLanded, landed
 from trouter_pipeline.spool import Spool
@@ -38,6 +43,18 @@ def fill(folder: Path, address: str, *messages: bytes, ingest_us: int = EVE) -> 
 
 def letter(name: str | None, body: bytes = b"{}") -> bytes:
     return Message(body, properties=Properties(message_id=name)).encode()
+
+
+SALE = {"type": "record", "name": "Sale", "fields": [{"name": "id", "type": "long"}]}
+
+
+def sale(number: int) -> bytes:
+    """Return a sale in Avro's single-object encoding."""
+    code = bytes.fromhex(fingerprint(to_parsing_canonical_form(SALE), "CRC-64-AVRO"))
+    body = io.BytesIO(b"\xc3\x01" + code)
+    body.seek(10)
+    fastavro.schemaless_writer(body, SALE, {"id": number})
+    return body.getvalue()
 
 
 def land(spark: SparkSession, root: Path, *spools: Path, **given: Any) -> Summary:
@@ -94,21 +111,58 @@ def test_fraud_is_looked_for_in_landed_messages_once(spark: SparkSession, tmp_pa
 def test_bodies_become_columns_and_unfit_bodies_become_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
     spool, root = tmp_path / "spool", tmp_path / "root"
     bodies = [b'{"id":1,"amount":2.50}', b'{"id":"x"}', b'{"id":3}']
-    fill(spool, "sales", *(letter(f"m{n}", body) for n, body in enumerate(bodies)))
+    a_map = bytes(proton.Message({"id": 4}, properties={"site": "x"}).encode())
+    fill(spool, "sales", *(letter(f"m{n}", body) for n, body in enumerate(bodies)), a_map)
     given: dict[str, Any] = {"name": "sales", "body_format": "json", "schema": "id bigint, amount decimal(8,2)"}
     assert land(spark, root, spool, **given).rows == {"sales": 2}
     good = read_with_duckdb(root, "sales", "id, amount::varchar, message_id")
     assert sorted(good) == [(1, "2.50", "m0"), (3, None, "m2")]
-    (dead,) = landed(spark, root, "sales", dead=True).collect()
+    dead, of_map = landed(spark, root, "sales", dead=True).sort("seq").collect()
     assert (dead["dead_letter"]["reason"], bytes(dead["dead_letter"]["body"])) == (
         "Expected `int | null`, got `str` - at `$.id`",
         bodies[1],
     )
+    assert of_map["dead_letter"]["reason"] == "the body is value, not bytes or text"
+    assert bytes(of_map["dead_letter"]["message"]) == a_map
+    assert of_map["dead_letter"]["application_properties"]["site"]["value"] == "x"
     fill(spool, "sales", letter("m3"))
     with pytest.raises(NotLanded, match=r"has the columns .* another --name"):
         land(spark, root, spool, **{**given, "schema": "id string, amount decimal(8,2)"})
     with pytest.raises(NotLanded, match="column subject is bigint, and the message's own is string"):
         land(spark, root, spool, name="other", body_format="json", schema="subject bigint")
+
+
+@pytest.mark.pipeline_long
+def test_a_run_that_is_ended_says_how_many_messages_wait(spark: SparkSession, tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+    fill(spool, "a", letter("m1"), letter("m2"))
+    parameters = Parameters(spools=[str(spool)])
+    ended = run(spark, root, parameters, wants_to_end=lambda: True)
+    assert ended.interrupted
+    assert ended.waiting + ended.rows.total() == 2
+    whole = run(spark, root, parameters)
+    assert (ended.rows + whole.rows, whole.waiting, whole.interrupted) == ({"a": 2}, 0, False)
+
+
+@pytest.mark.pipeline_long
+def test_dead_letters_land_again_once_what_was_wrong_is_right(spark: SparkSession, tmp_path: Path) -> None:
+    spool, root, file = tmp_path / "spool", tmp_path / "root", tmp_path / "sale.avsc"
+    fill(spool, "sales", letter("m0", sale(7)), letter("m1", b"no avro"), letter("m2", sale(8)))
+    file.write_text(json.dumps({**SALE, "fields": [{"name": "id", "type": "string"}]}))
+    given: dict[str, Any] = {"name": "sales", "body_format": "avro", "schema": "id bigint"}
+    given["avro_schema_file"] = str(file)
+    assert land(spark, root, spool, **given).dead == {"sales": 3}
+    file.write_text(json.dumps(SALE))
+    parameters = Parameters(spools=[], **given)
+    again = land_again.run(spark, root, parameters)
+    assert (again.rows, again.dead) == ({"sales": 2}, 1)
+    again = land_again.run(spark, root, parameters)
+    assert (again.rows, again.dead) == ({}, 1)
+    fill(spool, "sales", letter("m3", sale(9)))
+    assert land(spark, root, spool, **given).rows == {"sales": 1}
+    found = read_with_duckdb(root, "sales", "id, seq, message_id, address, date::varchar")
+    assert sorted(found) == [(7 + n, seq, f"m{seq}", "sales", "2026-01-31") for n, seq in enumerate((0, 2, 3))]
+    assert landed(spark, root, "sales", dead=True).count() == 3
 
 
 @pytest.mark.pipeline_long

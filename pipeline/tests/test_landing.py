@@ -13,10 +13,13 @@ import pytest
 
 from pipeline.tests.landed import read_with_duckdb
 from tests.tools.live import status_of
+from trouter_pipeline.checkpoints import position_of
 from trouter_pipeline.commands.land import _print as print_summary
+from trouter_pipeline.commands.land import _print_again as print_again
 from trouter_pipeline.delta import Folder
 from trouter_pipeline.files import TableBusy
-from trouter_pipeline.jobs.land import Summary, check_writable
+from trouter_pipeline.jobs.land import Summary, check_whole, check_writable
+from trouter_pipeline.jobs.land_again import Summary as Again
 from trouter_pipeline.landing import DEAD, Identity, Landing, NotLanded, Part, columns_of_rows, landed
 from trouter_pipeline.reasons import reason_of
 
@@ -165,6 +168,7 @@ def test_the_reason_is_found_in_a_message_of_spark(text: str, reason: str) -> No
         (["--body", "json"], "--body and --schema go together"),
         (["--body", "json", "--schema", "id bigint", "--avro-schema", "f"], "--avro-schema is for --body avro"),
         (["--every", "-1"], "--every is not negative"),
+        (["--from-dead"], "give --spool, or --from-dead"),
     ],
 )
 def test_conflicting_options_are_reported_before_spark_starts(
@@ -186,5 +190,50 @@ def test_landed_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
         "changes/east         1,500             0",
         "x                        0             2",
         "1,500 rows and 2 dead letters in 1 batches, 3 duplicates left out",
-        '{"batches": 1, "duplicates": 3, "rows": {"changes/east": 1500}, "dead": {"x": 2}}',
+        '{"batches": 1, "duplicates": 3, "rows": {"changes/east": 1500}, "dead": {"x": 2}, "waiting": 0}',
     ]
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "why"), [(True, "ended before its first batch was landed"), (False, "they came meanwhile")]
+)
+def test_nothing_new_is_said_only_if_nothing_waits(
+    interrupted: bool, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_summary(Summary(waiting=200_000, interrupted=interrupted), as_json=False)
+    said = f"nothing was landed: 200,000 messages wait in the spools ({why}): run again to land them"
+    assert capsys.readouterr().out.splitlines() == [said]
+
+
+def test_what_became_of_dead_letters_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    print_again(Again({"sales": 1500}, 2), "sales", as_json=False)
+    print_again(Again({"sales": 1500}, 2), "sales", as_json=True)
+    assert capsys.readouterr().out.splitlines() == [
+        "sales: 1,500 dead letters are rows now",
+        "2 dead letters are still not understood: sales_dead says why",
+        '{"rows": {"sales": 1500}, "dead": 2}',
+    ]
+
+
+@pytest.mark.parametrize("option", ["--every", "--deduplicate", "--max-rows"])
+def test_dead_letters_take_no_option_of_a_stream(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of(["pipeline", "land", "--from-dead", "--out", "o", option, "7"]) == 2
+    assert f"{option} is not for --from-dead" in capsys.readouterr().err
+
+
+def test_a_planned_batch_that_is_torn_is_named_with_the_cure(spark: SparkSession, tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path / "checkpoint", "q1")
+    for name, number in (("offsets", 0), ("commits", 0), ("offsets", 1)):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / str(number)).write_text('v1\n{}\n{"u": 5}' if number == 0 else "v1\n{")
+    landing = Landing(tmp_path, "t")
+    with pytest.raises(NotLanded, match=r"offsets/1 is not whole: .* Nothing of batch 1 was landed: delete the file"):
+        check_whole(folder, landing)
+    with landing_in(tmp_path, rows(spark, 1)) as held:
+        for number in (0, 1):
+            held.land(rows(spark, number), number)
+    with pytest.raises(NotLanded, match=r"Batch 1 was landed, .* or land the spools under another --name"):
+        check_whole(folder, landing)
+    (folder / "offsets/1").write_text('v1\n{}\n{"u": 9}')
+    check_whole(folder, landing)
+    assert position_of(folder) == {"u": 5}

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import proton
 import pytest
 
 from pipeline.tests.landed import read_with_duckdb
@@ -75,6 +76,26 @@ def test_what_is_no_change_is_a_dead_letter_with_the_reason(spark: SparkSession,
         "the key id is null",
         "the operation null is unknown", "the operation t is unknown", "the sequence change is null",
     ]  # fmt: skip
+
+
+@pytest.mark.pipeline_long
+def test_a_body_of_another_kind_deletes_no_row(spark: SparkSession, tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+
+    def of_row(number: str, body: Any, *, inferred: bool = False) -> bytes:
+        return bytes(proton.Message(body, inferred=inferred, properties={"id": number}).encode())
+
+    fill(
+        spool, "e", of_row("1", b'{"amount":1}', inferred=True), of_row("1", {"amount": 2}), of_row("1", 3),
+        of_row("2", b'{"amount":2}', inferred=True), of_row("2", None),
+    )  # fmt: skip
+    how = Merge(keys=["property:id"], buckets=1)
+    summary = merge(spark, root, spool, how=how, schema="amount double")
+    assert (summary.rows, summary.dead) == ({"e": 3}, {"e": 2})
+    assert rows(root, "id, amount") == [("1", 1.0)]  # an empty body deleted the other one
+    letters = [row["dead_letter"] for row in landed(spark, root, "t", dead=True).sort("seq").collect()]
+    assert [bytes(each["message"]) for each in letters] == [of_row("1", {"amount": 2}), of_row("1", 3)]
+    assert {each["application_properties"]["id"]["value"] for each in letters} == {"1"}
 
 
 @pytest.mark.pipeline_long

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from pipeline.tests.landed import read_with_duckdb
 from pipeline.tests.stores import running
+from trouter_pipeline.bodies import DEAD_LETTER_TYPE
 from trouter_pipeline.changes import DELETED, Merge
 from trouter_pipeline.delta import Folder
 from trouter_pipeline.files import TableBusy
@@ -53,7 +54,7 @@ def frame_of(spark: SparkSession, changes: Sequence[Change], dead: Sequence[Chan
     frame = spark.createDataFrame(rows, f"{COLUMNS}, {DEAD} boolean")
     return frame.selectExpr(
         "'spool' spool_id", "*", "cast(null as string) message_id", "cast(null as string) message_id_type",
-        "date(ingest_time) date", "cast(null as struct<reason: string, body: binary>) dead_letter",
+        "date(ingest_time) date", f"cast(null as {DEAD_LETTER_TYPE.simpleString()}) dead_letter",
     )  # fmt: skip
 
 

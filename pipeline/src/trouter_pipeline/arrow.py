@@ -80,27 +80,29 @@ class Origin(NamedTuple):
 
 
 def batches(
-    blocks: Iterable[bytes], origin: Origin, start: int, end: int, max_message: int
+    blocks: Iterable[bytes], origin: Origin, start: int, end: int, max_message: int, *, keeps_messages: bool = False
 ) -> Iterator[tuple[pa.RecordBatch, Rows]]:
     """Yield the messages ``start`` to ``end`` - 1, which ``blocks`` hold in whole frames, in batches.
 
+    With ``keeps_messages`` the column `raw` has every message, else those that could not be decoded.
     FrameFault if the frames are others or damaged: missing rows must never look like no rows.
     """
-    rows = _rows(start, end, max_message)
+    rows = _rows(start, end, max_message, keeps_messages=keeps_messages)
     for block in blocks:
         offset = 0
         while offset < len(block):
             offset = rows.add(block, offset)
             if rows.full():
                 yield record_batch(rows, origin), rows
-                full, rows = rows, _rows(rows.next, end, max_message)
+                full, rows = rows, _rows(rows.next, end, max_message, keeps_messages=keeps_messages)
                 rows.expect_like(full)
     if rows.count:
         yield record_batch(rows, origin), rows
 
 
-def _rows(start: int, end: int, max_message: int) -> Rows:
-    return Rows(start, max(1, min(BATCH_ROWS, end - start)), BATCH_BYTES, max_message)
+def _rows(start: int, end: int, max_message: int, *, keeps_messages: bool) -> Rows:
+    capacity = max(1, min(BATCH_ROWS, end - start))
+    return Rows(start, capacity, BATCH_BYTES, max_message, keeps_messages=keeps_messages)
 
 
 def record_batch(rows: Rows, origin: Origin) -> pa.RecordBatch:

@@ -1,12 +1,14 @@
 """Bodies in JSON or Avro as columns of a schema that the user gives.
 
-A column with the name of one of the source's is the message's own. `dead_letter`, a struct of `reason` and `body`,
-shows why a body could not be read. Every other column is a field of the body. If the column `body` is a struct, its
-fields are the body's, and may have names of the source's columns.
+A column with the name of one of the source's is the message's own. `dead_letter` shows why a body could not be read: a
+struct of `reason`, `body`, the encoded `message`, its `message_format` and its `application_properties`. Every other
+column is a field of the body. If the column `body` is a struct, its fields are the body's, and may have names of the
+source's columns.
 
-A body must fit the schema in every field; if not, all its columns are null, and `dead_letter` has reason and bytes. So
-a schema without `dead_letter` is refused unless the query may fail. Fields that the schema does not name are ignored;
-absent fields that it names are null, if they are nullable.
+A body must fit the schema in every field; if not, all its columns are null, and `dead_letter` has the reason and the
+whole message, whatever its body is: bytes, text, a map, a number, or none. So a schema without `dead_letter` is refused
+unless the query may fail. Fields that the schema does not name are ignored; absent fields that it names are null, if
+they are nullable.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from trouter_pipeline.schema import SCHEMA
@@ -29,7 +32,19 @@ from trouter_pipeline.shapes import NoShape, arrow_schema, arrow_type, python_ty
 
 DEAD_LETTER: Final = "dead_letter"
 #: The type of the column.
-DEAD_LETTER_TYPE: Final = StructType([StructField("reason", StringType()), StructField("body", BinaryType())])
+DEAD_LETTER_TYPE: Final = StructType(
+    [
+        StructField("reason", StringType()),
+        #: The bytes or the text of the body, empty for none; null for a map, a list or another value.
+        StructField("body", BinaryType()),
+        #: The message as it was sent, from which it can be landed again.
+        StructField("message", BinaryType()),
+        StructField("message_format", SCHEMA["message_format"].dataType),
+        StructField("application_properties", SCHEMA["application_properties"].dataType),
+    ]
+)
+#: The same in the schema of a query that wants reason and bytes alone.
+SHORT_DEAD_LETTER_TYPE: Final = StructType(DEAD_LETTER_TYPE.fields[:2])
 #: The longest reason that is kept.
 MAX_REASON: Final = 500
 #: Start of Avro's single-object encoding; eight bytes of the schema's fingerprint follow.
@@ -51,10 +66,17 @@ class BadBody(Exception):
 
 
 def parser(
-    schema: StructType, body_format: str, *, avro_schema_file: str = "", failfast: bool = False
+    schema: StructType,
+    body_format: str,
+    *,
+    avro_schema_file: str = "",
+    failfast: bool = False,
+    keeps_messages: bool = False,
 ) -> Parser | None:
     """Return a function from batches of the source to batches of ``schema``; None without ``body_format``.
 
+    The batches have every message in `raw`; a column `raw` of the schema gets those with an error only, or all with
+    ``keeps_messages``.
     ``failfast`` raises BadBody for the first body that does not fit. BadSchema, also for a bad Avro file.
     """
     if not body_format:
@@ -78,6 +100,8 @@ def parser(
                 columns.append(pa.array(dead, field.type))
             elif field.name == "body" and nested:
                 columns.append(found)
+            elif field.name == "raw" and not keeps_messages:
+                columns.append(pc.if_else(pc.is_valid(batch.column("error")), batch.column("raw"), None))
             elif field.name in SCHEMA.names:
                 columns.append(batch.column(field.name))
             else:
@@ -91,8 +115,8 @@ def _check_permissive(schema: StructType) -> None:
     """Verify that the schema has room for bodies that do not fit; BadSchema."""
     if DEAD_LETTER not in schema.names:
         raise BadSchema(
-            f"the schema has no column {DEAD_LETTER} {DEAD_LETTER_TYPE.simpleString()} for bodies that do not fit: add "
-            "it, or set mode=FAILFAST"
+            f"the schema has no column {DEAD_LETTER} {SHORT_DEAD_LETTER_TYPE.simpleString()} for bodies that do not "
+            "fit: add it, or set mode=FAILFAST"
         )
     for each in schema:
         if not each.nullable:
@@ -108,8 +132,8 @@ def _fields(schema: StructType, nested: bool) -> StructType:
     for each in schema:
         kind = each.dataType.simpleString()
         if each.name == DEAD_LETTER:
-            if each.dataType != DEAD_LETTER_TYPE:
-                raise BadSchema(f"column {DEAD_LETTER} is {kind}, not {DEAD_LETTER_TYPE.simpleString()}")
+            if each.dataType not in (DEAD_LETTER_TYPE, SHORT_DEAD_LETTER_TYPE):
+                raise BadSchema(f"column {DEAD_LETTER} is {kind}, not {SHORT_DEAD_LETTER_TYPE.simpleString()}")
         elif each.name == "body" and nested:
             continue
         elif each.name in SCHEMA.names:
@@ -135,7 +159,8 @@ def _read_all(
 ) -> tuple[pa.StructArray, list[dict[str, Any] | None]]:
     """Return the fields of each row, null for bodies that do not fit, and the dead letters."""
     bodies = batch.column("body").to_pylist()
-    errors, raws, kinds = (batch.column(name).to_pylist() for name in ("error", "raw", "body_kind"))
+    errors, kinds = (batch.column(name).to_pylist() for name in ("error", "body_kind"))
+    letters = _Letters(batch)
     values: list[Any] = []
     dead: list[dict[str, Any] | None] = []
     for row, body in enumerate(bodies):
@@ -146,11 +171,11 @@ def _read_all(
             except Exception as error:  # noqa: BLE001 - whatever a body does, it does to its own row
                 reason = str(error) or type(error).__name__
         values.append(value)
-        dead.append(None if reason is None else {"reason": reason[:MAX_REASON], "body": _original(body, raws[row])})
+        dead.append(None if reason is None else letters.letter(row, reason))
     try:
         found = pa.array(values, struct)
     except (pa.ArrowException, ValueError, OverflowError, TypeError):
-        found = _one_by_one(values, dead, bodies, struct)
+        found = _one_by_one(values, dead, letters, struct)
     if failfast:
         _fail(batch, dead)
     return found, dead
@@ -162,12 +187,35 @@ def _octets(body: bytes | None, kind: str | None, read: _Read) -> Any:
     return read(body)
 
 
-def _original(body: bytes | None, raw: bytes | None) -> bytes | None:
-    return raw if body is None else body
+class _Letters:
+    """The dead letters that rows of a batch become."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._batch = batch
+
+    def letter(self, row: int, reason: str) -> dict[str, Any]:
+        """Return the dead letter of a row."""
+        body, kind, value, error, message, code, properties = (
+            self._batch.column(name)[row].as_py()
+            for name in (
+                "body", "body_kind", "body_value", "error", "raw", "message_format", "application_properties",
+            )
+        )  # fmt: skip
+        if error is not None:
+            body = message
+        elif body is None and (kind == "absent" or value == "null"):
+            body = b""
+        return {
+            "reason": reason[:MAX_REASON],
+            "body": body,
+            "message": message,
+            "message_format": code,
+            "application_properties": properties,
+        }
 
 
 def _one_by_one(
-    values: list[Any], dead: list[dict[str, Any] | None], bodies: Sequence[bytes], struct: pa.DataType
+    values: list[Any], dead: list[dict[str, Any] | None], letters: _Letters, struct: pa.DataType
 ) -> pa.StructArray:
     """Return the same array with null for values that exceed Arrow's type, such as too long decimals."""
     for row, value in enumerate(values):
@@ -175,7 +223,7 @@ def _one_by_one(
             pa.array([value], struct)
         except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
             values[row] = None
-            dead[row] = {"reason": str(error)[:MAX_REASON], "body": bodies[row]}
+            dead[row] = letters.letter(row, str(error))
     return pa.array(values, struct)
 
 

@@ -44,12 +44,16 @@ SOURCE_FIELDS: Final[dict[str, T.DataType]] = {
     **dict.fromkeys(_TEXTS, T.StringType()),
     "scn": T.DecimalType(38, 0),
 }
+#: The column of the encoded message, which the source gives for each with its option `keepMessages`.
+MESSAGE: Final = "raw"
 #: The number made of the key, by which a merged table is divided.
 BUCKET: Final = "bucket"
 #: Columns that fields of a body cannot be, because merged tables have their own.
 OWN: Final = ("date", BUCKET, DEAD, DELETED)
 #: Columns of a message that its row in a merged table lacks, because they say that it was not understood.
-FAULTS: Final = ("error", "raw", DEAD_LETTER)
+#: What a dead letter has of its message, and a table for changes of a schema has not.
+OF_LETTERS: Final = (MESSAGE, "message_format", PROPERTIES)
+FAULTS: Final = ("error", MESSAGE, DEAD_LETTER)
 _NO_KEYS: Final = (T.FloatType, T.DoubleType, T.ArrayType, T.MapType, T.StructType)
 _NO_SEQUENCES: Final = (T.ArrayType, T.MapType, T.StructType, T.BooleanType, T.BinaryType)
 
@@ -87,8 +91,8 @@ def quoted(name: str) -> str:
 
 
 def needed(merge: Merge) -> list[str]:
-    """Return the columns of the message that the source must give for the names of a merge."""
-    names = [PROPERTIES if name.startswith(PROPERTY) else name for name in merge.names]
+    """Return the columns of the message that the source must give for the names of a merge, and its dead letters."""
+    names = [PROPERTIES if name.startswith(PROPERTY) else name for name in (*merge.names, *OF_LETTERS)]
     return list(dict.fromkeys(name for name in names if name in SCHEMA.names))
 
 
@@ -147,7 +151,9 @@ def changes_of(rows: DataFrame, merge: Merge) -> DataFrame:
     reasons.append(F.when(~empty, unknown))
     body = F.col(f"{DEAD_LETTER}.body") if DEAD_LETTER in rows.columns else F.lit(None).cast("binary")
     reason = F.coalesce(*reasons)
-    letter = F.when(reason.isNotNull(), F.struct(reason.alias("reason"), body.alias("body"))).cast(DEAD_LETTER_TYPE)
+    parts = [reason.alias("reason"), body.alias("body"), F.col(MESSAGE).alias("message")]
+    parts += [F.col("message_format"), F.col(PROPERTIES)]
+    letter = F.when(reason.isNotNull(), F.struct(*parts)).cast(DEAD_LETTER_TYPE)
     marked = rows.withColumn(DELETED, F.coalesce(empty | deleted, F.lit(False)))
     return marked.withColumn(DEAD_LETTER, letter).withColumn(DEAD, F.col(DEAD_LETTER).isNotNull())
 
@@ -192,7 +198,7 @@ def _is_empty(rows: DataFrame) -> Column:
     """Return whether a good message has no body, which is a deletion."""
     if DEAD_LETTER in rows.columns:
         letter = F.col(DEAD_LETTER)
-        return letter.isNotNull() & (F.coalesce(F.length(letter["body"]), F.lit(0)) == 0)
+        return letter.isNotNull() & F.coalesce(F.length(letter["body"]) == 0, F.lit(False))
     no_value = F.coalesce(F.col("body_value"), F.lit("null")) == "null"
     return F.col("error").isNull() & (F.coalesce(F.length("body"), F.lit(0)) == 0) & no_value
 

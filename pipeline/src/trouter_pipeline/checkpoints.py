@@ -1,7 +1,8 @@
-"""Checkpoints of Spark's streams: the name under which a stream commits its batches."""
+"""Checkpoints of Spark's streams: the name under which a stream commits its batches, and how far it has come."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -20,3 +21,36 @@ def query_of(checkpoint: Path) -> str:
         raise NoCheckpoint(f"{path} is no checkpoint of Spark's: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise NoCheckpoint(f"{path} is no checkpoint of Spark's: {error}") from None
+
+
+class Torn(Exception):
+    """A planned batch of a checkpoint cannot be read; ``number`` is that of the batch, and the text names its file."""
+
+    def __init__(self, path: Path, number: int) -> None:
+        super().__init__(str(path))
+        self.path = path
+        self.number = number
+
+
+def position_of(checkpoint: Path) -> dict[str, int]:
+    """Return the offset that a stream of one source has come to, as ``shards`` has it; empty before its first batch.
+
+    Torn if a planned batch cannot be read, which Spark's own error does not name.
+    """
+    done = max(_numbers(checkpoint / "commits"), default=-1)
+    planned = {number: _offset(checkpoint / f"offsets/{number}", number) for number in _numbers(checkpoint / "offsets")}
+    return planned.get(done, {})
+
+
+def _numbers(folder: Path) -> Iterator[int]:
+    """Yield the numbers of the batches in a folder, of which Spark keeps the last hundred or so."""
+    if folder.is_dir():
+        yield from (int(each.name) for each in folder.iterdir() if each.name.isdecimal())
+
+
+def _offset(path: Path, number: int) -> dict[str, int]:
+    try:
+        offset = path.read_bytes().split(b"\n")[2]  # behind the version and the facts of the batch
+        return msgspec.json.decode(offset, type=dict[str, int])
+    except (IndexError, ValueError):
+        raise Torn(path, number) from None

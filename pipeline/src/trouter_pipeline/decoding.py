@@ -124,6 +124,7 @@ class Rows:
         "_capacity",
         "_limit",
         "_max_message",
+        "_keeps_messages",
         "_items",
         "_item_count",
         "_parts",
@@ -162,8 +163,16 @@ class Rows:
         "_raw",
     )
 
-    def __init__(self, sequence: Py_ssize_t, capacity: Py_ssize_t, limit: Py_ssize_t, max_message: Py_ssize_t) -> None:
-        """``sequence`` is that of the first frame to come."""
+    def __init__(
+        self,
+        sequence: Py_ssize_t,
+        capacity: Py_ssize_t,
+        limit: Py_ssize_t,
+        max_message: Py_ssize_t,
+        *,
+        keeps_messages: bool = False,
+    ) -> None:
+        """``sequence`` is that of the first frame to come; ``keeps_messages``: the column ``raw`` has each message."""
         self.next = sequence
         self.count: Py_ssize_t = 0
         self.octets: Py_ssize_t = 0
@@ -172,6 +181,7 @@ class Rows:
         self._capacity = capacity
         self._limit = limit
         self._max_message = max_message
+        self._keeps_messages: bool = keeps_messages
         self._items: Py_ssize_t = 0
         self._item_count: Py_ssize_t = 0
         self._parts: Py_ssize_t = 0
@@ -251,6 +261,8 @@ class Rows:
                 if be32(data, offset + 24) != 0:
                     raise DecodeError(f"message format {be32(data, offset + 24):#010x} is not that of AMQP itself")
                 self._message(row, data, message, end)
+                if self._keeps_messages:
+                    self._raw.put(row, data, message, end)
             except DecodeError as error:
                 self._refuse(row, data, message, end, error)
             self.count = row + 1

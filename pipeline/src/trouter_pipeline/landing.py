@@ -112,11 +112,26 @@ class Landing:
                     self._commit(placed, batch, dead)
         return counts
 
+    def land_again(self, frame: DataFrame) -> Counter[str]:
+        """Land rows that were dead letters, in a version of their own; return their number by address.
+
+        NotLanded if the table has other columns, TableBusy, BadTable, OSError, and Spark's errors.
+        """
+        place = self._places[False]
+        version = place.version()
+        if version is None:
+            raise NotLanded(f"{self.folder}: no message was landed here yet")
+        _check_columns(place, version, columns_of_rows(frame))
+        with place.staged() as staged:
+            written = write_apart(frame.drop(DEAD), None, {None: staged}, BY_ADDRESS)
+            placed = place.place(staged, written[None])
+        rows = _rows_of(placed)
+        if placed:
+            place.commit(version, placed, (), {"job": "land", "rows": dict(rows)}, shown="trouter land, dead letters")
+        return rows
+
     def _commit(self, placed: list[File], batch: int, dead: bool) -> None:
-        rows: Counter[str] = Counter()
-        for each in placed:
-            rows[each.partition[0] or ""] += each.rows
-        facts = {"job": "land", "checkpoint": self._query, "batch": batch, "rows": dict(rows)}
+        facts = {"job": "land", "checkpoint": self._query, "batch": batch, "rows": dict(_rows_of(placed))}
         self._versions[dead] = self._places[dead].commit(
             self._versions[dead],
             placed,
@@ -125,6 +140,14 @@ class Landing:
             shown=f"trouter land, batch {batch}",
             batch=(self._query, batch),
         )
+
+
+def _rows_of(placed: Sequence[File]) -> Counter[str]:
+    """Return the number of rows in files by address."""
+    rows: Counter[str] = Counter()
+    for each in placed:
+        rows[each.partition[0] or ""] += each.rows
+    return rows
 
 
 def landed(
@@ -175,12 +198,17 @@ def bound(
                 f"{place.path} was landed {_option(name, was)}, and not {_option(name, now)}: give the former options, "
                 "or another --name"
             )
+    _check_columns(place, version, columns)
+    return version
+
+
+def _check_columns(place: Folder, version: Version, columns: Mapping[str, Any]) -> None:
+    """Verify that a version of a table has these columns; NotLanded."""
     if version.columns != columns:
         raise NotLanded(
             f"{place.path} has the columns {_spelt(version.columns)}, not {_spelt(columns)}: give the former "
             "schema, or another --name"
         )
-    return version
 
 
 def known_parameters(place: Folder) -> Mapping[str, str]:

@@ -199,6 +199,9 @@ class Options:
     dead_letter_path: str = _option(
         "", _READ, "the folder for the Parquet files of DEADLETTER; all workers must see it"
     )
+    keep_messages: bool = _option(
+        False, _READ, "the column `raw` has each encoded message, not only those that cannot be decoded"
+    )
     fail_on_data_loss: bool = _option(True, _READ, "false: the log says which rows are missing, and reading goes on")
     max_messages: int = _option(
         100_000, _READ, "a batch read with a receiver of its own ends after so many messages", low=1, high=1 << 40

@@ -67,6 +67,7 @@ class SliceReader:
         self._mode = options.mode
         self._dead_letters = options.dead_letter_path
         self._max_message = options.max_message_bytes
+        self._keeps_messages = options.keep_messages
         self._schema = schema
         self._body_format = options.body_format
         self._avro_schema_file = options.avro_schema_file
@@ -80,6 +81,7 @@ class SliceReader:
             self._body_format,
             avro_schema_file=self._avro_schema_file,
             failfast=self._mode is Mode.FAILFAST,
+            keeps_messages=self._keeps_messages,
         )
 
     def read(self, part: Slice) -> Iterator[pa.RecordBatch]:
@@ -94,7 +96,8 @@ class SliceReader:
                 raise SpoolReplaced(f"{part.folder} is spool {spool.uuid}, and the slice is of {part.uuid}")
             origin = Origin(spool.uuid, spool.shard, spool.address)
             blocks = spool.blocks(part.start, part.end, block_bytes=BLOCK_BYTES)
-            for batch, rows in batches(blocks, origin, part.start, part.end, self._max_message):
+            kept = self._keeps_messages or parse is not None  # a body that does not fit is kept with its message
+            for batch, rows in batches(blocks, origin, part.start, part.end, self._max_message, keeps_messages=kept):
                 count += batch.num_rows
                 if rows.refused:
                     if self._mode is Mode.FAILFAST:

@@ -15,6 +15,7 @@ from trouter_pipeline.commands.spark import add_spark, started
 
 if TYPE_CHECKING:
     from trouter_pipeline.jobs.land import Parameters, Summary
+    from trouter_pipeline.jobs.land_again import Summary as Again
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,10 +30,15 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--spool",
         action="append",
-        required=True,
         type=local_folder,
         metavar="DIR",
         help="a spool, or a folder of its shards; may be given again",
+    )
+    parser.add_argument(
+        "--from-dead",
+        action="store_true",
+        help="in place of --spool: try the dead letters of the table again, with --body and --schema as they landed; "
+        "those that are understood now become rows, once",
     )
     add_root(parser, option="--out")
     parser.add_argument("--name", default="landed", help="the table (landed)")
@@ -145,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
     if wrong := _wrong(arguments):
         raise argparse.ArgumentTypeError(wrong)
     with started(arguments) as (spark, progress):
-        from trouter_pipeline.jobs import land  # noqa: PLC0415  # Spark, once it was seen to be there
+        from trouter_pipeline.jobs import land, land_again  # noqa: PLC0415  # Spark, once it was seen to be there
         from trouter_pipeline.landing import NotLanded  # noqa: PLC0415
 
         ended: list[int] = []
@@ -153,11 +159,18 @@ def run(arguments: argparse.Namespace) -> int:
             signal.signal(number, lambda number, _: ended.append(number))
 
         def work() -> int:
+            parameters = _parameters(arguments)
             try:
-                summary = land.run(spark, arguments.root, _parameters(arguments), progress, lambda: bool(ended))
+                if arguments.from_dead:
+                    again = land_again.run(spark, arguments.root, parameters, progress)
+                else:
+                    summary = land.run(spark, arguments.root, parameters, progress, lambda: bool(ended))
             finally:
                 progress.close()
-            _print(summary, as_json=arguments.json)
+            if arguments.from_dead:
+                _print_again(again, arguments.name, as_json=arguments.json)
+            else:
+                _print(summary, as_json=arguments.json)
             return 0
 
         return reported(arguments, work, NotLanded)
@@ -167,6 +180,12 @@ def _wrong(arguments: argparse.Namespace) -> str:
     """Return the fault of the options, "" for none."""
     if not re.fullmatch(r"\w[\w.-]*", arguments.name):
         return f"--name {arguments.name!r} is no name of a table: letters, digits, _, . and -"
+    if bool(arguments.spool) == arguments.from_dead:
+        return "give --spool, or --from-dead"
+    if arguments.from_dead:
+        for name in ("merge", "every", "deduplicate", "checkpoint", "max_rows"):
+            if getattr(arguments, name):
+                return f"--{name.replace('_', '-')} is not for --from-dead"
     if bool(arguments.body) != bool(arguments.schema):
         return "--body and --schema go together"
     if arguments.avro_schema and arguments.body != "avro":
@@ -208,7 +227,7 @@ def _parameters(arguments: argparse.Namespace) -> Parameters:
     if schema and " " not in schema.strip():
         schema = Path(schema).read_text(encoding="utf-8")
     return Parameters(
-        spools=list(map(str, arguments.spool)),
+        spools=list(map(str, arguments.spool or ())),
         name=arguments.name,
         checkpoint=arguments.checkpoint,
         every_s=arguments.every,
@@ -228,11 +247,12 @@ def _print(summary: Summary, *, as_json: bool) -> None:
             "duplicates": summary.duplicates,
             "rows": summary.rows,
             "dead": summary.dead,
+            "waiting": summary.waiting,
         }
         print(json.dumps(counts))
         return
     if not summary.batches:
-        print("nothing new: all messages of the spools are landed")
+        print(_nothing(summary))
         return
     sources = sorted({*summary.rows, *summary.dead})
     width = max(len("source"), *map(len, sources))
@@ -242,3 +262,22 @@ def _print(summary: Summary, *, as_json: bool) -> None:
     rows, dead = summary.rows.total(), summary.dead.total()
     left_out = f", {summary.duplicates:,} duplicates left out" if summary.duplicates else ""
     print(f"{rows:,} rows and {dead:,} dead letters in {summary.batches} batches{left_out}")
+    if summary.waiting:
+        print(f"{summary.waiting:,} messages wait in the spools: run again to land them")
+
+
+def _nothing(summary: Summary) -> str:
+    """Return what is said of a run that landed no message."""
+    if not summary.waiting:
+        return "nothing new: all messages of the spools are landed"
+    why = "ended before its first batch was landed" if summary.interrupted else "they came meanwhile"
+    return f"nothing was landed: {summary.waiting:,} messages wait in the spools ({why}): run again to land them"
+
+
+def _print_again(summary: Again, name: str, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"rows": summary.rows, "dead": summary.dead}))
+        return
+    for source, rows in sorted(summary.rows.items()):
+        print(f"{source}: {rows:,} dead letters are rows now")
+    print(f"{summary.dead:,} dead letters are still not understood: {name}_dead says why")

@@ -23,13 +23,24 @@ from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.types import StructField, StructType
 
 from trouter_pipeline.bodies import DEAD_LETTER, DEAD_LETTER_TYPE
-from trouter_pipeline.changes import DEBEZIUM, OWN, PROPERTIES, Merge, changes_of, debezium_body, needed, opened
+from trouter_pipeline.changes import (
+    DEBEZIUM,
+    OF_LETTERS,
+    OWN,
+    Merge,
+    changes_of,
+    debezium_body,
+    needed,
+    opened,
+)
+from trouter_pipeline.checkpoints import Torn, position_of, query_of
 from trouter_pipeline.datasource import register
 from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part, columns_of_rows
 from trouter_pipeline.merging import Merging
 from trouter_pipeline.places import Place, Where
 from trouter_pipeline.reasons import reason_of
 from trouter_pipeline.schema import SCHEMA
+from trouter_pipeline.shards import open_shards
 from trouter_pipeline.streams import StreamFailed, run_to_end
 
 if TYPE_CHECKING:
@@ -73,6 +84,10 @@ class Summary:
     rows: Counter[str] = field(default_factory=Counter)
     dead: Counter[str] = field(default_factory=Counter)
     duplicates: int = 0
+    #: The messages of the spools that are not landed yet: for --every the last, else those that came meanwhile.
+    waiting: int = 0
+    #: The run was ended before it had landed what was there when it began.
+    interrupted: bool = False
 
     def add(self, counts: Mapping[Part, int]) -> None:
         """Add the counts of a batch."""
@@ -143,6 +158,7 @@ def run(
     landing = Landing(root, parameters.name) if merge is None else Merging(root, parameters.name, merge)
     with landing.held():
         check_writable(checkpoint)
+        check_whole(checkpoint, Landing(root, parameters.name))
         rows = _read(spark, parameters)
         rows = parted(rows) if merge is None else _changes(rows, parameters, merge)
         columns = columns_of_rows(rows)
@@ -160,7 +176,37 @@ def run(
         except StreamFailed as error:
             raise NotLanded(str(error)) from None
         summary.duplicates = _duplicates(query)
+        summary.interrupted = wants_to_end() and parameters.every_s is None
+        summary.waiting = _waiting(parameters.spools, checkpoint)
     return summary
+
+
+def check_whole(checkpoint: Path, landing: Landing) -> None:
+    """Raise NotLanded if a planned batch of a checkpoint is torn, as after a loss of power."""
+    try:
+        position_of(checkpoint)
+    except Torn as torn:
+        landed = landing.batches().get(query_of(checkpoint), -1)
+        what = f"{torn.path} is not whole: the power failed, or the disk was full, while Spark wrote it"
+        if landed < torn.number:
+            raise NotLanded(
+                f"{what}. Nothing of batch {torn.number} was landed: delete the file, and run again"
+            ) from None
+        raise NotLanded(
+            f"{what}. Batch {torn.number} was landed, and only the file says up to which message: restore it from a "
+            "backup, or land the spools under another --name"
+        ) from None
+
+
+def _waiting(spools: Sequence[str], checkpoint: Path) -> int:
+    """Return the number of messages in the spools that no batch of the checkpoint has."""
+    position = position_of(checkpoint)
+    shards = open_shards(spools)
+    try:
+        return sum(max(0, each.durable() - position.get(each.uuid, each.first)) for each in shards)
+    finally:
+        for each in shards:
+            each.close()
 
 
 def _changes(rows: DataFrame, parameters: Parameters, merge: Merge) -> DataFrame:
@@ -169,8 +215,7 @@ def _changes(rows: DataFrame, parameters: Parameters, merge: Merge) -> DataFrame
     if parameters.body_format == DEBEZIUM:
         rows = opened(rows, fields, merge)
     found = changes_of(rows, merge)
-    if PROPERTIES not in fields.names:
-        found = found.drop(PROPERTIES)
+    found = found.drop(*(name for name in OF_LETTERS if name not in fields.names))
     return found.withColumn(DAY, F.to_date("ingest_time"))
 
 
@@ -201,6 +246,8 @@ def _read(spark: SparkSession, parameters: Parameters) -> DataFrame:
     options = {"receiver": "none", **parameters.source, "spool": ",".join(parameters.spools)}
     if parameters.body_format:
         options |= {"bodyFormat": "json" if parameters.body_format == DEBEZIUM else parameters.body_format}
+    if parameters.merge is not None:  # what turns out to be no change is kept with its message
+        options |= {"keepMessages": "true"}
     if parameters.avro_schema_file:
         options |= {"avroSchemaFile": parameters.avro_schema_file}
     reader = spark.readStream.format("amqp").options(**options)
