@@ -99,6 +99,7 @@ MAY_IMPORT = {
     # The parent of several processes, and what each of them asks it for; it sees no message.
     "workers": (
         "app.supervision",
+        "net.descriptors",
         "net.dialing",
         "net.parts",
         "net.reach",

@@ -1,28 +1,288 @@
-"""Calls between workers: what a caller that ends leaves behind."""
+"""The channel among the processes of a router: calls, answers, errors, and what ends it."""
 
 from __future__ import annotations
 
+import json
+import os
 import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
 
 import pytest
+import trio
+import trio.testing
 
-from trouter.workers.calls import answer_calls
+from trouter.net.workers import CallCode, CallFailed
+from trouter.workers.calls import (
+    MAX_BODY_BYTES,
+    MAX_INLINE_BYTES,
+    MAX_MESSAGE_BYTES,
+    Answer,
+    BadMessage,
+    Channel,
+    Content,
+    Take,
+    socket_pair,
+)
 
 pytestmark = pytest.mark.trio
 
+LIMIT_S = 30.0
 
-@pytest.mark.parametrize("sent", [b"", b"rea"])
-async def test_a_caller_that_ends_before_it_has_asked_is_no_error(
-    sent: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    caller, called = socket.socketpair()
-    caller.send(sent)
-    caller.close()
-    with ours, called:
+
+async def echo(content: Content) -> Content:
+    await trio.lowlevel.checkpoint()
+    return content
+
+
+async def refuse(_: Content) -> Content:
+    await trio.lowlevel.checkpoint()
+    raise CallFailed(CallCode.REFUSED, "not today")
+
+
+async def err(_: Content) -> Content:
+    await trio.lowlevel.checkpoint()
+    raise ZeroDivisionError
+
+
+async def wait(_: Content) -> Content:
+    await trio.sleep_forever()
+
+
+ANSWERS: dict[str, Answer] = {"echo": echo, "refuse": refuse, "err": err, "wait": wait}
+
+
+@asynccontextmanager
+async def joined(heard: list[Content] | None = None) -> AsyncIterator[tuple[Channel, Channel]]:
+    """Run the two ends of a channel, of which the second one answers."""
+    ours, theirs = socket_pair()
+    caller, called = Channel(ours), Channel(theirs)
+    heard = [] if heard is None else heard
+    notes: dict[str, Take] = {"note": heard.append}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(caller.run, lambda _: None, {}))
+        nursery.start_soon(partial(called.run, ANSWERS.get, notes))
+        yield caller, called
+        caller.close()
+        called.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, MAX_INLINE_BYTES, MAX_INLINE_BYTES + 1, 5_000_000])
+async def test_a_call_has_its_answer_whatever_its_size(size: int) -> None:
+    async with joined() as (caller, _):
+        content = Content({"a": ["1", None]}, os.urandom(size))
+        assert await caller.call("echo", content, limit_s=LIMIT_S) == content
+
+
+async def test_calls_at_the_same_time_have_their_own_answers() -> None:
+    answers: dict[int, object] = {}
+    async with joined() as (caller, _):
+
+        async def ask(number: int) -> None:
+            answers[number] = (await caller.call("echo", Content({"is": number}), limit_s=LIMIT_S)).facts["is"]
+
+        async with trio.open_nursery() as nursery:
+            for number in range(500):
+                nursery.start_soon(ask, number)
+    assert answers == {number: number for number in range(500)}
+
+
+@pytest.mark.parametrize(
+    ("what", "limit_s", "code"),
+    [
+        ("refuse", LIMIT_S, CallCode.REFUSED),
+        ("err", LIMIT_S, CallCode.FAILED),
+        ("unknown", LIMIT_S, CallCode.NOT_SERVING),
+        ("wait", 0.01, CallCode.LATE),
+    ],
+)
+async def test_a_call_without_an_answer_fails_with_a_code(what: str, limit_s: float, code: CallCode) -> None:
+    async with joined() as (caller, _):
+        with pytest.raises(CallFailed) as failed:
+            await caller.call(what, limit_s=limit_s)
+        assert failed.value.code is code
+        assert (await caller.call("echo", Content({"a": 1}), limit_s=LIMIT_S)).facts == {"a": 1}  # the channel stands
+
+
+@pytest.mark.parametrize("body", [MAX_BODY_BYTES + 1, 0])
+async def test_what_is_too_long_is_not_sent(body: int) -> None:
+    content = Content({} if body else {"a": "x" * MAX_MESSAGE_BYTES}, b"\0" * body)
+    async with joined() as (caller, _):
+        with pytest.raises(CallFailed, match="more than") as failed:
+            await caller.call("echo", content, limit_s=LIMIT_S)
+        assert failed.value.code is CallCode.REFUSED
+
+
+async def test_calls_fail_when_the_other_end_closes() -> None:
+    async with joined() as (caller, called), trio.open_nursery() as nursery:
+        nursery.start_soon(_close_soon, called)
+        with pytest.raises(CallFailed) as failed:
+            await caller.call("wait", limit_s=LIMIT_S)
+        assert failed.value.code is CallCode.NOT_SERVING
+
+
+async def _close_soon(channel: Channel) -> None:
+    await trio.testing.wait_all_tasks_blocked()
+    channel.close()
+
+
+@contextmanager
+def descriptors_kept() -> Iterator[None]:
+    """Check that the block leaves no descriptor open."""
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    yield
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+async def test_notes_and_answers_bring_sockets() -> None:
+    heard: list[Content] = []
+    async with joined(heard) as (caller, _):
+        one, other = socket.socketpair()
+        assert caller.note("note", Content({"is": "socket"}, b"x" * (MAX_INLINE_BYTES + 1), (other.detach(),)))
+        await caller.call("echo", limit_s=LIMIT_S)
+    (note,) = heard
+    with one, note.take_socket() as arrived:
+        arrived.send(b"here")
+        assert one.recv(4) == b"here"
+
+
+async def test_a_note_is_sent_while_calls_are_on_their_way() -> None:
+    heard: list[Content] = []
+    async with joined(heard) as (caller, _), trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(partial(caller.call, "echo", limit_s=LIMIT_S))
+        await trio.lowlevel.checkpoint()
+        assert caller.note("note")
+    assert len(heard) == 1
+
+
+async def test_a_call_waits_for_room() -> None:
+    ours, theirs = socket_pair()
+    caller, called = Channel(ours), Channel(theirs)
+    while caller.note("note", Content(body=b"x" * 10_000)):
+        pass
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(partial(caller.call, "echo", limit_s=LIMIT_S))
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(called.run, ANSWERS.get, {"note": lambda _: None})
+        nursery.start_soon(caller.run, lambda _: None, {})
+        await trio.testing.wait_all_tasks_blocked()
+        assert (await caller.call("echo", Content({"a": 1}), limit_s=LIMIT_S)).facts == {"a": 1}
+        caller.close()
+
+
+async def test_a_note_finds_no_room_at_an_end_that_does_not_read() -> None:
+    ours, theirs = socket_pair()
+    with theirs:
         theirs.setblocking(False)
-        socket.send_fds(ours, [b"c"], [called.fileno()])
-        ours.shutdown(socket.SHUT_WR)  # the parent ends too, so the calls are over once this one is
-        with theirs:
-            await answer_calls(theirs, {})
-    assert not caplog.records
+        channel = Channel(ours)
+        with descriptors_kept():
+            while channel.note("note", Content(descriptors=(os.dup(0),), body=b"x" * 10_000)):
+                pass
+            while True:  # what has arrived is no concern of this end
+                try:
+                    _, descriptors, _, _ = socket.recv_fds(theirs, 100, 1)
+                except BlockingIOError:
+                    break
+                for descriptor in descriptors:
+                    os.close(descriptor)
+        channel.close()
+
+
+async def test_a_call_whose_time_is_over_is_not_answered() -> None:
+    asked: list[Content] = []
+
+    async def answer(content: Content) -> Content:
+        asked.append(content)
+        await trio.lowlevel.checkpoint()
+        return content
+
+    ours, theirs = socket_pair()
+    with ours:
+        for number, until in ((1, time.monotonic() - 1), (2, time.monotonic() + LIMIT_S)):
+            ours.send(json.dumps({"call": "it", "number": number, "until": until}).encode())
+        await _answer_all(theirs, answer)
+        assert [json.loads(ours.recv(1000))] == [{"answer": 2}]
+    assert len(asked) == 1
+
+
+async def _answer_all(sock: socket.socket, answer: Answer) -> None:
+    """Answer what has come on a socket."""
+    channel = Channel(sock)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(channel.run, {"it": answer}.get, {})
+        await trio.testing.wait_all_tasks_blocked()
+        channel.close()
+
+
+def message(**head: object) -> bytes:
+    """Return a message without bytes."""
+    return json.dumps(head).encode() + b"\n"
+
+
+CALL = {"call": "echo", "number": 1, "until": 1e9}
+#: Bytes that are no message, by what is wrong with them.
+BAD: dict[str, bytes] = {
+    "no JSON": b"{",
+    "no UTF-8": b"\xff\xfe\n",
+    "JSON of another form": b"[1]",
+    "a deep list": b"[" * 60_000,
+    "no kind of message": message(number=1),
+    "a call without a number": message(call="echo", until=1.0),
+    "a call with another number": message(**{**CALL, "number": "1"}),
+    "a call whose number is a truth value": message(**{**CALL, "number": True}),
+    "a call without a deadline": message(call="echo", number=1),
+    "a call with no such deadline": message(**{**CALL, "until": float("nan")}),
+    "an unknown note": message(note="something"),
+    "an error with an unknown code": message(error="so", number=1, text=""),
+    "facts of another form": message(**CALL, facts=[]),
+    "a note with the wrong facts": message(note="number", facts={"number": "none"}),
+    "a cut body": message(**CALL, bytes=9) + b"12345678",
+    "more than is said": message(**CALL) + b"1",
+    "bytes without a file": message(**CALL, bytes=MAX_INLINE_BYTES + 1),
+    "a body of minus one": message(**CALL, bytes=-1),
+    "too large a body": message(**CALL, bytes=MAX_BODY_BYTES + 1),
+    "a message that is cut by the reader": message(**CALL, facts={"a": "x" * MAX_MESSAGE_BYTES}),
+}
+
+
+def read_number(content: Content) -> None:
+    int(content.facts["number"])
+
+
+@pytest.mark.parametrize("kind", BAD)
+async def test_what_is_no_message_ends_the_channel_and_nothing_else(kind: str) -> None:
+    with descriptors_kept():
+        ours, theirs = socket_pair()
+        with ours:
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * MAX_MESSAGE_BYTES)
+            socket.send_fds(ours, [BAD[kind]], [])
+            with pytest.raises(BadMessage):
+                await Channel(theirs).run(ANSWERS.get, {"number": read_number})
+            assert ours.recv(1) == b""
+
+
+@pytest.mark.parametrize("size", [-1, 1])
+async def test_a_file_of_another_size_ends_the_channel(size: int) -> None:
+    with descriptors_kept():
+        ours, theirs = socket_pair()
+        file = os.memfd_create("file")
+        os.truncate(file, MAX_INLINE_BYTES + 1 + size)
+        with ours:
+            socket.send_fds(ours, [message(**CALL, bytes=MAX_INLINE_BYTES + 1)], [file])
+            os.close(file)
+            with pytest.raises(BadMessage, match="another size"):
+                await Channel(theirs).run(ANSWERS.get, {})
+
+
+async def test_a_call_that_brings_descriptors_ends_the_channel() -> None:
+    with descriptors_kept():
+        ours, theirs = socket_pair()
+        with ours:
+            socket.send_fds(ours, [message(**CALL)], [0])
+            with pytest.raises(BadMessage, match="brings descriptors"):
+                await Channel(theirs).run(ANSWERS.get, {})

@@ -97,11 +97,6 @@ class Consumers:
         self._line: deque[Waiting] = deque()
         self._bell = Bell()
 
-    @property
-    def has_consumers(self) -> bool:
-        """True if a plugin consumes messages."""
-        return bool(self._places)
-
     def replace_consumers(self, consumers: tuple[Consumer, ...]) -> None:
         """Replace the served consumers by ``consumers``."""
         for place, subscription in self._places:

@@ -17,9 +17,19 @@ from trouter.admission.lockout import Lockout
 from trouter.config import ChangeRefused, Configuration
 from trouter.management.agent import Agent
 from trouter.management.ports import SERVING, DrainReport
-from trouter.net.workers import ANSWERED_WITHIN_S, DECISIONS, DRAIN, MANAGE, METRICS, READY, News, Workers
+from trouter.net.workers import (
+    ANSWERED_WITHIN_S,
+    DECISIONS,
+    DRAIN,
+    MANAGE,
+    METRICS,
+    READY,
+    CallCode,
+    CallFailed,
+    News,
+    Workers,
+)
 
-from .consumers import Consumers
 from .control import Control
 from .in_force import ConfigurationInForce
 
@@ -28,8 +38,8 @@ if TYPE_CHECKING:
 
 #: Seconds for which a worker that starts waits for the state of the drain of the others.
 DRAIN_WITHIN_S: Final = 1.0
-#: Seconds between two times that a worker asks for the decisions of the others.
-DECISIONS_EVERY_S: Final = 5.0
+#: Seconds after which a worker is asked again for its decisions that did not answer.
+ASKED_AGAIN_S: Final = 1.0
 
 log = logging.getLogger("trouter.SERVER")
 
@@ -42,14 +52,12 @@ class OtherWorkers:
         workers: Workers,
         in_force: ConfigurationInForce,
         control: Control,
-        consumers: Consumers,
         decisions: Decisions,
         lockout: Lockout,
     ) -> None:
         self._workers = workers
         self._in_force = in_force
         self._control = control
-        self._consumers = consumers
         self._decisions = decisions
         self._lockout = lockout
 
@@ -100,14 +108,23 @@ class OtherWorkers:
         self._decisions.receive_news(news)
 
     async def follow_decisions(self) -> None:
-        """Carry out the decisions in force at the others, again and again: they may have been there before, or lost."""
+        """Carry out the decisions in force at each worker whose news this one may have missed, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                nursery.start_soon(self._carry_out_decisions, await self._workers.next_missed())
+
+    async def _carry_out_decisions(self, number: int) -> None:
+        """Carry out the decisions in force at another worker; one that does not serve yet has none."""
         while True:
-            for number in self._others():
-                if self._consumers.has_consumers:
-                    with suppress(OSError):  # it does not serve yet, and so has none
-                        answer = await self._workers.ask(number, DECISIONS, limit_s=ANSWERED_WITHIN_S)
-                        self._decisions.receive_decisions(answer)
-            await trio.sleep(DECISIONS_EVERY_S)
+            try:
+                answer = await self._workers.ask(number, DECISIONS, limit_s=ANSWERED_WITHIN_S)
+            except CallFailed as failed:
+                if failed.code is CallCode.NOT_SERVING:
+                    return
+                await trio.sleep(ASKED_AGAIN_S)
+            else:
+                self._decisions.receive_decisions(answer)
+                return
 
     # --- the configuration
 

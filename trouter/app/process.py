@@ -27,7 +27,7 @@ from trouter.net.host_loop import HostLoop
 from trouter.net.hub import Hub
 from trouter.net.parts import Change
 from trouter.net.poller import Poller
-from trouter.net.reach import Alone, Reach
+from trouter.net.reach import Reach, SingleProcess
 from trouter.net.sockets import ListenError
 from trouter.telemetry.observers import Observers
 from trouter.wire.performatives import Error
@@ -113,7 +113,7 @@ class RouterProcess:
         reach: Reach | None = None,
     ) -> None:
         """``calendar`` returns seconds since 1970, by which certificates expire."""
-        self._reach = reach = reach or Alone()
+        self._reach = reach = reach or SingleProcess()
         self._assembly = assembly = assemble(configuration, plugins, read, calendar, make_poller, reach)
         self.router = assembly.router
         self.services = assembly.services
@@ -135,6 +135,25 @@ class RouterProcess:
 
     async def run_with_signals(self) -> None:
         """Run until a signal stops the router; ListenError if the configuration cannot be served, PrivilegeError."""
+        await self._run_joined(self._run_with_signals)
+
+    async def _run_joined(self, run: Callable[[], Awaitable[None]]) -> None:
+        """Run the router, and beside it, from before its start, what joins it with other workers, if there are any."""
+        if self._others is None:
+            await run()
+            return
+        failure: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            self._run_service(nursery, "the channels to the other workers", self._others.run)
+            try:
+                await run()
+            except (ListenError, PrivilegeError) as error:  # not in a group, as without workers
+                failure = error
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    async def _run_with_signals(self) -> None:
         change = await self._prepare_start()
         try:
             if self._bound is not None:
@@ -167,6 +186,9 @@ class RouterProcess:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Start the router and serve until cancelled; ListenError if the configuration cannot be served."""
+        await self._run_joined(partial(self._run_unsignalled, task_status))
+
+    async def _run_unsignalled(self, task_status: trio.TaskStatus[None]) -> None:
         change = await self._prepare_start()
         async with self._recording(), trio.open_nursery() as nursery:
             await self._start(nursery, change)
@@ -198,8 +220,6 @@ class RouterProcess:
         router_log.info("Version: %s", trouter.__version__)
         self._look_after(nursery)
         others = self._others
-        if others is not None:
-            self._run_service(nursery, "the line to the other workers", others.run)
         self.in_force.run_in(nursery)
         for name, run in self.in_force.services():
             self._run_service(nursery, name, run)

@@ -183,7 +183,7 @@ def assemble(
         decisions,
         consumers,
         telemetry,
-        None if workers is None else OtherWorkers(workers, in_force, control, consumers, decisions, guard.lockout),
+        None if workers is None else OtherWorkers(workers, in_force, control, decisions, guard.lockout),
         StateDump(router, services),
         makers,
     )

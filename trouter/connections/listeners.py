@@ -12,7 +12,7 @@ from trouter.config import ListenerEntity
 from trouter.config.workers import WORKERS_HOST
 from trouter.logs import NOTICE
 from trouter.net.parts import Key, Part, Parts, PendingParts, keyed
-from trouter.net.reach import Alone, Reach
+from trouter.net.reach import Reach, SingleProcess
 from trouter.net.sockets import ListenError
 
 #: Seconds between two attempts to open a listener whose address cannot be bound.
@@ -87,7 +87,7 @@ class Listeners(Parts[ListenerEntity, Standing]):
         self._order: tuple[Key, ...] = ()
         #: The keys of those without which the router started, or might have started.
         self._spare: set[Key] = set()
-        self._reach: Reach = reach or Alone()
+        self._reach: Reach = reach or SingleProcess()
 
     async def prepare(
         self,

@@ -70,7 +70,7 @@ class Reach(Protocol):
         """Have the other workers open their log files again."""
 
 
-class Alone:
+class SingleProcess:
     """A process that is the whole router: the system has its sockets."""
 
     siblings: frozenset[str] = frozenset()
