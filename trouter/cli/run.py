@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from trouter import logs
+from trouter.app.descriptor_findings import descriptor_limit, few_by_default
 from trouter.app.privileges import (
     Account,
     PrivilegeError,
@@ -145,6 +146,8 @@ def route(
     for finding in warnings(configuration, plugins):  # the router itself logs what it does not serve
         prefix = "" if finding.severity is Severity.NOTE else f"{finding.severity}: "
         logs.of("MAIN").log(_LEVELS.get(finding.severity, logging.WARNING), "%s%s", prefix, finding)
+    for finding in few_by_default(configuration, descriptor_limit()):
+        logs.of("MAIN").info("%s", finding)
     if welcome is not None:
         ready = partial(welcome, configuration)
     count = count_workers(configuration.router)

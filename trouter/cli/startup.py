@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from trouter import logs
+from trouter.app.descriptor_findings import descriptor_limit, few_descriptors
 from trouter.config import Configuration, ConfigurationError, Problem, RouterEntity, load
 from trouter.config.acceptances import accept
 from trouter.config.facts import router_facts
@@ -131,6 +132,7 @@ def evaluation(configuration: Configuration, plugins: Plugins) -> tuple[Problem,
         *log_files(configuration),
         *tls,
         *little_memory(configuration),
+        *few_descriptors(configuration, descriptor_limit()),
     ]
     return judged(configuration, found)
 
@@ -145,7 +147,8 @@ def _is_within(finding: Problem, unusable: Collection[SourcePosition], configura
 
 def warnings(configuration: Configuration, plugins: Plugins) -> tuple[Problem, ...]:
     """Return the same without those that a router logs itself at its start: unusable files, entities not served."""
-    found = judged(configuration, [*evaluate(configuration, plugins), *little_memory(configuration)])
+    of_machine = [*little_memory(configuration), *few_descriptors(configuration, descriptor_limit())]
+    found = judged(configuration, [*evaluate(configuration, plugins), *of_machine])
     withheld = {problem.entity for problem in not_served(configuration)}
     return tuple(each for each in found if not (each.entity in withheld and each.severity is Severity.PROBLEM))
 
