@@ -59,6 +59,7 @@ class AddressEntry:
     """
 
     __slots__ = (
+        # What each message reads, in one cache line.
         "forwarder",
         "counters",
         "fallback",

@@ -195,6 +195,7 @@ class OutgoingEndpoint(LinkSink):
     """One outgoing link: its deliveries, waiting and unsettled."""
 
     __slots__ = (
+        # What each message reads or counts, in two cache lines.
         "link",
         "shared",
         "waiting",

@@ -21,6 +21,7 @@ class Link(LinkPort):
     """One link of a session; ``IncomingLink`` and ``OutgoingLink`` add the direction."""
 
     __slots__ = (
+        # What each message reads or counts, in one cache line with the two fields of LinkPort.
         "_deliveries",
         "attached",
         "flow_due",
