@@ -10,6 +10,8 @@ import pytest
 from trouter.testing.fuzz.campaign import Total, read_totals, table
 from trouter.testing.fuzz.command import main
 
+pytestmark = pytest.mark.slow
+
 PASSES = "def check(data):\n    pass\n"
 FAILS = "def check(data):\n    if data == b'bad':\n        raise IndexError\n"
 HANGS = "def check(data):\n    while True:\n        pass\n"

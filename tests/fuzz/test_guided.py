@@ -18,6 +18,8 @@ from trouter.testing.fuzz import load_file
 from trouter.testing.fuzz.command import main
 from trouter.testing.fuzz.guided import words_of, write_harness
 
+pytestmark = pytest.mark.slow
+
 #: A fault behind four bytes that must be right one after the other: a fuzzer without guidance takes 2**32 inputs.
 DEEP = """
 COVERS = ("deep_parser",)

@@ -13,10 +13,8 @@ import pytest
 
 from tests.networks import client_port
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
-from tests.walks import Shell, steps_in
 
-PAGE, _, REST = (ROOT / "docs" / "edge.md").read_text(encoding="utf-8").partition("## A secured edge")
-SECURED = REST.partition("\n## ")[0]
+PAGE = (ROOT / "docs" / "edge.md").read_text(encoding="utf-8").partition("## A secured edge")[0]
 HUB, BRANCH = re.findall(r"^```\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 LINES = re.findall(r"^\$ (.*)", PAGE, re.MULTILINE)
 
@@ -56,21 +54,3 @@ def test_a_command_of_the_page_works(line: str, example: tuple[RunningRouter, Ru
     assert (done.returncode, done.stderr) == (0, "")
     shown = {"--edge": "branch", "5673 --connections": "hub", "-d": "hub"}
     assert all(name in done.stdout for option, name in shown.items() if option in line)
-
-
-class Branched(Shell):
-    """A shell whose second router in the background is an edge router with an uplink."""
-
-    def start(self, command: str) -> None:
-        super().start(command)
-        if len(self.running) == 2:
-            self.running[1].wait_for_line(r"Edge connection \(id=\d+\) to interior established")
-
-
-def test_the_secured_edge_works_as_printed(tmp_path: Path) -> None:
-    shell = Branched(tmp_path, ("5672", "5673", "45672"), brings=())
-    for name, text in re.findall(r"Write this to `([\w.]+)`:\n\n```\n(.*?)^```", SECURED, re.MULTILINE | re.DOTALL):
-        (tmp_path / name).write_text(shell.moved(text))
-    steps = steps_in(SECURED)
-    assert len(steps) == 11
-    shell.walk(steps)

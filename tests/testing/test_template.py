@@ -19,6 +19,8 @@ from proton.utils import BlockingConnection
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
 from tests.walks import Shell
 
+pytestmark = pytest.mark.slow
+
 TEMPLATE = ROOT / "examples" / "plugin-template"
 GUIDE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
 KEY = "0123456789abcdef0123456789abcdef"
