@@ -115,14 +115,30 @@ def test_a_minute_without_failure_is_forgiven(lockout: Lockout, clock: Clock) ->
     for number in range(9):
         fail(lockout, 1, f"user{number}")
     assert lockout.wait_s(HOST) == 16.0
-    clock.now_s += 16.0 + RULES.delay_window_s
+    clock.now_s += RULES.delay_window_s
     assert lockout.wait_s(HOST) == 16.0
-    clock.now_s += 16.0 + RULES.delay_window_s + 1
+    clock.now_s += 1
     assert lockout.wait_s(HOST) == 0.0
     assert lockout.judge_attempt(HOST, "alice", right=True) == AttemptResult()
 
 
 # Locks
+
+
+@pytest.mark.parametrize("every_s", [1, 5, 20, 45, 80])
+def test_right_passwords_do_not_prolong_the_delay_of_their_host(
+    lockout: Lockout, clock: Clock, every_s: float
+) -> None:
+    for _ in range(40):
+        if (wait_s := lockout.wait_s(HOST)) is not None:
+            lockout.judge_attempt(HOST, "mallory", right=False, tried="mallory", waited_s=wait_s)
+        clock.now_s += 1
+    ended_s = clock.now_s
+    while clock.now_s - ended_s <= 60:
+        if (wait_s := lockout.wait_s(HOST)) is not None:
+            lockout.judge_attempt(HOST, "alice", right=True, tried="alice", waited_s=wait_s)
+        clock.now_s += every_s
+    assert lockout.wait_s(HOST) == 0.0
 
 
 def test_thirty_wrong_passwords(lockout: Lockout, clock: Clock) -> None:

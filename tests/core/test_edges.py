@@ -280,6 +280,17 @@ def test_a_look_up_with_an_answer_is_accepted() -> None:
     assert len(replies.received) == 2
 
 
+@pytest.mark.parametrize("dynamic", [False, True], ids=["an address", "a client's dynamic address"])
+def test_an_edge_router_has_no_answer_sent_to_others(dynamic: bool) -> None:
+    above = router()
+    edge, client = edge_of(above), above.connect()
+    other = client.receiver(dynamic=True, credit=10) if dynamic else client.receiver("orders", credit=10)
+    sent = edge.sender(LOOKUP).send(ask("x", True, other.address))
+    above.pump()
+    assert sent.outcome == Rejected()
+    assert not other.received
+
+
 def test_a_peer_that_stops_its_heartbeats_counts_as_silent() -> None:
     above = router()
     client = above.connect()

@@ -209,7 +209,7 @@ class Lockout:
         if entry is None:
             return None
         now_s = self._now()
-        waits = entry.level and now_s - max(entry.times[-1], entry.turn_s) <= self.rules.delay_window_s
+        waits = entry.level and not self._is_forgiven(entry)
         locked_s = 0.0 if self.rules.mode == "delay" else max(0.0, entry.locked_until_s - now_s)
         return entry.total, self._pause_s(entry) if waits else 0.0, locked_s
 
@@ -244,7 +244,7 @@ class Lockout:
             if len(self._entries) > self._max_entries:
                 self._entries.popitem(last=False)
         self._entries.move_to_end(key)
-        if entry.level and now_s - max(entry.times[-1], entry.turn_s) > rules.delay_window_s:
+        if entry.level and self._is_forgiven(entry):
             entry.level = 0
         entry.times.append(now_s)
         del entry.times[: -max(rules.lock_after, rules.delay_after)]
@@ -259,7 +259,7 @@ class Lockout:
         if entry is None or not entry.level:
             return 0.0
         now_s = self._now()
-        if now_s - max(entry.times[-1], entry.turn_s) > self.rules.delay_window_s:
+        if self._is_forgiven(entry):
             entry.level = 0
             return 0.0
         turn_s = max(now_s, max(now_s - waited_s, entry.turn_s) + self._pause_s(entry))
@@ -270,9 +270,14 @@ class Lockout:
 
     def _delay_s(self, pair: Key | None) -> float:
         """Return the seconds by which the answer to a wrong password is late; further attempts do not wait for it."""
-        entry, now_s = None if pair is None else self._entries.get(pair), self._now()
-        waits = entry is not None and entry.level and now_s - entry.times[-1] <= self.rules.delay_window_s
+        entry = None if pair is None else self._entries.get(pair)
+        waits = entry is not None and entry.level and not self._is_forgiven(entry)
         return self._pause_s(entry) if entry is not None and waits else 0.0
+
+    def _is_forgiven(self, entry: _Entry) -> bool:
+        """Return whether the last failure is so long ago that nothing is delayed; right passwords do not count."""
+        rules = self.rules
+        return self._now() - entry.times[-1] > max(rules.delay_window_s, rules.longest_delay_s)
 
     def _pause_s(self, entry: _Entry) -> float:
         longest_s: float = min(FIRST_WAIT_S * 2.0 ** min(entry.level - 1, 30), self.rules.longest_delay_s)

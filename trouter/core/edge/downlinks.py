@@ -111,7 +111,7 @@ class Edges:
     def add_lookup(self, link: IncomingLink, number: int) -> Ingress:
         """Answer the look-ups that arrive on ``link`` of connection ``number``; return its sink."""
         options = LinkOptions(terms=network_terms(number, LOOKUP_CREDIT))
-        return make_receiver(self._router, link, options, self._read_lookup)
+        return make_receiver(self._router, link, options, partial(self._read_lookup, number))
 
     def add_heartbeat(self, link: IncomingLink, number: int) -> Ingress:
         """Receive the heartbeats of an edge router on ``link`` of connection ``number``; return its sink."""
@@ -176,13 +176,20 @@ class Edges:
 
     # --- look-ups
 
-    def _read_lookup(self, message: bytes) -> Callable[[], None] | None:
-        """Return what answers a look-up; None for a malformed one, which names no address to answer."""
+    def _read_lookup(self, number: int, message: bytes) -> Callable[[], None] | None:
+        """Return what answers a look-up of connection ``number``; None for one that names no address to answer.
+
+        The answers go to a dynamic address of that connection: an edge router sends to no other by way of this one.
+        """
         try:
             request = read(message)
         except DecodeError:
             return None
-        return partial(self._answer_lookup, request, request.reply_to) if request.reply_to else None
+        reply_to = request.reply_to or ""
+        entry = self._router.table.entries.get(self._router.table.parse(reply_to).key)
+        if entry is None or entry.creator != number:
+            return None
+        return partial(self._answer_lookup, request, reply_to)
 
     def _answer_lookup(self, request: Note, reply_to: str) -> None:
         """Answer whether links to an address are routed, and whether the address has a receiver."""
