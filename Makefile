@@ -15,6 +15,7 @@ run: running ## start a router here (127.0.0.1:5672; ARGS='-c FILE' for a config
 build: $(VENV)/built ## compile the router, so that it runs at full speed
 
 test: ## run the tests, compiled and interpreted (ARGS='tests/wire -k name' to choose; SYSTEM=no installs nothing)
+	@echo "make: this checkout gets, by pip and npm, what its lock files name$(if $(filter no,$(SYSTEM)),, (and RabbitMQ 4 in build/))" >&2
 	@make/system.sh plan $(TESTED)
 	@make/system.sh want $(TESTED)
 	@SAID=yes $(MAKE) --no-print-directory test-whole
