@@ -125,10 +125,9 @@ def test_a_minute_without_failure_is_forgiven(lockout: Lockout, clock: Clock) ->
 # Locks
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("every_s", [1, 5, 20, 45, 80])
-def test_right_passwords_do_not_prolong_the_delay_of_their_host(
-    lockout: Lockout, clock: Clock, every_s: float
-) -> None:
+def test_right_passwords_do_not_prolong_the_delay_of_their_host(lockout: Lockout, clock: Clock, every_s: float) -> None:
     for _ in range(40):
         if (wait_s := lockout.wait_s(HOST)) is not None:
             lockout.judge_attempt(HOST, "mallory", right=False, tried="mallory", waited_s=wait_s)

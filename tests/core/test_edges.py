@@ -280,6 +280,7 @@ def test_a_look_up_with_an_answer_is_accepted() -> None:
     assert len(replies.received) == 2
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("dynamic", [False, True], ids=["an address", "a client's dynamic address"])
 def test_an_edge_router_has_no_answer_sent_to_others(dynamic: bool) -> None:
     above = router()
