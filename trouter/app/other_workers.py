@@ -88,18 +88,18 @@ class OtherWorkers:
 
     async def _query_drain(self) -> DrainReport | None:
         """Return the state of the drain at the first other worker that answers; None if none does in time."""
-        found: list[DrainReport] = []
+        reports: list[DrainReport] = []
 
         async def query(number: int, nursery: trio.Nursery) -> None:
             with suppress(OSError):
                 answer = await self._workers.ask(number, DRAIN, limit_s=DRAIN_WITHIN_S)
-                found.append(DrainReport(**json.loads(answer)))
+                reports.append(DrainReport(**json.loads(answer)))
                 nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
             for number in self._others():
                 nursery.start_soon(query, number, nursery)
-        return next(iter(found), None)
+        return next(iter(reports), None)
 
     # --- logins and decisions
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from trouter.wire.types import Int, Long, UInt
 
-from .column import Column, Form, Head, count
+from .column import Column, Form, Head, Merge, count
 from .links import ROUTERS
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ ADDRESS: Final[tuple[Column[Router, AddressEntry], ...]] = (
         "Number of consumers inside the router.",
         lambda _, entry: len(entry.forwarder.subscriptions),
         head=Head("in-proc", Form.COMMAS, needs=False, detail=True),
+        merge=Merge.LARGEST,
     ),
     Column(
         "subscriberCount",
@@ -78,6 +79,7 @@ ADDRESS: Final[tuple[Column[Router, AddressEntry], ...]] = (
         lambda router, entry: len(_remote_hosts(router, entry)),
         graph=True,
         head=Head("remote", Form.COMMAS, needs=False),
+        merge=Merge.LARGEST,
     ),
     Column(
         "containerCount",
@@ -85,6 +87,7 @@ ADDRESS: Final[tuple[Column[Router, AddressEntry], ...]] = (
         "Number of brokers to which links with this address are routed.",
         lambda router, entry: router.routes.container_count(entry.key),
         graph=True,
+        merge=Merge.LARGEST,
     ),
     count(
         "deliveriesIngress",
@@ -135,7 +138,13 @@ ADDRESS: Final[tuple[Column[Router, AddressEntry], ...]] = (
     Column(
         "key", str, "Key of the address: its class, its phase if it has one, and its text.", lambda _, entry: entry.key
     ),
-    Column("remoteHostRouters", list, "Ids of the other routers with consumers.", _remote_hosts),
+    Column(
+        "remoteHostRouters",
+        list,
+        "Ids of the other routers with consumers.",
+        _remote_hosts,
+        merge=Merge.JOIN,
+    ),
     Column(
         "transitOutstanding",
         list,
@@ -157,5 +166,6 @@ ADDRESS: Final[tuple[Column[Router, AddressEntry], ...]] = (
         "Priority of messages to the address; -1 if each message has its own.",
         lambda _, entry: entry.priority,
         head=Head("pri", Form.DASHED),
+        merge=Merge.FIRST,
     ),
 )

@@ -43,6 +43,18 @@ class Form(Enum):
     DATE_OF_MS = "milliseconds since 1970 as a date"
 
 
+class Merge(Enum):
+    """What becomes of the values that several workers have in one column, for an entity of which each has a part."""
+
+    FIRST = "that of the first worker which has one"
+    SUM = "their sum"
+    LARGEST = "the largest"
+    SMALLEST = "the smallest"
+    JOIN = "the items of all lists, each once; of all maps the sums or the items of each key"
+    ANY_TEXT = "the first text that is not empty"
+    DRAIN = "the state of a drain, which goes on until all are done"
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """The column of a table of `trouter stat`: its head, and how it is shown."""
@@ -99,6 +111,14 @@ class Column(Generic[Owner, Thing]):
     #: Only trouter has it. The columns of Qpid Dispatch come first, in its order.
     extra: bool = False
     series: Series | None = None
+    #: What becomes of the values of several workers; None for the sum of numbers, and the first of all others.
+    merge: Merge | None = None
+
+    @property
+    def merged_by(self) -> Merge:
+        """What becomes of the values of several workers."""
+        is_number = issubclass(self.type, int) and self.type is not bool
+        return self.merge or (Merge.SUM if is_number else Merge.FIRST)
 
 
 def count(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .column import Column, Form, Head
+from .column import Column, Form, Head, Merge
 
 if TYPE_CHECKING:
     from trouter.config.point import Point
@@ -40,9 +40,10 @@ def _pooled(
     unit: str = "objects",
     head: Head | None = None,
     graph: bool = True,
+    merge: Merge = Merge.SUM,
 ) -> Column[None, MemoryPool]:
     """Return a column with a number of a pool."""
-    return Column(name, int, text, lambda _, pool: read(pool), unit=unit, head=head, graph=graph)
+    return Column(name, int, text, lambda _, pool: read(pool), unit=unit, head=head, graph=graph, merge=merge)
 
 
 def _nothing(_: MemoryPool) -> int:
@@ -59,6 +60,7 @@ ALLOCATOR: Final[tuple[Column[None, MemoryPool], ...]] = (
         unit="bytes",
         head=Head("size", Form.COMMAS, needs=False),
         graph=False,
+        merge=Merge.FIRST,
     ),
     _pooled(
         "transferBatchSize",
@@ -66,12 +68,14 @@ ALLOCATOR: Final[tuple[Column[None, MemoryPool], ...]] = (
         lambda pool: pool.batch,
         head=Head("batch", needs=False),
         graph=False,
+        merge=Merge.FIRST,
     ),
     _pooled(
         "localFreeListMax",
         "Largest number of free objects that a thread keeps.",
         lambda pool: pool.thread_max,
         head=Head("thread-max", Form.COMMAS, needs=False),
+        merge=Merge.FIRST,
     ),
     _pooled("globalFreeListMax", "Largest number of free objects that the process keeps.", _nothing),
     _pooled(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from trouter.wire.types import UInt, ULong
 
-from .column import COUNTER, GAUGE, Column, Form, Head, Series, count
+from .column import COUNTER, GAUGE, Column, Form, Head, Merge, Series, count
 
 if TYPE_CHECKING:
     from trouter.core.router import Router
@@ -59,6 +59,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         graph=True,
         head=Head("Addresses", needs=False),
         series=Series("addresses", GAUGE, "Addresses known."),
+        merge=Merge.LARGEST,
     ),
     Column(
         "linkCount",
@@ -90,6 +91,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         graph=True,
         head=Head("Nodes", needs=False),
         series=Series("routers", GAUGE, "Other routers known."),
+        merge=Merge.FIRST,
     ),
     Column(
         "linkRouteCount",
@@ -100,6 +102,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         graph=True,
         head=Head("Link Routes", needs=False),
         series=Series("link_routes", GAUGE, "Link routes, active or not."),
+        merge=Merge.FIRST,
     ),
     Column(
         "autoLinkCount",
@@ -110,6 +113,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         graph=True,
         head=Head("Auto Links", needs=False),
         series=Series("auto_links", GAUGE, "Auto links, active or not."),
+        merge=Merge.FIRST,
     ),
     Column(
         "connectionCount",
@@ -238,6 +242,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         unit="seconds",
         graph=True,
         head=Head("Uptime", Form.SPAN),
+        merge=Merge.LARGEST,
     ),
     Column(
         "memoryUsage",
@@ -316,6 +321,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         lambda _, facts: dict(facts.handshakes_refused),
         unit="connections",
         extra=True,
+        merge=Merge.JOIN,
     ),
     Column(
         "uplinkFault",
@@ -324,6 +330,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         lambda _, facts: None if facts.uplink is None else facts.uplink.fault,
         optional=True,
         extra=True,
+        merge=Merge.ANY_TEXT,
     ),
     Column(
         "uplinkDownSince",
@@ -333,6 +340,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         unit="milliseconds since 1970",
         optional=True,
         extra=True,
+        merge=Merge.SMALLEST,
     ),
     Column(
         "drainState",
@@ -343,6 +351,7 @@ ROUTER: Final[tuple[Column[Router, ProcessFacts], ...]] = (
         values=("serving", "draining", "drained"),
         head=Head("Drain"),
         extra=True,
+        merge=Merge.DRAIN,
     ),
     Column(
         "drainConnectionsLeft",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from .column import Column, Head
+from .column import Column, Head, Merge
 
 
 @dataclass(slots=True)
@@ -122,8 +122,20 @@ VHOST: Final[tuple[Column[None, VhostFacts], ...]] = (
         head=Head("connectionsCurrent", needs=False),
         graph=True,
     ),
-    Column("perUserState", dict, "Open connections by user.", lambda _, vhost: vhost.by_user),
-    Column("perHostState", dict, "Open connections by host.", lambda _, vhost: vhost.by_host),
+    Column(
+        "perUserState",
+        dict,
+        "Open connections by user.",
+        lambda _, vhost: vhost.by_user,
+        merge=Merge.JOIN,
+    ),
+    Column(
+        "perHostState",
+        dict,
+        "Open connections by host.",
+        lambda _, vhost: vhost.by_host,
+        merge=Merge.JOIN,
+    ),
     _denied("sessionDenied", "sessions", lambda counts: counts.session_denied),
     _denied("senderDenied", "senders", lambda counts: counts.sender_denied),
     _denied("receiverDenied", "receivers", lambda counts: counts.receiver_denied),
@@ -147,6 +159,7 @@ VHOST: Final[tuple[Column[None, VhostFacts], ...]] = (
         "Quota alarms that are active.",
         lambda _, vhost: list(vhost.alarms),
         extra=True,
+        merge=Merge.JOIN,
     ),
 )
 
@@ -166,6 +179,7 @@ LOCKOUT: Final[tuple[Column[None, LockoutFacts], ...]] = (
         lambda _, login: login.failures,
         unit="logins",
         graph=True,
+        merge=Merge.LARGEST,
     ),
     Column(
         "delaySeconds",
@@ -173,14 +187,22 @@ LOCKOUT: Final[tuple[Column[None, LockoutFacts], ...]] = (
         "Seconds that the next login has to wait.",
         lambda _, login: math.ceil(login.wait_s),
         unit="seconds",
+        merge=Merge.LARGEST,
     ),
-    Column("locked", bool, "Whether the user is locked out at the host.", lambda _, login: login.locked_s > 0),
+    Column(
+        "locked",
+        bool,
+        "Whether the user is locked out at the host.",
+        lambda _, login: login.locked_s > 0,
+        merge=Merge.LARGEST,
+    ),
     Column(
         "lockedSeconds",
         int,
         "Seconds until the lockout ends.",
         lambda _, login: math.ceil(login.locked_s),
         unit="seconds",
+        merge=Merge.LARGEST,
     ),
 )
 
@@ -213,6 +235,7 @@ DECISION: Final[tuple[Column[None, DecisionFacts], ...]] = (
         lambda _, decision: decision.rate,
         unit="messages per second",
         optional=True,
+        merge=Merge.FIRST,
     ),
     Column(
         "reason",
@@ -234,6 +257,7 @@ DECISION: Final[tuple[Column[None, DecisionFacts], ...]] = (
         "Seconds remaining.",
         lambda _, decision: max(0, math.ceil(decision.left_s)),
         unit="seconds",
+        merge=Merge.FIRST,
     ),
 )
 

@@ -58,6 +58,7 @@ LOG_STATS: Final = operational(
     "logStats",
     "Number of log events of one module, written or not.",
     columns=process.LOG_STATS,
+    parted=True,
 )
 
 LINK: Final = operational(
@@ -73,6 +74,7 @@ ADDRESS: Final = operational(
     "An address in use on the router.",
     core=True,
     columns=ADDRESS_COLUMNS,
+    parted=True,
 )
 
 ROUTER_NODE: Final = operational(
@@ -100,12 +102,14 @@ ALLOCATOR: Final = operational(
     "allocator",
     "Memory used by objects of one type.",
     columns=process.ALLOCATOR,
+    parted=True,
 )
 
 VHOST_STATS: Final = operational(
     "vhostStats",
     "Connections, sessions, links and messages that a vhost allowed and refused.",
     columns=security.VHOST,
+    parted=True,
 )
 
 AUTH_LOCKOUT: Final = operational(
@@ -114,6 +118,7 @@ AUTH_LOCKOUT: Final = operational(
     extra=True,
     operations=("DELETE",),
     columns=security.LOCKOUT,
+    parted=True,
 )
 
 DECISION: Final = operational(
@@ -122,6 +127,7 @@ DECISION: Final = operational(
     extra=True,
     operations=("DELETE",),
     columns=security.DECISION,
+    parted=True,
 )
 
 FINDING: Final = operational(

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cache, cached_property, partial
 from typing import Any, Final, TypedDict, Unpack
 
-from trouter.columns.column import COMMON, Column, EntityId, Head
+from trouter.columns.column import COMMON, Column, EntityId, Head, Merge
 from trouter.config.nodes import squash
 from trouter.config.point import Point
 from trouter.config.problems import SourcePosition
@@ -176,6 +176,8 @@ class Attribute:
     #: A list of texts, or one text with commas between them.
     entries: bool = False
     extra: bool = False
+    #: What becomes of the values of several workers.
+    merge: Merge = Merge.FIRST
 
     @property
     def settable(self) -> bool:
@@ -241,6 +243,7 @@ class Terms(TypedDict, total=False):
     entries: bool
     #: Only trouter has the attribute.
     extra: bool
+    merge: Merge
 
 
 def attribute(
@@ -276,7 +279,7 @@ def reported(kind: Kind, doc: str, **terms: Unpack[Terms]) -> Any:
 
 
 #: Declares a number that only management shows, marked for graphs.
-counter: Final = partial(reported, Kind.INTEGER, graph=True)
+counter: Final = partial(reported, Kind.INTEGER, graph=True, merge=Merge.SUM)
 
 
 def column(
@@ -305,6 +308,7 @@ def shown(columns: Iterable[Column[Any, Any]]) -> tuple[Attribute, ...]:
             unit=each.unit,
             head=each.head,
             extra=each.extra,
+            merge=each.merged_by,
         )
         for each in columns
         if each.name not in COMMON
@@ -376,6 +380,8 @@ class EntityType:
     core: bool = False
     #: Only trouter has the type; such types come last.
     extra: bool = False
+    #: Each of several workers has a part of its entities, whose attributes are merged (``Attribute.merge``).
+    parted: bool = False
     #: The reason why entities of this type are never put into service; empty if they are.
     unserved: str = ""
     #: What the router does instead; ends the warning about an entity that is not served.

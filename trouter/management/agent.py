@@ -38,7 +38,8 @@ from .responses import OperationResult, compose, refusal
 from .rights import Forbidden
 from .sibling import decode_request, encode_result
 from .status import INTERNAL_ERROR, NOT_FOUND
-from .whole import BY_FIRST, Whole, perform_first
+from .to_workers import BY_FIRST, perform_first
+from .whole import AllWorkers
 
 #: The agent's addresses on its own router; from elsewhere the second is ``_topo/0/ID/...`` and ``_edge/ID/...``. Of
 #: a router with several workers, the first is that of the whole router, the second that of one worker.
@@ -53,7 +54,7 @@ MAX_WAITING: Final = 1000
 MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 #: The most waiting requests of one tenant; and the tenants whose desks are kept.
 MAX_WAITING_OF_TENANT: Final = 100
-MAX_DESKS: Final = 256
+MAX_NODES: Final = 256
 #: The most answers that are written together: a console sends several requests at once.
 MAX_TOGETHER: Final = 16
 #: Answers that may wait for a receiver without credit, in bytes; further ones are dropped.
@@ -97,13 +98,13 @@ class RequestQueue(Generic[T]):
         return item
 
 
-class Desk:
+class ServedNode:
     """The entry for requests: of one tenant, or of all clients without a tenant.
 
     ``node`` shows the tenant's own entities, or all; ``tenant`` is the one whose addresses the answers go to.
     """
 
-    def __init__(self, node: Node, tenant: Tenant | None, whole: Whole | None = None) -> None:
+    def __init__(self, node: Node, tenant: Tenant | None, whole: AllWorkers | None = None) -> None:
         self.node = node
         self.tenant = tenant
         #: The router with all of its workers, of which the node is a part; None for a node that is asked alone.
@@ -117,7 +118,7 @@ class Desk:
         return self.tenant is not None and self.waiting >= MAX_WAITING_OF_TENANT
 
 
-class _Entrance:
+class NodeAddress:
     """The agent at one of its addresses.
 
     ``shows_all``: a tenant sees everything that others see, and not only its own. ``is_whole``: the answers are those
@@ -151,22 +152,22 @@ class Agent:
         """``workers`` are those of a router of several processes."""
         self._router = router
         self._workers = workers
-        self._whole = None if workers is None else Whole(workers)
+        self._whole = None if workers is None else AllWorkers(workers)
         self._now = now
         self._flush = flush
         self._profile = WorkProfile()
         self._sources = Sources(router, control, book, now)
-        #: Desks by tenant and by whether they show everything, the last used at the end.
-        self._desks: OrderedDict[tuple[str, bool, bool], Desk] = OrderedDict()
-        whole = None if workers is None else self._open_desk(None, is_whole=True)  # it gives out the first numbers
-        self._desk = self._open_desk(None)
-        self._desk_of_all = whole or self._desk
-        self._incoming: RequestQueue[tuple[Desk, bytes, int]] = RequestQueue()
-        self._changes: RequestQueue[tuple[Desk, Request]] = RequestQueue()
+        #: Nodes by tenant and by whether they show everything, the last used at the end.
+        self._nodes: OrderedDict[tuple[str, bool, bool], ServedNode] = OrderedDict()
+        whole = None if workers is None else self._make_node(None, is_whole=True)  # it gives out the first numbers
+        self._node = self._make_node(None)
+        self._node_of_all = whole or self._node
+        self._incoming: RequestQueue[tuple[ServedNode, bytes, int]] = RequestQueue()
+        self._changes: RequestQueue[tuple[ServedNode, Request]] = RequestQueue()
         #: Requests that the other workers answer too.
-        self._shared: RequestQueue[tuple[Desk, Request]] = RequestQueue()
+        self._shared: RequestQueue[tuple[ServedNode, Request]] = RequestQueue()
 
-    def _open_desk(self, tenant: Tenant | None, *, shows_all: bool = False, is_whole: bool = False) -> Desk:
+    def _make_node(self, tenant: Tenant | None, *, shows_all: bool = False, is_whole: bool = False) -> ServedNode:
         sources = self._sources
         seen_by = None if shows_all else tenant
         part, max_values = None, MAX_VALUES
@@ -175,29 +176,29 @@ class Agent:
             part = WorkerPart(number, frozenset(each for place, each in ids.items() if place != number))
             max_values //= len(ids)
         directory = Directory(sources, seen_by, part)
-        queries = Queries(directory, self._now, self._breathe, max_values)
+        queries = Queries(directory, self._now, self._let_others_run, max_values)
         node = Node(directory, queries, sources.control, sources.book, self._router, self._profile, seen_by)
-        return Desk(node, tenant, self._whole if is_whole else None)
+        return ServedNode(node, tenant, self._whole if is_whole else None)
 
-    def _desk_of(self, tenant: Tenant | None, *, shows_all: bool, is_whole: bool) -> Desk:
-        """Return the desk for requests of this tenant, or of none."""
+    def _find_node(self, tenant: Tenant | None, *, shows_all: bool, is_whole: bool) -> ServedNode:
+        """Return the node for requests of this tenant, or of none."""
         if tenant is None:
-            return self._desk_of_all if is_whole else self._desk
+            return self._node_of_all if is_whole else self._node
         key = (tenant.name, shows_all, is_whole)
-        desk = self._desks.get(key)
-        if desk is None or desk.tenant is not tenant:
-            desk = self._desks[key] = self._open_desk(tenant, shows_all=shows_all, is_whole=is_whole)
-        self._desks.move_to_end(key)
-        if len(self._desks) > MAX_DESKS:
-            self._desks.popitem(last=False)
-        return desk
+        served = self._nodes.get(key)
+        if served is None or served.tenant is not tenant:
+            served = self._nodes[key] = self._make_node(tenant, shows_all=shows_all, is_whole=is_whole)
+        self._nodes.move_to_end(key)
+        if len(self._nodes) > MAX_NODES:
+            self._nodes.popitem(last=False)
+        return served
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled."""
         entrances = {
-            FOR_WHOLE: _Entrance(self, is_whole=True),
-            FOR_ONE: _Entrance(self),
-            FOR_ALL: _Entrance(self, shows_all=True),
+            FOR_WHOLE: NodeAddress(self, is_whole=True),
+            FOR_ONE: NodeAddress(self),
+            FOR_ALL: NodeAddress(self, shows_all=True),
         }
         subscriptions = [self._router.inside.subscribe(address, each) for address, each in entrances.items()]
         try:
@@ -217,12 +218,12 @@ class Agent:
         return not (len(self._incoming) or len(self._changes) or len(self._shared))
 
     def receive(self, received: InsideMessage, *, shows_all: bool = False, is_whole: bool = False) -> None:
-        """Accept a request, whatever its answer will be; release it if there is no room; see ``_Entrance``."""
+        """Accept a request, whatever its answer will be; release it if there is no room; see ``NodeAddress``."""
         if received.tenant is not None and not shows_all:  # its `$management` is the address that others ask one by
             is_whole = True
-        desk = self._desk_of(received.tenant, shows_all=shows_all, is_whole=is_whole)
-        if not desk.full and self._incoming.put((desk, received.message, received.origin), len(received.message)):
-            desk.waiting += 1
+        served = self._find_node(received.tenant, shows_all=shows_all, is_whole=is_whole)
+        if not served.full and self._incoming.put((served, received.message, received.origin), len(received.message)):
+            served.waiting += 1
             received.settle()
         else:
             received.settle(RELEASED, RELEASED_STATE)
@@ -233,40 +234,40 @@ class Agent:
             if taken % MAX_TOGETHER == 0 or not len(self._incoming):
                 self._flush()
             taken += 1
-            desk, data, origin = await self._incoming.take_item()
-            desk.waiting -= 1
+            served, data, origin = await self._incoming.take_item()
+            served.waiting -= 1
             with BUGS.contained(_UNANSWERED):
-                await self._begin_request(desk, data, origin)
+                await self._begin_request(served, data, origin)
             await trio.lowlevel.checkpoint()
 
-    async def _begin_request(self, desk: Desk, data: bytes, origin: int) -> None:
+    async def _begin_request(self, served: ServedNode, data: bytes, origin: int) -> None:
         """Answer a request, or queue it for the task that makes changes or for those that ask other workers."""
         request = read_request(data)
         request.origin = origin
-        if not self._is_awaited(desk, request):
+        if not self._is_awaited(served, request):
             return
         operation = request.properties.get("operation")
-        if isinstance(operation, str) and operation.upper() in CHANGES and desk.node.tenant is None:
-            if not self._changes.put((desk, request), len(data)):
-                self._reply(desk, request, refusal(INTERNAL_ERROR, "too many changes are waiting; try again later"))
-        elif desk.whole is not None:
-            if not self._shared.put((desk, request), len(data)):
-                self._reply(desk, request, refusal(INTERNAL_ERROR, "too many requests are waiting"))
+        if isinstance(operation, str) and operation.upper() in CHANGES and served.node.tenant is None:
+            if not self._changes.put((served, request), len(data)):
+                self._reply(served, request, refusal(INTERNAL_ERROR, "too many changes are waiting; try again later"))
+        elif served.whole is not None:
+            if not self._shared.put((served, request), len(data)):
+                self._reply(served, request, refusal(INTERNAL_ERROR, "too many requests are waiting"))
         else:
-            await self._handle(desk, request)
+            await self._handle(served, request)
 
     async def _serve_changes(self) -> None:
         while True:
-            desk, request = await self._changes.take_item()
+            served, request = await self._changes.take_item()
             with BUGS.contained(_UNANSWERED):
-                await self._handle(desk, request)
+                await self._handle(served, request)
             self._flush()
 
     async def _serve_shared(self) -> None:
         while True:
-            desk, request = await self._shared.take_item()
+            served, request = await self._shared.take_item()
             with BUGS.contained(_UNANSWERED):
-                await self._handle(desk, request)
+                await self._handle(served, request)
             self._flush()
 
     async def answer_worker(self, octets: bytes) -> bytes:
@@ -275,36 +276,36 @@ class Agent:
         tenant = self._router.table.tenants.get(tenant_name) if tenant_name else None
         if tenant_name and tenant is None:
             return encode_result(refusal(NOT_FOUND, "no client of the tenant is connected here", Why.ABSENT))
-        node = self._desk_of(tenant, shows_all=False, is_whole=True).node
+        node = self._find_node(tenant, shows_all=False, is_whole=True).node
         return encode_result(await self._answer(node, request))
 
-    def _is_awaited(self, desk: Desk, request: Request) -> bool:
+    def _is_awaited(self, served: ServedNode, request: Request) -> bool:
         """Return whether the answer has a receiver; if not, the request is dropped, as no refusal would be read."""
         if not request.reply_to:
             log.debug("Agent request without a usable reply-to dropped: %s", request.summary(LOGGED))
             return False
-        entry = self._router.table.find_entry(request.reply_to.encode(), tenant=desk.tenant)
+        entry = self._router.table.find_entry(request.reply_to.encode(), tenant=served.tenant)
         if entry is None or entry.count_destinations() == 0:
             log.debug("Agent request dropped, no receiver listens on its reply-to: %s", request.summary(LOGGED))
             return False
-        if not self._may_answer_at(entry, desk, request):
-            desk.node.control.running.denied(request.origin, f"reply-to {request.reply_to}")
+        if not self._may_answer_at(entry, served, request):
+            served.node.control.running.denied(request.origin, f"reply-to {request.reply_to}")
             return False
         return True
 
-    def _may_answer_at(self, entry: AddressEntry, desk: Desk, request: Request) -> bool:
+    def _may_answer_at(self, entry: AddressEntry, served: ServedNode, request: Request) -> bool:
         """Return whether the requester may send to its reply-to, or is its only receiver."""
         forwarder, origin = entry.forwarder, request.origin
         closed = forwarder.is_exchange or bool(forwarder.subscriptions) or bool(forwarder.remotes)
         if not closed and all(each.connection_number == origin for each in forwarder.consumers):
             return True
-        return desk.node.control.running.may_send(origin, request.reply_to)
+        return served.node.control.running.may_send(origin, request.reply_to)
 
-    async def _handle(self, desk: Desk, request: Request) -> None:
+    async def _handle(self, served: ServedNode, request: Request) -> None:
         log.debug("Agent request %s", request.summary(LOGGED))
-        self._reply(desk, request, await self._answer(desk.node, request, desk.whole))
+        self._reply(served, request, await self._answer(served.node, request, served.whole))
 
-    async def _answer(self, node: Node, request: Request, whole: Whole | None = None) -> OperationResult:
+    async def _answer(self, node: Node, request: Request, whole: AllWorkers | None = None) -> OperationResult:
         self._set_clock()
         REQUESTER.set(request.origin)
         REQUESTER_ELSEWHERE.set(request.requester)
@@ -337,27 +338,27 @@ class Agent:
         log.error("Error performing %s: %s", shown(operation) if operation else "a request", description)
         return refusal(status, description, why)
 
-    def _reply(self, desk: Desk, request: Request, given: OperationResult) -> None:
-        workers = 0 if desk.whole is None or self._workers is None else len(self._workers.ids)
+    def _reply(self, served: ServedNode, request: Request, given: OperationResult) -> None:
+        workers = 0 if served.whole is None or self._workers is None else len(self._workers.ids)
         message = compose(request, given, workers)
         operation = request.properties.get("operation")
         log.debug("Agent response: %d to %s, %d bytes", given.status, shown(operation), len(message))
-        if self._unread_bytes(desk, request.reply_to) + len(message) > MAX_UNREAD_BYTES:
+        if self._unread_bytes(served, request.reply_to) + len(message) > MAX_UNREAD_BYTES:
             log.warning(
                 "Agent response dropped: its receiver has not read more than %d bytes of earlier responses",
                 MAX_UNREAD_BYTES,
             )
             return
         self._set_clock()
-        self._router.inside.send_message(request.reply_to, message, desk.tenant)
+        self._router.inside.send_message(request.reply_to, message, served.tenant)
 
     def _set_clock(self) -> None:
         """Set the core's clock, from which it takes seconds and arrival times."""
         self._router.shared.now_s = self._now()
 
-    def _unread_bytes(self, desk: Desk, address: str) -> int:
+    def _unread_bytes(self, served: ServedNode, address: str) -> int:
         """Return the bytes that wait for credit at an address."""
-        entry = self._router.table.find_entry(address.encode(), tenant=desk.tenant)
+        entry = self._router.table.find_entry(address.encode(), tenant=served.tenant)
         if entry is None:
             return 0
         waiting = (
@@ -368,7 +369,7 @@ class Agent:
         )
         return sum(waiting)
 
-    async def _breathe(self) -> None:
+    async def _let_others_run(self) -> None:
         """Let other tasks run, and send the earlier answers."""
         self._profile.rest()
         self._flush()

@@ -99,15 +99,19 @@ def _say_verdicts(parts: dict[int, _Explanation]) -> str:
     A worker without links to the address has nothing to do with it if another one has some, and so has one that lacks
     senders if they are at another one.
     """
-    telling = _those({number for number, each in parts.items() if each["consumerCount"] or each["senderCount"]}, parts)
-    telling = _those({number for number in telling if not parts[number]["verdict"].endswith(NO_SENDER)}, telling)
+    telling = _chosen_or_all(
+        {number for number, each in parts.items() if each["consumerCount"] or each["senderCount"]}, parts
+    )
+    telling = _chosen_or_all(
+        {number for number in telling if not parts[number]["verdict"].endswith(NO_SENDER)}, telling
+    )
     verdicts = {number: parts[number]["verdict"] for number in telling}
     if len(set(verdicts.values())) == 1:
         return str(next(iter(verdicts.values())))
     return "; ".join(f"worker {number}: {verdict}" for number, verdict in verdicts.items())
 
 
-def _those(chosen: set[int], numbers: Iterable[int]) -> list[int]:
+def _chosen_or_all(chosen: set[int], numbers: Iterable[int]) -> list[int]:
     """Return the chosen ones of the numbers; all if none is chosen."""
     return [number for number in numbers if number in chosen] or list(numbers)
 

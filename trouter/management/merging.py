@@ -1,7 +1,8 @@
 """How the rows of the workers of one router become rows of the router.
 
 A row stands for something at one worker (`connection`), for something of which each worker has its part (`router`,
-`router.address`), or for something that is the same in all workers (the configuration).
+`router.address`), or for something that is the same in all workers (the configuration). What becomes of each column
+stands at the column (``Column.merge``), and whether workers have parts at the type (``EntityType.parted``).
 """
 
 from __future__ import annotations
@@ -9,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from trouter.columns.addresses import ADDRESS
-from trouter.columns.process import ALLOCATOR, LOG_STATS
-from trouter.columns.router import ROUTER
-from trouter.columns.security import VHOST
-from trouter.config.entities import PolicyEntity
-from trouter.config.schema import EntityType, all_attributes_of
+from trouter.columns.column import Merge
+from trouter.config.schema import EntityType
 from trouter.wire.types import Int, UInt
 
 from .ports import DRAINED, DRAINING, SERVING
@@ -22,7 +19,7 @@ from .values import to_wire
 
 _MAX_UINT: Final = 0xFFFFFFFF
 
-Merge = Callable[[Sequence[Any]], object]
+MergeValues = Callable[[Sequence[Any]], object]
 
 
 def _first(values: Sequence[Any]) -> object:
@@ -52,66 +49,35 @@ def _drain(values: Sequence[Any]) -> object:
     return next((state for state in (DRAINED, SERVING) if present == {state}), DRAINING)
 
 
-def _any_fault(values: Sequence[Any]) -> object:
-    """Return the first text that is not empty, if there is one: each worker of an edge router has uplinks."""
+def _any_text(values: Sequence[Any]) -> object:
+    """Return the first text that is not empty, if there is one."""
     return next(filter(None, values), "")
 
 
-def _counts(columns: Sequence[Any], besides: Sequence[str] = ()) -> dict[str, Merge]:
-    """Return that the columns that are numbers are added up."""
-    return {
-        name: _sum
-        for each in columns
-        if issubclass(each.type, int) and each.type is not bool
-        for name in (each.name, each.twin)
-        if name and name not in besides
-    }
-
-
-def _joins(columns: Sequence[Any]) -> dict[str, Merge]:
-    """Return that the columns that are lists or maps are joined."""
-    return {each.name: _joined for each in columns if each.type in (list, dict)}
-
-
-#: What becomes of each column, by type; of the others the first value stands. A type that is not here has no parts.
-_RULES: Final[dict[str, dict[str, Merge]]] = {
-    "router": {
-        **_counts(ROUTER),
-        **dict.fromkeys(("addrCount", "uptimeSeconds"), max),
-        **dict.fromkeys(("nodeCount", "linkRouteCount", "autoLinkCount"), _first),
-        "uplinkFault": _any_fault,
-        "uplinkDownSince": min,
-        "workerThreads": _sum,
-        "handshakesRefused": _joined,
-        "drainState": _drain,
-    },
-    "router.address": {
-        **_counts(ADDRESS, ("priority",)),
-        **dict.fromkeys(("inProcess", "remoteCount", "containerCount"), max),
-        "remoteHostRouters": _joined,
-    },
-    "vhostStats": {**_counts(VHOST), **_joins(VHOST)},
-    "policy": {each.name: _sum for each in all_attributes_of(PolicyEntity) if each.graph},
-    "allocator": _counts(ALLOCATOR, ("typeSize", "transferBatchSize", "localFreeListMax")),
-    "logStats": _counts(LOG_STATS),
-    "authLockout": dict.fromkeys(("failures", "delaySeconds", "locked", "lockedSeconds"), max),
-    "decision": {},
-    "recordLog": dict.fromkeys(("maxBytes", "recordsLost"), _sum),
+_MERGED: Final[dict[Merge, MergeValues]] = {
+    Merge.FIRST: _first,
+    Merge.SUM: _sum,
+    Merge.LARGEST: max,
+    Merge.SMALLEST: min,
+    Merge.JOIN: _joined,
+    Merge.ANY_TEXT: _any_text,
+    Merge.DRAIN: _drain,
 }
 
 
 def has_parts(kind: EntityType) -> bool:
     """Return whether each worker has a part of the entities of a type."""
-    return kind.short in _RULES
+    return kind.parted
 
 
 def merged(kind: EntityType, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[object]:
     """Return one row from those of the workers for the same entity, the first worker's first."""
-    rules = _RULES.get(kind.short, {})
     cells: list[object] = []
     for place, name in enumerate(columns):
         values = [row[place] for row in rows if row[place] is not None]
-        cells.append(rules.get(name, _first)(values) if values else None)
+        attribute = kind.attribute(name)
+        merge = attribute.merge if kind.parted and attribute is not None else Merge.FIRST
+        cells.append(_MERGED[merge](values) if values else None)
     return cells
 
 

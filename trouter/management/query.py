@@ -38,14 +38,14 @@ class Queries:
     """The QUERY operation, with the positions of each requester's pages."""
 
     def __init__(
-        self, directory: Directory, now: Callable[[], float], breathe: Breathe, max_values: int = MAX_VALUES
+        self, directory: Directory, now: Callable[[], float], let_others_run: Breathe, max_values: int = MAX_VALUES
     ) -> None:
         """``max_values`` is the number of values of an answer beyond which long lists become null."""
         self._max_values = max_values
         self.cursors = Cursors()
         self._directory = directory
         self._now = now
-        self._breathe = breathe
+        self._let_others_run = let_others_run
 
     async def run(self, request: Request, kind: EntityType | None) -> OperationResult:
         """Return the rows of ``kind`` and its descendants, of all types for None; Refusal."""
@@ -102,7 +102,7 @@ class Queries:
                         "ask for fewer attributes, or for pages with offset and count"
                     )
             if time.perf_counter() > turn_at_s:
-                await self._breathe()
+                await self._let_others_run()
                 turn_at_s = time.perf_counter() + PORTION_S
         if count > 0:
             self.cursors.turn_page(asker, listing, (offset, start), (offset + count, next_place))

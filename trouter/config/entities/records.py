@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from trouter.columns.column import Merge
 from trouter.config import texts
 from trouter.config.entities.base import Entity, entity
 from trouter.config.schema import choice, counter, integer, path, string
@@ -23,6 +24,7 @@ _LARGEST: Final = 2**53
     operations=("CREATE", "READ", "UPDATE", "DELETE"),
     inherited=(),
     extra=True,
+    parted=True,
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLogEntity(Entity):
@@ -68,6 +70,7 @@ class RecordLogEntity(Entity):
         2 << 30,
         low=LEAST_BYTES,
         high=_LARGEST,
+        merge=Merge.SUM,
     )
     min_free_bytes: int = integer(
         "The space that must stay free in the file system, in bytes.", 64 << 20, high=_LARGEST

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from trouter.columns.column import Head
+from trouter.columns.column import Head, Merge
 from trouter.columns.router import ROUTER
 from trouter.config import files, texts
 from trouter.config.entities.base import DISTRIBUTIONS, Entity, entity
@@ -23,6 +23,7 @@ from trouter.config.schema import RESTART, Kind, boolean, choice, integer, path,
     singleton=True,
     core=True,
     columns=shown(ROUTER),
+    parted=True,
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterEntity(Entity):
@@ -103,6 +104,7 @@ class RouterEntity(Entity):
         low=1,
         inert="trouter runs in one thread",
         head=Head("Worker Threads"),
+        merge=Merge.SUM,
     )
     workers: str = with_points(
         string(

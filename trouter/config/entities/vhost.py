@@ -18,7 +18,14 @@ from trouter.config.problems import Severity
 from trouter.config.schema import NEXT, boolean, choice, counter, integer, mapping, path, string
 
 
-@entity("policy", "The rules for all vhosts. At most one.", "policy", singleton=True, extra_operations=("UPDATE",))
+@entity(
+    "policy",
+    "The rules for all vhosts. At most one.",
+    "policy",
+    singleton=True,
+    extra_operations=("UPDATE",),
+    parted=True,
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyEntity(Single):
     """The settings for all vhosts."""
