@@ -139,9 +139,9 @@ def test_a_run_that_is_ended_says_how_many_messages_wait(spark: SparkSession, tm
     parameters = Parameters(spools=[str(spool)])
     ended = run(spark, root, parameters, wants_to_end=lambda: True)
     assert ended.interrupted
-    assert ended.waiting + ended.rows.total() == 2
+    assert ended.left + ended.rows.total() == 2
     whole = run(spark, root, parameters)
-    assert (ended.rows + whole.rows, whole.waiting, whole.interrupted) == ({"a": 2}, 0, False)
+    assert (ended.rows + whole.rows, whole.left, whole.interrupted) == ({"a": 2}, 0, False)
 
 
 @pytest.mark.pipeline_long

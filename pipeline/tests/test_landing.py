@@ -200,7 +200,7 @@ def test_landed_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
 def test_nothing_new_is_said_only_if_nothing_waits(
     interrupted: bool, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_summary(Summary(waiting=200_000, interrupted=interrupted), as_json=False)
+    print_summary(Summary(left=200_000, interrupted=interrupted), as_json=False)
     said = f"nothing was landed: 200,000 messages wait in the spools ({why}): run again to land them"
     assert capsys.readouterr().out.splitlines() == [said]
 

@@ -247,7 +247,7 @@ def _print(summary: Summary, *, as_json: bool) -> None:
             "duplicates": summary.duplicates,
             "rows": summary.rows,
             "dead": summary.dead,
-            "waiting": summary.waiting,
+            "waiting": summary.left,
         }
         print(json.dumps(counts))
         return
@@ -262,16 +262,16 @@ def _print(summary: Summary, *, as_json: bool) -> None:
     rows, dead = summary.rows.total(), summary.dead.total()
     left_out = f", {summary.duplicates:,} duplicates left out" if summary.duplicates else ""
     print(f"{rows:,} rows and {dead:,} dead letters in {summary.batches} batches{left_out}")
-    if summary.waiting:
-        print(f"{summary.waiting:,} messages wait in the spools: run again to land them")
+    if summary.left:
+        print(f"{summary.left:,} messages wait in the spools: run again to land them")
 
 
 def _nothing(summary: Summary) -> str:
     """Return what is said of a run that landed no message."""
-    if not summary.waiting:
+    if not summary.left:
         return "nothing new: all messages of the spools are landed"
     why = "ended before its first batch was landed" if summary.interrupted else "they came meanwhile"
-    return f"nothing was landed: {summary.waiting:,} messages wait in the spools ({why}): run again to land them"
+    return f"nothing was landed: {summary.left:,} messages wait in the spools ({why}): run again to land them"
 
 
 def _print_again(summary: Again, name: str, *, as_json: bool) -> None:

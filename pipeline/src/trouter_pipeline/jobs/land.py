@@ -85,7 +85,7 @@ class Summary:
     dead: Counter[str] = field(default_factory=Counter)
     duplicates: int = 0
     #: The messages of the spools that are not landed yet: for --every the last, else those that came meanwhile.
-    waiting: int = 0
+    left: int = 0
     #: The run was ended before it had landed what was there when it began.
     interrupted: bool = False
 
@@ -177,7 +177,7 @@ def run(
             raise NotLanded(str(error)) from None
         summary.duplicates = _duplicates(query)
         summary.interrupted = wants_to_end() and parameters.every_s is None
-        summary.waiting = _waiting(parameters.spools, checkpoint)
+        summary.left = _waiting(parameters.spools, checkpoint)
     return summary
 
 
