@@ -225,7 +225,7 @@ BUGS: Final = (
         "a message lost without a word",
         "a body with a number that Arrow's type does not hold becomes nulls without a dead letter",
         "pipeline/src/trouter_pipeline/bodies.py",
-        '            dead[row] = {"reason": str(error)[:MAX_REASON], "body": bodies[row]}\n',
+        "            dead[row] = letters.letter(row, str(error))\n",
         "            del error\n",
         ("pipeline/tests/test_bodies.py",),
         ("bodies",),
