@@ -96,6 +96,11 @@ def test_patterns_keep_the_name_apart(entry: str) -> None:
         ('targets: "in.${user}/x"', "in.${user}/x"),
         ('sourcePattern: "{user}/#"', "{user}/#"),
         ('targetPattern: "a, ${user}.b"', "${user}.b"),
+        ('sourcePattern: "#/${user}"', "#/${user}"),
+        ('targetPattern: "a, *.{user}"', "*.{user}"),
+        ('sourcePattern: "in/#/${user}"', "in/#/${user}"),
+        ('sources: "#/${user}, *.${user}"', None),
+        ('sourcePattern: "in#/x*/${user}"', None),
         ('sources: "${user}, in.${user}"', None),
         ('sources: "${user}-x"', None),
         ('sources: "$${user}.x"', None),
@@ -103,7 +108,7 @@ def test_patterns_keep_the_name_apart(entry: str) -> None:
         ('sources: "${user}.*"\n   substituteSeparated: no', None),
     ],
 )
-def test_an_entry_that_goes_on_after_the_user_is_found_unless_defaults_are_secure(
+def test_an_entry_that_may_reach_a_longer_name_is_found_unless_defaults_are_secure(
     entries: str, entry: str | None
 ) -> None:
     def about(text: str) -> list[str]:

@@ -70,6 +70,19 @@ def test_names_with_separators_are_served_where_no_entry_goes_on(entries: str) -
         assert opened(rules, user=user).may_receive(f"in.{user}" if "sources" in entries else f"in/{user}")
 
 
+@pytest.mark.parametrize(("longer", "user"), [("bob@example.com", "com"), ("a/b", "b"), ("a.b/c", "c")])
+@pytest.mark.parametrize("entries", ['sourcePattern: "#/${user}"', 'sourcePattern: "*/${user}, ${user}"'])
+@pytest.mark.parametrize("more", ["", "substituteSeparated: no"])
+def test_a_wildcard_before_the_user_reaches_no_address_of_a_name_that_ends_with_the_user(
+    user: str, longer: str, entries: str, more: str
+) -> None:
+    rules = compiled(("" if more else SECURE) + VHOST.format(f"{entries}\n{more}", more))
+    short, long = opened(rules, user=user), opened(rules, user=longer)
+    for address in (f"inbox/{longer}", f"q.{longer}", longer):
+        assert not long.may_receive(address)
+    assert short.may_receive(f"inbox/{user}"), "its own"
+
+
 def test_today_and_with_the_attribute_names_are_text() -> None:
     for head, more in (("", ""), (SECURE, "substituteSeparated: yes")):
         rules = compiled(head + VHOST.format(f'sources: "${{user}}.*"\n{more}', more))

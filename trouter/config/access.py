@@ -7,10 +7,12 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Final
 
 from trouter.config.schema import BadValue, Doubt
-from trouter.core.patterns import HOSTS, POLICIES, Pattern, PatternError
+from trouter.core.patterns import HOSTS, MANY_TEXT, POLICIES, Pattern, PatternError
 
 #: Both spellings of the user's name; `$${user}` is text.
 USER_TOKEN: Final = re.compile(r"(?<!\$)\$\{user\}|(?<!\$)\{user\}")
+#: The wildcards of patterns: one token, and any number of them.
+WILDCARDS: Final = frozenset({POLICIES.one, MANY_TEXT})
 MIN_FRAME: Final = 512
 _LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 #: A host and its port. An address of IPv6 stands in brackets, or has no port.
@@ -39,6 +41,12 @@ def covers_user(entries: tuple[str, ...], user: str) -> bool:
 def goes_on(entry: str) -> bool:
     """Return whether a separator follows the user's name in an entry, so that a longer name can be one's address."""
     return (token := USER_TOKEN.search(entry)) is not None and entry[token.end() : token.end() + 1] in (".", "/")
+
+
+def is_preceded(pattern: str) -> bool:
+    """Return whether a wildcard precedes the user's name in a pattern, so that a longer name can end with one's own."""
+    token = USER_TOKEN.search(pattern)
+    return token is not None and not WILDCARDS.isdisjoint(POLICIES.split(pattern[: token.start()]))
 
 
 def is_separated(user: str) -> bool:

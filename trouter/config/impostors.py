@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from trouter.config.access import USER_TOKEN, goes_on
+from trouter.config.access import USER_TOKEN
 from trouter.config.configuration import Configuration
 from trouter.config.entities import ListenerEntity, SslProfileEntity, VhostEntity
 from trouter.config.hosts import HostRange, is_loopback
@@ -52,7 +52,7 @@ def _open_entries(vhost: VhostEntity) -> Iterator[Problem]:
                     closed = f"{entry[: token.end()]}.{entry[token.end() :]}"
                     key = f"groups.{name}.{attribute}"
                     yield finding_of("open-user-entry", vhost, key, entry=entry, closed=closed)
-        if group.substitute_separated and (entry := next(filter(goes_on, group.entries()), "")):
+        if group.substitute_separated and (entry := group.entry_for_longer_names()):
             yield finding_of("longer-users", vhost, f"groups.{name}", entry=entry, group=name)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeVar
 
-from trouter.config.access import goes_on
 from trouter.config.collector import held_back
 from trouter.config.entities import GroupSettings, PolicyEntity, VhostEntity
 from trouter.config.hosts import HostRange
@@ -106,8 +105,8 @@ class Vhost(NamedTuple):
     by_user: Mapping[str, Group]
     every_user: Group | None
     unknown_user: Group | None
-    #: An entry goes on after the user's name, with a separator.
-    goes_on: bool
+    #: By an entry of a group a user may reach the addresses of a longer name.
+    reaches_longer_names: bool
 
     def group_of(self, user: str) -> tuple[Group, MemberBy] | None:
         """Return the group of a user, and why (security.md 4.4); None without one. The empty name is never listed."""
@@ -139,7 +138,7 @@ class _Compiler:
             by_user,
             by_user.get(EVERY_USER),
             groups.get(DEFAULT_GROUP) if entity.allow_unknown_user else None,
-            any(goes_on(entry) for group in entity.groups.values() for entry in group.entries()),
+            any(group.entry_for_longer_names() for group in entity.groups.values()),
         )
 
     def _compile_group(self, name: str, group: GroupSettings, vhost: VhostEntity) -> Group:
@@ -190,8 +189,8 @@ class Policy:
     choice: VhostChoice[Vhost]
     #: The names in `remoteHosts` to look up, and the results.
     host_names: frozenset[str]
-    #: An entry goes on after the user's name, with a separator: it may reach the addresses of a longer name.
-    goes_on: bool = False
+    #: By an entry of some vhost a user may reach the addresses of a longer name, which has `.` or `/`.
+    reaches_longer_names: bool = False
     resolved: Resolved = field(default_factory=dict)
 
     @classmethod
@@ -232,7 +231,7 @@ class Policy:
                 for host in group.remote_hosts
                 if host.name
             ),
-            any(vhost.goes_on for vhost in compiled.values()),
+            any(vhost.reaches_longer_names for vhost in compiled.values()),
             {} if previous is None else previous.resolved,
         )
 

@@ -291,7 +291,7 @@ def _judge_client(policy: Policy, request: OpenRequest, name: str) -> Verdict:
     user_text = request.user if request.authenticated else ""
     if group.substitute_anonymous:
         user_text = request.user or ANONYMOUS
-    if policy.goes_on and not group.substitute_separated and is_separated(user_text):
+    if policy.reaches_longer_names and not group.substitute_separated and is_separated(user_text):
         user_text = ""
     admission = Admission(
         vhost.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 from trouter.config import access, hosts
@@ -122,7 +123,8 @@ class GroupSettings:
     )
     substitute_separated: bool = boolean(
         "The user's name in an address may hold `.` or `/`. If `no`, entries with `${user}` cover nothing for users of "
-        "such names while any group of any vhost has an entry with `.` or `/` after `${user}`.",
+        "such names while any group of any vhost has an entry with `.` or `/` after `${user}`, or a pattern with a "
+        "wildcard before it.",
         True,
         default_doc="`yes`; with secureDefaults `no`",
         extra=True,
@@ -140,9 +142,11 @@ class GroupSettings:
     #: The attributes as they were given, by field; no attribute.
     written: Mapping[str, Any] = field(default_factory=lambda: NOTHING, repr=False, compare=False)
 
-    def entries(self) -> tuple[str, ...]:
-        """Return the entries for addresses, in both directions, as names and as patterns."""
-        return (*self.sources, *self.targets, *self.source_pattern, *self.target_pattern)
+    def entry_for_longer_names(self) -> str:
+        """Return an entry by which a user may reach the addresses of a longer name, one with `.` or `/`; else empty."""
+        patterns = (*self.source_pattern, *self.target_pattern)
+        entries = filter(access.goes_on, (*self.sources, *self.targets, *patterns))
+        return next(chain(entries, filter(access.is_preceded, patterns)), "")
 
 
 GROUP_SETTINGS: Final = EntityType(

@@ -387,11 +387,11 @@ class VhostEntity(Entity):
         ),
         Point(
             name="longer-users",
-            compatible="an entry with `${user}.` or `${user}/` covers addresses of users whose names begin with the "
-            "user's and go on with a separator",
+            compatible="an entry with `${user}.` or `${user}/`, or a pattern with a wildcard before `${user}`, covers "
+            "addresses of users whose names begin or end with the user's, beside a separator",
             strict="users whose names have `.` or `/` have no addresses with `${user}` where such an entry is, unless "
             "substituteSeparated: yes is given",
-            warning="'{entry}' of the group {group} will let a user `a` reach the addresses of a user `a.b` or `a/b`",
+            warning="'{entry}' of the group {group} will let a user `a` reach the addresses of users as `a.b` or `b/a`",
             cure="write substituteSeparated: no in the group, or keep `.` and `/` out of the names of users",
             page="policy.md",
         ),
