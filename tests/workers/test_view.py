@@ -154,6 +154,13 @@ def test_pages_go_through_all_workers(asked: Node, kind: str) -> None:
     assert [each["identity"] for each in asked.query(kind, ["identity"], offset=1, count=2)] == whole[1:3]
 
 
+@pytest.mark.attack
+@pytest.mark.parametrize("kind", ["router.link", "router.address", "denial", "connection", None])
+def test_a_page_beyond_all_rows_is_empty_however_large_its_numbers(asked: Node, kind: str | None) -> None:
+    assert asked.query(kind, ["identity"], offset=2**62, count=2**62) == []
+    assert asked.query("connection", ["identity"], offset=0, count=2**63 - 1)
+
+
 def test_an_address_is_one_row_with_the_consumers_of_all(both: Both, asked: Node) -> None:
     receivers = [each.connection.create_receiver("jobs", credit=0) for each in both]
 

@@ -29,6 +29,8 @@ from .to_workers import RequestToWorkers
 
 #: Requesters whose pages are continued; the one unused for longest is dropped first.
 MAX_PAGED: Final = 32
+#: No router has more rows; the sum of two such numbers is still a long of AMQP.
+_MOST_ROWS: Final = 2**31
 _IDENTIFYING: Final = ("type", "identity")
 #: The types whose entities are listed by time, and the column that has it.
 _BY_TIME: Final = {"denial": "at"}
@@ -54,7 +56,7 @@ class Listings:
         kind = check_query(node, request)
         names = ATTRIBUTE_NAMES.read(request)
         node.queries.columns(kind, names)
-        offset, count = OFFSET.read(request) or 0, max(COUNT.read(request) or 0, 0)
+        offset, count = min(OFFSET.read(request) or 0, _MOST_ROWS), min(max(COUNT.read(request) or 0, 0), _MOST_ROWS)
         if offset < 0:
             return await perform(node, request)
         if kind is not None and descendants_of(kind) == (kind,) and not has_parts(kind):
