@@ -54,6 +54,14 @@ def is_separated(user: str) -> bool:
     return "." in user or "/" in user
 
 
+def leads_to_management(target: str) -> bool:
+    """Return whether an entry of targets or targetPattern appears to cover an address of the agent."""
+    beginning, star, _ = target.partition("*")
+    beginning = beginning.partition("#")[0]
+    agents = ("$management", "_local/$management", "_topo/0/")
+    return any(agent.startswith(beginning) for agent in agents) if star or "#" in target else "$management" in target
+
+
 def host_key(name: str) -> str:
     """Return the form in which host names of vhosts are compared: no port, no trailing dot, ASCII in lower case."""
     if (":" in name or "[" in name) and (match := _HOST_AND_PORT.fullmatch(name)):

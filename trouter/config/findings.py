@@ -17,6 +17,7 @@ from typing import Final
 
 from trouter._text import escape_unprintable
 from trouter.config.acceptances import accept
+from trouter.config.access import leads_to_management
 from trouter.config.configuration import ROUTER_ROLES, Configuration
 from trouter.config.cyrus import cyrus_site
 from trouter.config.dangling import dangling, unexpanded
@@ -42,6 +43,7 @@ from trouter.config.passwords import Secret
 from trouter.config.problems import Problem, Severity, SourcePosition, nearest
 from trouter.config.reporting import finding_of
 from trouter.config.strictness import POINTS
+from trouter.config.tenant_findings import tenant_findings
 from trouter.config.tenants import why_no_tenants
 from trouter.config.texts import PRODUCT_PROPERTIES
 from trouter.config.workers import WORKERS_HOST, worker_findings
@@ -190,7 +192,7 @@ def unsafe(configuration: Configuration, plugins: Plugins | None = None) -> tupl
             found.append(finding_of("service-in-clear", service, host=service.address[0]))
     for profile in configuration.ssl_profiles:
         found += _ssl_profile(profile)
-    found += [*impostors(configuration), *neighbours(configuration)]
+    found += [*impostors(configuration), *neighbours(configuration), *tenant_findings(configuration)]
     return tuple(sorted(found, key=lambda problem: problem.place))
 
 
@@ -313,18 +315,10 @@ def _managers(configuration: Configuration) -> Iterator[Problem]:
     for vhost in configuration.vhosts:
         for name, group in vhost.groups.items():
             targets = (*group.targets, *group.target_pattern)
-            if "management" not in group.written and any(map(_leads_to_management, targets)):
+            if "management" not in group.written and any(map(leads_to_management, targets)):
                 yield finding_of("group-management", vhost, group=name)
     if configuration.router.mode != "standalone" and "router_management" not in policy.written:
         yield finding_of("router-management", policy)
-
-
-def _leads_to_management(target: str) -> bool:
-    """Return whether an entry of targets or targetPattern appears to cover an address of the agent."""
-    beginning, star, _ = target.partition("*")
-    beginning = beginning.partition("#")[0]
-    agents = ("$management", "_local/$management", "_topo/0/")
-    return any(agent.startswith(beginning) for agent in agents) if star or "#" in target else "$management" in target
 
 
 def _no_policy(configuration: Configuration) -> Iterator[Problem]:

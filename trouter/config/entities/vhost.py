@@ -396,6 +396,24 @@ class VhostEntity(Entity):
             page="policy.md",
         ),
         Point(
+            name="user-as-tenant",
+            compatible="at a listener without multiTenant an entry with `${user}` also covers addresses of tenants, "
+            "`TENANT/...`",
+            warning="'{entry}' of the group {group} will let a user whose name fits reach addresses of the tenant "
+            "{tenant}, through {listeners}",
+            cure="put text before the user's name with which no tenant's name begins, as in users.{entry}",
+            page="multi-tenancy.md",
+        ),
+        Point(
+            name="tenant-without-tenancy",
+            compatible="clients of a listener without multiTenant may ask for the vhost of a tenant, and its addresses "
+            "and its `management` are those of the whole router there",
+            warning="clients of {listeners} have no tenant and may ask for this vhost, and there {what} of the group "
+            "{group} means the whole router",
+            cure="write policyVhost at {listeners}, with the name of a vhost that is no tenant's",
+            page="multi-tenancy.md",
+        ),
+        Point(
             name="no-links",
             compatible="`maxSenders: 0` and `maxReceivers: 0` of a group allow any number",
             strict="they allow none",
