@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from trouter.records import LinkStalled, RecordsDropped
+from trouter.records.marks import write_mark
 from trouter.records.seals import KeyState, key_path, next_key, read_state, seal_of, write_first
 from trouter.records.segments import (
     OPEN,
@@ -37,6 +38,8 @@ LABEL: Final = file_label(ROUTER)
 KEY: Final = bytes(range(32))
 #: The first start of the router, in seconds since 1970.
 START: Final = 1_700_000_000
+#: Bytes that the segments of a third start take, less one of an earlier start.
+_ROOM_BYTES: Final = 6000
 #: A record by its start and number.
 Number = tuple[int, int]
 
@@ -201,10 +204,11 @@ def _taken(count: int, lost: int = 0) -> Taken:
     return Taken(list(records), Counter({"link.stalled": lost}))
 
 
-def write_starts(folder: Path, *, running: bool, max_bytes: int = 1 << 20) -> SealedFolder:
+def write_starts(folder: Path, *, running: bool, max_bytes: int = 1 << 20, marked: int | None = None) -> SealedFolder:
     """Let a router start three times, and be killed the second time; ``running`` if it runs still the third time.
 
-    It seals each minute, drops a record, completes a segment after 90 seconds, and keeps ``max_bytes``.
+    It seals each minute, drops a record, completes a segment after 90 seconds, and keeps ``max_bytes``. Before the
+    third start the segment number ``marked`` gets a mark, by which it is deleted before older ones.
     """
     for start in range(3):
         here = folder / str(start)
@@ -213,6 +217,8 @@ def write_starts(folder: Path, *, running: bool, max_bytes: int = 1 << 20) -> Se
         else:
             here.mkdir()
             write_first(here, LABEL, KEY)
+        if start == 2 and marked is not None:
+            max_bytes = _room_for_all_but(segments_in(here)[marked].path)
         writer = SegmentWriter(here, ROUTER, Bounds(segment_us=90_000_000, max_bytes=max_bytes))
         begun_s = start * 1000
         writer.open(_now(begun_s))
@@ -228,3 +234,9 @@ def write_starts(folder: Path, *, running: bool, max_bytes: int = 1 << 20) -> Se
         else:
             writer.close(_now(begun_s + 300))
     return SealedFolder(folder / "2")
+
+
+def _room_for_all_but(segment: Path) -> int:
+    """Mark a segment; return for how many bytes the router deletes it, and no other, in the third start."""
+    write_mark(segment.parent, segment.name, zlib.crc32(segment.read_bytes()))
+    return sum(place.path.stat().st_size for place in segments_in(segment.parent)) + _ROOM_BYTES

@@ -18,10 +18,14 @@ class _Before(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """A segment that another one follows and that is not in the folder; a record should report its deletion."""
+    """A segment that another one follows and that is not in the folder; a record should report its deletion.
+
+    ``path`` is that of the segment that follows; ``before`` is the chained segment that was read before that, if any.
+    """
 
     path: Path
     place: SegmentPosition
+    before: SegmentPosition | None
 
 
 class Chain:
@@ -31,7 +35,7 @@ class Chain:
         """Add what is wrong to ``errors``, and what cannot be verified to ``notes``."""
         self.missing: list[Missing] = []
         #: The missing segment before the oldest one of each router.
-        self.before_oldest: dict[str, SegmentPosition] = {}
+        self.before_oldest: dict[str, Missing] = {}
         self._present = {place.name for place in places if place.rest != EMPTY}
         self._errors = errors
         self._notes = notes
@@ -64,9 +68,11 @@ class Chain:
         if gone is None or gone.router != place.router or gone[:3] >= place[:3]:
             self._errors.append(f"{place.path}: byte 0: {after} cannot be the segment before this one")
         else:
-            self.missing.append(Missing(place.path, gone))
+            chained = None if before is None or not before.chained else place_of(place.path.with_name(before.name))
+            missing = Missing(place.path, gone, chained)
+            self.missing.append(missing)
             if before is None:
-                self.before_oldest[place.router] = gone
+                self.before_oldest[place.router] = missing
 
     def end(self, place: SegmentPosition, sha: str, header: SegmentHeader, *, hashed: bool) -> None:
         """Note the SHA-256 of a segment that was read, "" if it is damaged; ``hashed`` if its trailer has one."""

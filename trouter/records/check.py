@@ -11,17 +11,21 @@ from typing import Final, NamedTuple
 import msgspec
 
 from trouter.records.anchors import Anchors, SegmentHead
-from trouter.records.chain import Chain
+from trouter.records.chain import Chain, Missing
 from trouter.records.disk import is_locked
+from trouter.records.losses import RETENTION
 from trouter.records.reader import Corrupt, SegmentReader
+from trouter.records.runs import run_of
 from trouter.records.schema import RecordsDropped
-from trouter.records.sealed import Seals
+from trouter.records.sealed import SealGap, Seals
 from trouter.records.segments import (
     EMPTY,
     MANIFEST,
     MAX_ENTRY_BYTES,
     OPEN,
+    DeletedRun,
     ManifestEntry,
+    Position,
     SegmentPosition,
     entry_lines,
     file_label,
@@ -58,13 +62,32 @@ class _Gap(NamedTuple):
     offset: int
 
 
+class _Report(NamedTuple):
+    """A record that reports missing numbers of a start; ``old`` if it is of deleted segments and does not name them."""
+
+    numbers: tuple[int, int]
+    run: DeletedRun | None
+    old: bool
+
+
 class _Stream:
     """The gaps of one boot of one router, what records report as missing, and which of these reports are proved."""
 
     def __init__(self) -> None:
         self.gaps: list[_Gap] = []
-        self.reported: list[tuple[int, int]] = []
-        self.proved: list[tuple[int, int]] = []
+        self.reported: list[_Report] = []
+        self.proved: list[_Report] = []
+
+
+class _Origin(NamedTuple):
+    """What reports say of the segments between a missing one and the one before it in the folder, or the beginning.
+
+    ``unreported`` is the first, going back, that none of them names. If the reports are of an older version, they stand
+    for everything before ``old``.
+    """
+
+    unreported: SegmentPosition | None = None
+    old: Position | None = None
 
 
 def check_file(path: Path) -> CheckReport:
@@ -115,7 +138,7 @@ class _Checker:
         self.seals: Seals | None = None
         self.anchors: Anchors | None = None
         #: Reports of missing numbers that no seal and no head covers yet, by router.
-        self._unproved: dict[str, list[tuple[_Stream, tuple[int, int]]]] = {}
+        self._unproved: dict[str, list[tuple[_Stream, _Report]]] = {}
         self._chain = Chain(places, self.report.errors, self.report.notes) if places else None
         self._streams: dict[tuple[str, int], _Stream] = {}
         self._seen: dict[str, tuple[int, int, int, int]] = {}
@@ -207,24 +230,30 @@ class _Checker:
         boot = place.boot if dropped.boot is None else dropped.boot
         label = place.router and file_label(router)
         stream = self._streams.setdefault((label, boot), _Stream())
-        stream.reported.append((dropped.from_n, dropped.to_n))
-        self._unproved.setdefault(place.router, []).append((stream, (dropped.from_n, dropped.to_n)))
+        old = dropped.reason == RETENTION and dropped.to_seg is None
+        report = _Report((dropped.from_n, dropped.to_n), run_of(dropped), old)
+        stream.reported.append(report)
+        self._unproved.setdefault(place.router, []).append((stream, report))
 
     def _prove_reports(self, router: str) -> None:
         """Note that a seal or a head covers the reports of missing numbers of the router that came before it."""
-        for stream, numbers in self._unproved.pop(router, ()):
-            stream.proved.append(numbers)
+        for stream, report in self._unproved.pop(router, ()):
+            stream.proved.append(report)
 
     def is_deleted(self, place: SegmentPosition, number: int) -> bool:
         """Return whether a report that a seal or a head covers has a record as deleted.
 
-        The router reports nothing of a start before the latest of which all is deleted: the report of the segment
-        before its oldest one stands for these.
+        Reports of older versions name no segments: they have the numbers of a start, and that of the segment before the
+        oldest one stands for all starts before.
         """
-        if any(first <= number <= last for first, last in self._stream(place).proved):
+        position = place.boot, place.first
+        if any(run.includes(position) for run in self._runs(place.router, proved=True)):
             return True
-        gone = None if self._chain is None else self._chain.before_oldest.get(place.router)
-        return gone is not None and place.boot < gone.boot and _has_begin(self._stream(gone).proved, gone)
+        if any(each.old and _includes(each.numbers, number) for each in self._stream(place).proved):
+            return True
+        missing = None if self._chain is None else self._chain.before_oldest.get(place.router)
+        old = None if missing is None else self._origin(missing, proved=True).old
+        return old is not None and position < old
 
     def explain(self) -> None:
         """Report gaps that no record explains as errors, or none that a seal or head covers if seals are verified.
@@ -233,7 +262,7 @@ class _Checker:
         """
         notes = [] if self.seals is None else self.report.notes
         for stream in self._streams.values():
-            reported = sorted(self._believed(stream))
+            reported = sorted(each.numbers for each in self._believed(stream))
             for gap in stream.gaps:
                 rest = _without((gap.first, gap.last), reported)
                 if rest:
@@ -243,14 +272,81 @@ class _Checker:
                     notes.append(
                         f"{gap.path}: records missing before it, as a sealed one reports: {_ranges(explained)}"
                     )
-        for path, gone in () if self._chain is None else self._chain.missing:
-            if _has_begin(self._believed(self._stream(gone)), gone):
-                notes.append(f"{path}: follows {gone.name}, which is missing, as a sealed record reports")
-            else:
-                self.report.errors.append(f"{path}: byte 0: follows {gone.name}, which is missing")
+        old = self._explain_segments(notes)
+        if self.seals is not None:
+            self._explain_seals(self.seals.gaps, old)
 
-    def _believed(self, stream: _Stream) -> list[tuple[int, int]]:
-        """Return the missing numbers that records report; with seals only those of reports that are proved."""
+    def _explain_segments(self, notes: list[str]) -> set[Path]:
+        """Report missing segments that no report names as errors.
+
+        Return the segments before which some are missing by a report of an older version, which does not name them all.
+        """
+        old = set()
+        for missing in () if self._chain is None else self._chain.missing:
+            path, gone, _ = missing
+            origin = self._origin(missing, proved=self.seals is not None)
+            if origin.unreported is not None and origin.unreported.name == gone.name:
+                self.report.errors.append(f"{path}: byte 0: follows {gone.name}, which is missing")
+            elif origin.unreported is not None:
+                self.report.errors.append(
+                    f"{path}: byte 0: follows {gone.name}, which was deleted as reported, and before that "
+                    f"{origin.unreported.name}, which is missing"
+                )
+            elif origin.old is not None:
+                old.add(path)
+                self.report.notes.append(
+                    f"{path}: follows {gone.name}, which is missing, as a record reports; an older version deleted "
+                    "segments before it, and no record names these"
+                )
+            else:
+                notes.append(f"{path}: follows {gone.name}, which is missing, as a sealed record reports")
+        return old
+
+    def _explain_seals(self, gaps: Iterable[SealGap], old: set[Path]) -> None:
+        """Report missing seals that no report of deleted segments names as errors, and note the others."""
+        for gap in gaps:
+            reported = sorted(
+                (run.from_seal, run.to_seal)
+                for run in self._runs(gap.place.router, proved=True)
+                if run.from_seal is not None and run.to_seal is not None
+            )
+            rest = _without((gap.first, gap.last), reported)
+            if rest and not (gap.segment_missing and gap.place.path in old):
+                self.report.errors.append(f"{gap.where}: seals missing before it: {_ranges(rest)}")
+            else:
+                self.report.notes.append(f"{gap.where}: seals missing before it: {_ranges([(gap.first, gap.last)])}")
+
+    def _origin(self, missing: Missing, *, proved: bool) -> _Origin:
+        """Follow the reports of deleted segments back from a missing segment to the one that was read before it."""
+        gone, before = missing.place, missing.before
+        runs = self._runs(gone.router, proved=proved)
+        while True:
+            found = [run for run in runs if run.includes((gone.boot, gone.first))]
+            if before is not None and any(
+                run.after == before.name or run.includes((before.boot, before.first)) for run in found
+            ):
+                return _Origin()
+            if not found:
+                stream = self._stream(gone)
+                old = [each.numbers for each in (stream.proved if proved else stream.reported) if each.old]
+                return _Origin(old=(gone.boot, 0)) if _has_begin(old, gone) else _Origin(unreported=gone)
+            run = min(found, key=lambda run: run.begin)
+            if run.after is None:
+                return _Origin(old=run.begin)
+            if not run.after:
+                return _Origin() if before is None else _Origin(unreported=gone)
+            earlier = place_of(gone.path.with_name(run.after))
+            assert earlier is not None  # noqa: S101 - the run is valid
+            gone = earlier
+
+    def _runs(self, router: str, *, proved: bool) -> list[DeletedRun]:
+        """Return the runs that records of a router report; ``proved``: that a seal or a head covers, too."""
+        streams = (stream for (label, _), stream in self._streams.items() if label == router)
+        reports = (each for stream in streams for each in (stream.proved if proved else stream.reported))
+        return [each.run for each in reports if each.run is not None]
+
+    def _believed(self, stream: _Stream) -> list[_Report]:
+        """Return the reports of missing numbers; with seals only those that are proved."""
         return stream.reported if self.seals is None else stream.proved
 
     def compare(self, path: Path, places: Iterable[SegmentPosition]) -> None:
@@ -294,6 +390,10 @@ def _why_open(place: SegmentPosition) -> str:
 def _has_begin(ranges: Iterable[tuple[int, int]], gone: SegmentPosition) -> bool:
     """Return whether missing numbers include the first of a segment, or where it was if it had none."""
     return any(first <= gone.first <= max(first, last) for first, last in ranges)
+
+
+def _includes(numbers: tuple[int, int], number: int) -> bool:
+    return numbers[0] <= number <= numbers[1]
 
 
 def _ranges(numbers: Iterable[tuple[int, int]]) -> str:

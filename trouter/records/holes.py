@@ -78,8 +78,8 @@ def boots_with_manifest(folder: Path, label: str) -> list[int]:
     return [int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) <= _MAX_DIGITS]
 
 
-def deleted_in(manifest: Path) -> list[tuple[int, int]]:
-    """Return first and last number of each segment that a manifest calls deleted; [] if it cannot be read."""
+def deleted_in(manifest: Path) -> list[ManifestEntry]:
+    """Return the entries of the segments that a manifest calls deleted; [] if it cannot be read."""
     try:
         lines = list(entry_lines(manifest))
     except OSError:
@@ -91,6 +91,6 @@ def deleted_in(manifest: Path) -> list[tuple[int, int]]:
                 entry = _ENTRY.decode(line)
             except ValueError:
                 continue
-            if entry.state == DELETED and entry.last >= entry.first:
-                found.append((entry.first, entry.last))
+            if entry.state == DELETED:
+                found.append(entry)
     return found

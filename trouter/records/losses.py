@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from trouter.records.runs import run_of
 from trouter.records.schema import RecordsDropped
 
 #: The reason in reports of deleted segments.
@@ -52,8 +53,15 @@ class Losses:
                 and known.boot == dropped.boot
                 and dropped.from_n <= known.from_n
                 and known.to_n <= dropped.to_n
+                and _names_all(dropped, known)
             ]
             for known in within:
                 dropped.count += known.count
                 self._gaps.remove(known)
         self._gaps.append(dropped)
+
+
+def _names_all(dropped: RecordsDropped, known: RecordsDropped) -> bool:
+    """Return whether a report names all segments that another one names."""
+    run, other = run_of(dropped), run_of(known)
+    return other is None or (run is not None and run.includes(other.begin) and run.includes(other.end))

@@ -49,6 +49,10 @@ class OpenSegment:
         self.unsealed_us: int | None = begun_us
         self.count = 0
         self.last = header.first - 1
+        #: The name of the segment before, "" if there is none.
+        self.after = header.after
+        #: The numbers of the first and the last seal, None if there is none.
+        self.seals: tuple[int, int] | None = None
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         self.file = AppendedFile(path, descriptor)
         try:
@@ -91,6 +95,10 @@ class OpenSegment:
         record.mac = key.seal(self.digest, numbered(number, record) + b"\n")
         self.append(Piece(numbered(number, record) + b"\n", 1, number, now_us, now_us), durable=True)
         self.unsealed_us = None
+        self._note_seal(key.epoch)
+
+    def _note_seal(self, epoch: int) -> None:
+        self.seals = (epoch if self.seals is None else self.seals[0], epoch)
 
     def sealed_trailer(self, key: SealingKey, now_us: int) -> Trailer:
         """Return the trailer of what is whole now, with a seal."""
@@ -104,6 +112,8 @@ class OpenSegment:
     def end(self, trailer: Trailer) -> None:
         """Write the trailer to the disk; OSError, and the segment is as it was."""
         self.file.append(line_of(trailer), durable=True)
+        if trailer.epoch is not None:
+            self._note_seal(trailer.epoch)
 
     def put_away(self) -> tuple[SegmentPosition, ManifestEntry]:
         """Close a segment that has its trailer, and rename it; return its place and its manifest entry. OSError."""

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from trouter.records.segments import (
     MAX_LINE_BYTES,
     Envelope,
     SegmentHeader,
+    SegmentPosition,
     Trailer,
     file_label,
     line_of,
@@ -203,6 +205,29 @@ class SegmentReader:
         if trailer.epoch is not None:
             self.epoch, self.sealed_digest = trailer.epoch, self._sha.digest()
         return trailer
+
+
+def header_of(place: SegmentPosition) -> SegmentHeader | None:
+    """Return a segment's header; None if it cannot be read."""
+    with suppress(OSError, Corrupt), opened(place.path) as file:
+        return SegmentReader(place.path, file, open_ended=True).header
+    return None
+
+
+def seals_in(path: Path) -> tuple[int, int] | None:
+    """Return the numbers of the first and the last seal of a segment; None if it has none or cannot be read."""
+    seals = []
+    try:
+        with opened(path) as file:
+            while line := file.readline(MAX_LINE_BYTES):
+                if b'"k":"records.sealed"' in line:
+                    seals.append(msgspec.json.decode(line, type=RecordsSealed).epoch)
+                elif b'"k":"segment.trailer"' in line:
+                    epoch = _TRAILER.decode(line).epoch
+                    seals += [] if epoch is None else [epoch]
+    except (OSError, EOFError, ValueError, zlib.error):
+        return None
+    return (min(seals), max(seals)) if seals else None
 
 
 def last_number(path: Path) -> int | None:

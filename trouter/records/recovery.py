@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from trouter.records.disk import AppendedFile, open_own, rename_durably
-from trouter.records.reader import Corrupt, SegmentReader
+from trouter.records.reader import Corrupt, SegmentReader, header_of
 from trouter.records.segments import (
     EMPTY,
     OPEN,
@@ -17,7 +17,6 @@ from trouter.records.segments import (
     SegmentPosition,
     Trailer,
     line_of,
-    opened,
     place_of,
 )
 
@@ -77,6 +76,5 @@ def recover(path: Path, *, whole_bytes: int | None = None, whole_sha: str = "") 
 
 def linked_from(place: SegmentPosition) -> str:
     """Return the SHA-256 that a segment's header has of the one before; "" if there is none or it cannot be read."""
-    with suppress(OSError, Corrupt, EOFError), opened(place.path) as file:
-        return SegmentReader(place.path, file, open_ended=True).header.prev
-    return ""
+    header = header_of(place)
+    return "" if header is None else header.prev

@@ -17,9 +17,20 @@ from trouter.records.disk import open_own
 from trouter.records.holes import DELETED, Hole, Holes, boots_with_manifest, deleted_in
 from trouter.records.losses import RETENTION
 from trouter.records.marks import is_marked, mark_path, marks_in
-from trouter.records.reader import last_number
+from trouter.records.open_segment import OpenSegment
+from trouter.records.reader import header_of, last_number, last_trailer, seals_in
+from trouter.records.runs import Runs
 from trouter.records.schema import RecordsDropped
-from trouter.records.segments import COMPRESSED, ManifestEntry, SegmentPosition, line_of, manifest_name
+from trouter.records.segments import (
+    COMPRESSED,
+    EMPTY,
+    DeletedRun,
+    ManifestEntry,
+    SegmentPosition,
+    line_of,
+    manifest_name,
+    place_of,
+)
 
 #: Upper bound for a header and a trailer.
 _SPARE_BYTES: Final = 4096
@@ -50,11 +61,18 @@ class Bounds:
 
 
 class _Kept(NamedTuple):
-    """A complete segment, its size, and when it was last changed, in microseconds since 1970."""
+    """A complete segment, its size, and when it was last changed, in microseconds since 1970.
+
+    ``after`` is the segment that its header named when this start of the router wrote or found it, None if that could
+    not be read. Its last number and its seals are known if this start wrote it.
+    """
 
     place: SegmentPosition
     bytes: int
     changed_us: int
+    after: str | None
+    last: int | None = None
+    seals: tuple[int, int] | None = None
 
 
 class Retention:
@@ -77,26 +95,42 @@ class Retention:
         self._label = label
         self._report = report
         self._kept: deque[_Kept] = deque()
+        self._runs = Runs()
         #: Marks that did not fit their segments, with the times of the marks in nanoseconds.
         self._doubted: dict[str, int] = {}
 
     def keep_found(self, place: SegmentPosition) -> None:
         """Add a complete segment that was found in the folder; OSError."""
         facts = place.path.stat()
-        self.add_segment(place, facts.st_size, facts.st_mtime_ns // 1000)
+        header = None if place.rest == EMPTY else header_of(place)
+        self._keep(_Kept(place, facts.st_size, facts.st_mtime_ns // 1000, None if header is None else header.after))
 
-    def add_segment(self, place: SegmentPosition, size: int, changed_us: int) -> None:
-        """Add a segment that has just been completed; ``size`` in bytes."""
-        self._kept.append(_Kept(place, size, changed_us))
-        self.kept_bytes += size
-        if not place.rest:
-            self.plain.append(place)
+    def add_segment(self, place: SegmentPosition, segment: OpenSegment, utc_us: int) -> None:
+        """Add a segment that has just been completed, at ``utc_us``."""
+        self._keep(_Kept(place, segment.file.end, utc_us, segment.after, segment.last, segment.seals))
+
+    def _keep(self, kept: _Kept) -> None:
+        self._kept.append(kept)
+        self.kept_bytes += kept.bytes
+        if not kept.place.rest:
+            self.plain.append(kept.place)
 
     def find_holes(self) -> None:
         """Read the holes of the kept starts, and of those between and just before them, from their manifests."""
         for boot in sorted(boots_with_manifest(self._folder, self._label)):
-            for first, last in deleted_in(self._folder / manifest_name(self._label, boot)):
-                self.holes.add(Hole(boot, self._begin_of_hole(boot, first), last))
+            entries = deleted_in(self._folder / manifest_name(self._label, boot))
+            own = [entry for entry in entries if _boot_of(entry) == boot]
+            for entry in entries:
+                if entry.run is not None and entry.run.is_valid():
+                    self._runs.add(entry.run)
+            for entry in own:
+                if entry.last >= entry.first:
+                    self.holes.add(Hole(boot, self._begin_of_hole(boot, entry.first), entry.last))
+            old = sorted((entry for entry in own if entry.run is None), key=lambda entry: entry.first)
+            for hole in self.holes:
+                names = [entry.seg for entry in old if hole.boot == boot and hole.first <= entry.first <= hole.last]
+                if names and (run := DeletedRun(first=names[0], last=names[-1])).is_valid():
+                    self._runs.add(run)
 
     def expire(self, utc_us: int) -> None:
         """Delete segments that are older than ``keep_us``."""
@@ -186,10 +220,13 @@ class Retention:
         """Delete one of the kept segments; return False if there is none or it cannot be deleted."""
         if not self._kept:
             return False
-        place, size, _ = self._kept[index]
-        last = last_number(place.path)
+        kept = self._with_facts(self._kept[index])
+        place, size, last = kept.place, kept.bytes, kept.last
         try:
-            place.path.unlink(missing_ok=True)
+            place.path.unlink()
+        except FileNotFoundError:
+            last = None  # not this router deleted it, so no report may say so
+            log.error("%s was deleted by another program", place.path)
         except OSError as error:
             log.error("%s cannot be deleted: %s", place.path, error.strerror)
             return False
@@ -198,17 +235,27 @@ class Retention:
         self._doubted.pop(place.name, None)
         del self._kept[index]
         self.kept_bytes -= size
-        if last is not None:
+        if last is not None and kept.after is not None:
             count = last - place.first + 1
+            run = self._runs.add(_run_of_one(place.name, kept.after, kept.seals))
             self._report_holes(place, last, count)
-            self.note(
-                place.boot,
-                ManifestEntry(
-                    seg=place.name, first=place.first, last=last, count=count, bytes=size, crc=0, state=DELETED
-                ),
+            entry = ManifestEntry(
+                seg=place.name, first=place.first, last=last, count=count, bytes=size, crc=0, state=DELETED, run=run
             )
+            for boot in {place.boot, run.end[0]}:  # the manifest of the latest is kept longest
+                self.note(boot, entry)
         self._forget_old_starts()
         return True
+
+    def _with_facts(self, kept: _Kept) -> _Kept:
+        """Return what is kept of a segment with its last number and its seals, as far as they can be read."""
+        if kept.last is not None:
+            return kept
+        trailer = last_trailer(kept.place.path)
+        if trailer is None:
+            return kept
+        sealed = trailer.recovered or trailer.epoch is not None
+        return kept._replace(last=trailer.last, seals=seals_in(kept.place.path) if sealed else None)
 
     def _forget_old_starts(self) -> None:
         """Forget the starts of which nothing is left, but the latest before the oldest segment, which names it."""
@@ -225,12 +272,32 @@ class Retention:
         hole = self.holes.add(Hole(place.boot, begin, last))
         own = place.boot == self.boot
         for each in self.holes.to_report(place.first if own else -1, last if own else -1):
-            dropped = RecordsDropped(
-                reason=RETENTION,
-                from_n=each.first,
-                to_n=each.last,
-                count=count if each == hole else 0,
-                by_kind={},
-                boot=None if each.boot == self.boot else each.boot,
-            )
-            self._report(dropped)
+            position = place.boot, place.first
+            for run in self._runs.within((each.boot, each.first), (each.boot, max(each.first, each.last))):
+                dropped = RecordsDropped(
+                    reason=RETENTION,
+                    from_n=each.first,
+                    to_n=each.last,
+                    count=count if each == hole and run.includes(position) else 0,
+                    by_kind={},
+                    boot=None if each.boot == self.boot else each.boot,
+                    from_seg=run.first,
+                    to_seg=run.last,
+                    after_seg=run.after,
+                    from_seal=run.from_seal,
+                    to_seal=run.to_seal,
+                )
+                self._report(dropped)
+
+
+def _boot_of(entry: ManifestEntry) -> int:
+    """Return the start of an entry's segment, -1 if that is no name of a segment."""
+    place = place_of(Path(entry.seg))
+    return -1 if place is None else place.boot
+
+
+def _run_of_one(segment: str, after: str, seals: tuple[int, int] | None) -> DeletedRun:
+    """Return the run of one deleted segment."""
+    if seals is None:
+        return DeletedRun(first=segment, last=segment, after=after)
+    return DeletedRun(first=segment, last=segment, after=after, from_seal=seals[0], to_seal=seals[1])

@@ -305,7 +305,9 @@ class RecordsDropped(Record, tag="records.dropped"):
     """The numbers ``from_n`` to ``to_n`` are missing because of disk-full, io-error, queue-full or retention.
 
     ``boot`` is set if they are of another start of the router. Retention deletes whole segments and does not count by
-    kind.
+    kind. It names the segments: all from ``from_seg`` to ``to_seg`` were deleted, with the seals ``from_seal`` to
+    ``to_seal``. ``after_seg`` is the segment before them, "" if there never was one; None if an older version deleted
+    the first of them and some before it, and did not note which.
     """
 
     reason: str
@@ -314,6 +316,11 @@ class RecordsDropped(Record, tag="records.dropped"):
     count: int
     by_kind: dict[str, int]
     boot: int | None = None
+    from_seg: str | None = None
+    to_seg: str | None = None
+    after_seg: str | None = None
+    from_seal: int | None = None
+    to_seal: int | None = None
 
 
 class RecordsSealed(Record, tag="records.sealed"):

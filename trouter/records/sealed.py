@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -30,12 +30,27 @@ class _Router:
         self.pending = 0
 
 
+class SealGap(NamedTuple):
+    """Seals that are missing before one in the segment at ``place``, and where that one is.
+
+    ``segment_missing`` if the segment before is missing, too.
+    """
+
+    place: SegmentPosition
+    where: str
+    first: int
+    last: int
+    segment_missing: bool
+
+
 class Seals:
     """The seals of a folder, verified in the order of its segments; what is wrong is added to ``errors``."""
 
     def __init__(self, folder: Path, key: bytes, errors: list[str], notes: list[str]) -> None:
         """Read the routers' present keys, before any segment is read; OSError."""
         self.unproved = 0
+        #: Missing seals, which reports of deleted segments should name.
+        self.gaps: list[SealGap] = []
         self._folder = folder
         self._key = key
         self._errors = errors
@@ -65,7 +80,7 @@ class Seals:
             router.pending = 0
 
     def read(self, place: SegmentPosition, reader: SegmentReader, line: RecordLine, *, gap: bool) -> bool:
-        """Take a record; return whether it is a seal. ``gap``: seals before this segment may be missing."""
+        """Take a record; return whether it is a seal. ``gap``: the segment before this one is missing."""
         router = self._router(place.router)
         router.pending += 1
         seal = line.record
@@ -77,7 +92,8 @@ class Seals:
         where = f"{place.path}: byte {line.offset}"
         if not self._is_possible(place.router, seal.epoch, where):
             return False
-        return self._verify(router, where, (seal.epoch, seal.t, seal.mac), reader.sealed_digest, bare, gap=gap)
+        self._note_gap(place, where, seal.epoch, gap=gap)
+        return self._verify(router, where, (seal.epoch, seal.t, seal.mac), reader.sealed_digest, bare)
 
     def end(self, place: SegmentPosition, reader: SegmentReader, *, gap: bool) -> bool:
         """End a segment; return whether its trailer has a seal."""
@@ -97,7 +113,8 @@ class Seals:
             return False
         bare = line_of(msgspec.structs.replace(trailer, mac=""))
         seal = (trailer.epoch, trailer.t or 0, trailer.mac)
-        return self._verify(router, where, seal, reader.sealed_digest, bare, gap=gap)
+        self._note_gap(place, where, trailer.epoch, gap=gap)
+        return self._verify(router, where, seal, reader.sealed_digest, bare)
 
     def _is_possible(self, label: str, epoch: int, where: str) -> bool:
         """Return whether a router can have made a seal of this number, and its key can be computed; else an error."""
@@ -115,13 +132,14 @@ class Seals:
             return True
         return False
 
-    def _verify(
-        self, router: _Router, where: str, seal: tuple[int, int, str], digest: bytes, bare: bytes, *, gap: bool
-    ) -> bool:
+    def _note_gap(self, place: SegmentPosition, where: str, epoch: int, *, gap: bool) -> None:
+        """Note the seals that are missing before seal ``epoch``."""
+        following = self._router(place.router).epoch
+        if epoch > following:
+            self.gaps.append(SealGap(place, where, following, epoch - 1, gap))
+
+    def _verify(self, router: _Router, where: str, seal: tuple[int, int, str], digest: bytes, bare: bytes) -> bool:
         epoch, moment, mac = seal
-        if epoch > router.epoch:
-            found = self._notes if gap else self._errors
-            found.append(f"{where}: seals missing before it: {router.epoch}-{epoch - 1}")
         while router.epoch < epoch:
             self._step(router)
         if seal_of(router.key, digest, bare) != mac:

@@ -42,6 +42,8 @@ _NAME: Final = re.compile(
     r"(?P<router>[^~]+)~(?P<boot>\d{1,16})~(?P<first>\d{16})\.jsonl(?P<rest>\.open|\.empty|\.gz)?"
 )
 _LONGEST_NAME: Final = 160
+#: A segment's start of the router and first number, which give its place in the chain.
+Position = tuple[int, int]
 
 
 class SegmentHeader(
@@ -95,8 +97,47 @@ class Trailer(
     mac: str = ""
 
 
+class DeletedRun(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
+    """Deleted segments, each of which followed the one before, and their seals; names are of complete segments.
+
+    ``after`` is the name of the segment that the ``first`` one followed, "" if it was the first of all. It is None if
+    an older version deleted the first one: that version did not note what it followed. ``from_seal`` and ``to_seal``
+    are the numbers of the first and the last seal in the run, None if it has none.
+    """
+
+    first: str
+    last: str
+    after: str | None = None
+    from_seal: int | None = None
+    to_seal: int | None = None
+
+    @property
+    def begin(self) -> Position:
+        """The position of the first segment; ValueError."""
+        return position_of(self.first)
+
+    @property
+    def end(self) -> Position:
+        """The position of the last segment; ValueError."""
+        return position_of(self.last)
+
+    def is_valid(self) -> bool:
+        """Return whether all names are those of segments, in their order."""
+        try:
+            return self.begin <= self.end and (not self.after or position_of(self.after) < self.begin)
+        except ValueError:
+            return False
+
+    def includes(self, position: Position) -> bool:
+        """Return whether the segment at a position is between the first and the last one, or one of these."""
+        return self.begin <= position <= self.end
+
+
 class ManifestEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A line of the manifest. ``state``: closed, recovered or deleted."""
+    """A line of the manifest. ``state``: closed, recovered or deleted.
+
+    ``run`` is the run of deleted segments that a deleted one belongs to; older versions did not note it.
+    """
 
     seg: str
     first: int
@@ -107,6 +148,7 @@ class ManifestEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     state: str
     t_min: int | None = None
     t_max: int | None = None
+    run: DeletedRun | None = None
 
 
 class Envelope(msgspec.Struct):
@@ -161,6 +203,14 @@ def place_of(path: Path) -> SegmentPosition | None:
         if found is None
         else SegmentPosition(found["router"], int(found["boot"]), int(found["first"]), found["rest"] or "", path)
     )
+
+
+def position_of(segment: str) -> Position:
+    """Return a segment's start and first number by its name; ValueError."""
+    place = place_of(Path(segment))
+    if place is None:
+        raise ValueError(f"{segment!r} is no name of a segment")
+    return place.boot, place.first
 
 
 def present(place: SegmentPosition) -> SegmentPosition:

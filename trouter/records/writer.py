@@ -383,7 +383,7 @@ class SegmentWriter:
         finally:
             if key is not None:
                 key.advance()
-        self.retention.add_segment(place, segment.file.end, now.utc)
+        self.retention.add_segment(place, segment, now.utc)
         self.retention.note(self.boot, entry)
 
     def _seal_if_due(self, now: Now) -> None:
