@@ -33,6 +33,8 @@ class Followers:
         self._text = b""
         #: The workers of which it is not known that they have decided about the present configuration.
         self._unsettled: set[int] = set()
+        #: Those of them that started with what the parent has, and are only asked whether that is the present one.
+        self._started: set[int] = set()
         self._places = frozenset(places)
         #: Workers that have not read the files again that the configuration names, though that is wanted.
         self._owe_reload: set[int] = set()
@@ -53,6 +55,7 @@ class Followers:
         """Have all take over another configuration; those that have not after a while are in ``behind``."""
         self._version, self._text = self.next_version, text
         self._unsettled = set(self._places)
+        self._started.clear()
         if reloaded:
             self._owe_reload = set(self._places)
         await self._ask_unsettled()
@@ -61,6 +64,7 @@ class Followers:
     def note_started(self, place: int) -> None:
         """Ask a worker that has started whether it has the present configuration."""
         self._unsettled.add(place)
+        self._started.add(place)
         self._wake.set()
 
     def note_ended(self, place: int) -> None:
@@ -90,7 +94,8 @@ class Followers:
             is_settled = True
         except CallFailed as failed:
             is_settled = failed.code is CallCode.FAILED
-            reason = "" if failed.code is CallCode.NOT_SERVING else NOT_YET  # one that starts gets it from the parent
+            starts = place in self._started or failed.code is CallCode.NOT_SERVING
+            reason = "" if starts else NOT_YET  # one that starts gets it from the parent
         if version != self._version:  # another call is about the next one
             return
         if is_settled:
