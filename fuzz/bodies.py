@@ -1,4 +1,4 @@
-"""Any bytes as the body of a message become columns that the schema describes, or a dead letter with the bytes.
+"""Any bytes as the body of a message become columns that the schema describes, or a dead letter with the message.
 
 The first byte chooses the format, JSON or Avro. The bodies in the rows before and behind stay what they are.
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - as everybody calls it
 
 from trouter.testing.fuzz import behind, text
+from trouter_pipeline.arrow import ARROW_SCHEMA
 from trouter_pipeline.bodies import DEAD_LETTER, DEAD_LETTER_TYPE, MAX_REASON, Parser, parser
 
 MUTATOR = behind(1, text)
@@ -82,8 +83,11 @@ def batch(*bodies: bytes) -> pa.RecordBatch:
             "seq": list(range(count)),
             "body": pa.array(bodies, pa.binary()),
             "body_kind": ["data"] * count,
+            "body_value": pa.array([None] * count, pa.string()),
             "error": pa.array([None] * count, pa.string()),
-            "raw": pa.array([None] * count, pa.binary()),
+            "raw": pa.array([b"message"] * count, pa.binary()),
+            "message_format": pa.array([0] * count, pa.int64()),
+            "application_properties": pa.nulls(count, ARROW_SCHEMA.field("application_properties").type),
         }
     )
 
@@ -101,7 +105,7 @@ def check(data: bytes) -> None:
     dead = row.pop(DEAD_LETTER)
     if dead is not None:
         assert set(row.values()) == {None}
-        assert dead["body"] == body
+        assert (dead["body"], dead["message"]) == (body, b"message")
         assert 0 < len(dead["reason"]) <= MAX_REASON
     elif not how & 1:
         given = json.loads(body.decode("utf-8", "replace"))  # fields that are not wanted may be anything
