@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sysconfig
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -74,11 +75,10 @@ def test_the_wheel_contains_both_packages_their_types_the_console_and_every_comp
     unit = {name.partition("/share/trouter/")[2] for name in names if "/share/trouter/" in name}
     assert unit == {"trouter.service", "trouter@.service", "trouter.sysusers"}
     assert f"\nVersion: {__version__}\n" in metadata
-    assert {"Documentation", "Source", "Issues", "Changelog"} <= {
-        line.removeprefix("Project-URL: ").partition(",")[0]
-        for line in metadata.splitlines()
-        if line.startswith("Project-URL")
-    }
+    home = tomllib.loads((ROOT / "packaging" / "home.toml").read_text(encoding="utf-8"))
+    pages = {name.capitalize(): home[name] for name in ("documentation", "source", "issues", "changelog") if home[name]}
+    urls = re.findall(r"^Project-URL: (\w+), (.*)$", metadata, re.MULTILINE)
+    assert dict(urls) == pages
     if not _twin.PURE:
         suffix = sysconfig.get_config_var("EXT_SUFFIX")
         modules = compiled_modules()
