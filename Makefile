@@ -4,7 +4,8 @@ PYTHON ?= python3
 ARGS   ?=
 # SYSTEM=no: install no Debian packages.
 SYSTEM ?= yes
-export PYTHON SYSTEM
+export SYSTEM
+export BASE_PYTHON := $(PYTHON)
 include make/environment.mk make/console.mk make/tests.mk make/fuzz.mk make/measure.mk make/docs.mk make/package.mk
 
 .PHONY: run build test test-quick lint types fuzz bench docs package clean help

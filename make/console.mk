@@ -34,7 +34,8 @@ test-console: venv build console browser-system ## check the web console, also i
 # Without prerequisites, so that parts of `make test` begin beside each other.
 console-tests:
 	@mkdir -p build
-	cd console && { npm run lint && npm run types && npm run unit && npm run e2e -- $(ARGS); } >../build/test-console.log 2>&1
+	cd console && export PYTHON=$(abspath $(PY)) && \
+	  { npm run lint && npm run types && npm run unit && npm run e2e -- $(ARGS); } >../build/test-console.log 2>&1
 
 node-system: system
 	$(call wants,npm)

@@ -11,7 +11,7 @@ shopt -s inherit_errexit
 
 # NAME | command or file | packages | what is left out without it
 table() {
-    local python=${PYTHON:-python3} headers
+    local python=${BASE_PYTHON:-python3} headers
     headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null || true)
     cat <<TABLE
 python|$python|python3 python3-venv|everything
