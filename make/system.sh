@@ -129,7 +129,7 @@ case $verb in
         [ -z "$rows" ]
         ;;
     mirror)
-        mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | sed q)}
+        mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | sed -n 1p)}
         [ -n "$mirror" ] || { say "apt knows no mirror of Debian here; run apt-get update, or set MIRROR"; exit 1; }
         echo "$mirror"
         ;;

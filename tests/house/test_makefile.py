@@ -66,8 +66,8 @@ class Bare:
         self.write("id", "echo 0")
         self.write("apt-get", f'echo "$@" >>{self.log}; exit 1')
 
-    def write(self, name: str, text: str) -> None:
-        (self.bin / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    def write(self, name: str, text: str, shell: str = "sh") -> None:
+        (self.bin / name).write_text(f"#!/usr/bin/env {shell}\n{text}\n", encoding="utf-8")
         (self.bin / name).chmod(0o755)
 
     def run(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -118,5 +118,6 @@ def test_the_mirror_is_the_one_that_apt_is_configured_for(tmp_path: Path) -> Non
     bare = Bare(tmp_path)
     assert bare.run("mirror").returncode == 1
     assert bare.run("mirror", MIRROR="http://mirror.test/debian").stdout == "http://mirror.test/debian\n"
-    bare.write("apt-get", "echo http://apt.test/debian; echo http://apt.test/debian")
+    # More than a pipe holds: a reader that leaves after the first line would end apt-get, and with it the script.
+    bare.write("apt-get", "for i in {1..9999}; do echo http://apt.test/debian; done", shell="bash")
     assert bare.run("mirror").stdout == "http://apt.test/debian\n"
