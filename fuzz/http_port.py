@@ -68,6 +68,9 @@ class Site:
     def refuses_header(self, remote: tuple[str, int], listener: str, why: str) -> None:
         return None
 
+    def refuses_upgrade(self, remote: tuple[str, int], listener: str, why: str) -> None:
+        return None
+
     def refuses_clients(self, entity: ListenerEntity) -> str:
         return ""
 

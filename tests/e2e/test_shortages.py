@@ -13,8 +13,9 @@ import pytest
 
 from tests.e2e.peer import Peer
 from tests.http.test_live import get, http_port
+from tests.http.test_slow_readers import WEBSOCKET
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter
-from trouter.net.descriptors import client_limit
+from trouter.net.descriptors import RESERVE, client_limit
 from trouter.wire.performatives import Detach
 
 #: An address of this machine other than the tests'.
@@ -79,6 +80,22 @@ def test_without_a_descriptor_left_the_next_client_waits_until_there_is_one(rout
         third.open()
         router.wait_for_line(r"SERVER \(info\) accepting again on")
     assert len(router.matching("clients wait")) == 1
+
+
+@pytest.mark.attack
+def test_strangers_at_the_port_of_probes_leave_descriptors_for_probes(start_router: StartRouter) -> None:
+    router = start_router("listener { name: web, host: 127.0.0.1, port: 0, http: yes }\n")
+    port = http_port(router)
+    with ExitStack() as stack, descriptors(router, 8):
+        for answer in (b"HTTP/1.1 101", b"HTTP/1.1 101", b"HTTP/1.1 503"):
+            sock = stack.enter_context(knocking(port))
+            sock.sendall(WEBSOCKET)
+            assert sock.recv(12) == answer
+        for _ in range(2 * RESERVE):
+            stack.enter_context(knocking(port))
+        for path in ("/livez", "/readyz", "/healthz"):
+            assert get(port, path)[0] == 200
+    router.wait_for_line("refused: few descriptors are left")
 
 
 @pytest.mark.attack

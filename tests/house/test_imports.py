@@ -23,7 +23,7 @@ MAY_IMPORT = {
     # A line of the log shows texts and frames of peers.
     "logs": ("config", "wire", "core.counters"),
     "management": ("columns", "config", "core", "wire", "engine", "logs", "net.view", "net.workers"),
-    "http": ("columns", "config", "net.accepting", "net.turns"),
+    "http": ("columns", "config", "net.accepting", "net.descriptors", "net.turns"),
     # The router's own rooms, each above those that it may import: the process is the top.
     "net": ("config", "core", "engine", "hooks", "wire"),
     "telemetry": (

@@ -43,6 +43,7 @@ class Site:
     is_flooded: bool = False
     totals: Mapping[str, int] = field(default_factory=lambda: NO_TOTALS)
     shown: int = 0
+    refused_upgrades: int = 0
     served: list[tuple[tuple[str, int], str]] = field(default_factory=list)
     turns: TaskTurns = field(default_factory=lambda: TaskTurns(Shares()))
 
@@ -82,6 +83,9 @@ class Site:
 
     def refuses_header(self, remote: tuple[str, int], listener: str, why: str) -> None:
         raise AssertionError("no listener here has proxyProtocolHosts")
+
+    def refuses_upgrade(self, remote: tuple[str, int], listener: str, why: str) -> None:
+        self.refused_upgrades += 1
 
     def turns_away(self, remote: tuple[str, int], listener: str, full: Callable[[], str]) -> bool:
         return self.is_flooded or bool(full())

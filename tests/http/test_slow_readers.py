@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 
 import pytest
 import trio
 
-from tests.http.sites import Site, ask, client_of, listening
+from tests.http.sites import Answer, Client, Site, ask, client_of, listening
 from trouter.http import HttpListener, door, pace
 from trouter.http.door import Doing
 from trouter.http.settings import MAX_PLAIN
@@ -128,6 +128,43 @@ async def test_probes_are_answered_beside_websockets_whose_handshakes_nobody_rea
         for path in PROBES:
             assert (await ask(listener, path)).status == 200
         held.close()
+
+
+async def upgrade(client: Client) -> Answer:
+    """Ask for a WebSocket; return the answer."""
+    await client.send(WEBSOCKET)
+    return await client.answer()
+
+
+async def test_probes_are_answered_beside_websockets_at_the_maximum(held: ExitStack) -> None:
+    async with listening(Wordy(), max_connections=4) as listener, AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(client_of(listener)) for _ in range(4)]
+        assert [(await upgrade(client)).status for client in clients] == [101] * 4
+        await hold_readers(listener, held, 20, hosts=MANY_HOSTS, places=4)
+        for path in PROBES:
+            assert (await ask(listener, path)).status == 200
+        assert (listener.websockets, listener.refused) == (4, 0)
+        held.close()
+
+
+async def test_an_upgrade_beyond_the_maximum_is_refused_until_a_websocket_ends(held: ExitStack) -> None:
+    site = Site()
+    async with listening(site, max_connections=2) as listener, client_of(listener) as client:
+        assert (await upgrade(client)).status == 101
+        at_once = [held.enter_context(open_reader(listener, "127.0.0.1", WEBSOCKET)) for _ in range(2)]
+        answers = []
+        for sock in at_once:
+            await trio.lowlevel.wait_readable(sock)
+            answers.append(sock.recv(4096))
+        refused = max(answers)
+        assert refused.startswith(b"HTTP/1.1 503")
+        assert b"maxConnections" in refused
+        assert (listener.websockets, site.refused_upgrades) == (2, 1)
+        held.close()
+        async with client_of(listener) as another:
+            while listener.websockets == 2:
+                await trio.lowlevel.checkpoint()
+            assert (await upgrade(another)).status == 101
 
 
 async def test_those_of_one_host_end_for_each_other_first(held: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:

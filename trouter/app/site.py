@@ -163,6 +163,11 @@ class RouterSite:
         self._services.guard.refusals.count_refused(listener, PROXY_HEADER)
         self._services.guard.refuses_connection(*remote, why)
 
+    def refuses_upgrade(self, remote: tuple[str, int], listener: str, why: str) -> None:
+        """Note that a connection is refused a WebSocket because its listener has too many."""
+        self._services.guard.refusals.count_refused(listener, LIMIT)
+        self._services.guard.refuses_connection(*remote, why)
+
     def turn(self, host: str) -> Turn:
         """Return the turns of a task that works for a client on ``host``."""
         return Turn(self._services.poller.turns, host_key(host))

@@ -211,9 +211,9 @@ class HttpConnection:
             response.close()
 
     @contextmanager
-    def _writing(self, size_bytes: int = 0) -> Iterator[None]:
+    def _writing(self, size_bytes: int = 0, doing: Doing = Doing.WRITING) -> Iterator[None]:
         """Limit the time for ``size_bytes``: one limit for all of an answer, however it is read."""
-        with trio.fail_after(WRITE_S + size_bytes / READ_BYTES_PER_S), self._door.busy(self._place, Doing.WRITING):
+        with trio.fail_after(WRITE_S + size_bytes / READ_BYTES_PER_S), self._door.busy(self._place, doing):
             yield
 
     async def _send_all(self, response: Response) -> None:
@@ -266,7 +266,10 @@ class HttpConnection:
         except UpgradeRefused as refused:
             log.warning("WebSocket from %s:%d refused: %s", *self.remote, refused)
             return refused.response
-        with self._writing():
+        if why := self._door.why_no_websocket(service.entity.max_connections):
+            service.site.refuses_upgrade(self.remote, service.entity.name, why)
+            return refusal(503, why=why)
+        with self._writing(doing=Doing.UPGRADING):
             await self._write(self._http.send(accepted) or b"")
         log.info("WebSocket from %s:%d opened, subprotocol %s", *self.remote, subprotocol or "not named")
         early, _ = self._http.trailing_data

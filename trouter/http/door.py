@@ -3,6 +3,9 @@
 Who sends requests and does not read the answers, or sends none, costs a place each. So a new connection always gets a
 place while others wait: one of those ends for it, of the host that has most of them. An address may stand for many
 people, so no host is refused for its number of connections alone; those of one host end for each other.
+
+WebSockets end for no other connection, and may last for days: however many there are, some connections may be beside
+them, for probes.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from enum import Enum, auto
 import trio
 
 from trouter.config.hosts import place_of
+from trouter.net.descriptors import has_pair_for_client
 
-from .settings import MAX_PLAIN, MAX_PROBES
+from .settings import MAX_PLAIN, MAX_PROBES, PLAIN_BESIDE
 
 
 class Doing(Enum):
@@ -26,6 +30,8 @@ class Doing(Enum):
     AWAITING = auto()
     #: It waits for its client to read an answer.
     WRITING = auto()
+    #: It waits for its client to read the answer by which it becomes a WebSocket.
+    UPGRADING = auto()
     #: A page is being made.
     ANSWERING = auto()
     #: A probe is being answered, which takes little time: no other connection ends it.
@@ -44,6 +50,8 @@ class HttpPlace:
         self.scope = trio.CancelScope()
         #: The wait of a connection that may end when the listener stops; None for none.
         self.wait: trio.CancelScope | None = None
+        #: Set when the connection has ended and its socket is closed.
+        self.left = trio.Event()
 
     @property
     def is_given_up(self) -> bool:
@@ -74,17 +82,18 @@ class Door:
         return place
 
     def leave(self, place: HttpPlace) -> None:
-        """Give back the place of a connection that has ended."""
+        """Give back the place of a connection that has ended and closed its socket."""
         del self._plain[place]
+        place.left.set()
 
     def find_room(self, host: str, maximum: int | None) -> str:
         """Return why a new connection of ``host`` has no place, empty if it has one; another one may end for it.
 
-        ``maximum`` is the most connections, with WebSockets; None for no limit.
+        ``maximum`` is the most connections, with WebSockets, beside which some may be that are none; None for no limit.
         """
         closing = sum(place.is_given_up for place in self._plain)
-        others = [place for place in self._plain if not (place.is_given_up or place.doing is Doing.PROBED)]
-        full = maximum is not None and len(self) - closing >= maximum
+        others = self._that_may_end()
+        full = maximum is not None and len(self._plain) - closing >= _plain_places(maximum, self.websockets)
         if len(others) < MAX_PLAIN and not full:
             return ""
         if full and not others:
@@ -92,6 +101,27 @@ class Door:
         if closing >= MAX_PLAIN:
             return f"{closing} connections are being closed"
         _most_spare(others, place_of(host)).scope.cancel()
+        return ""
+
+    def give_one_up(self) -> HttpPlace | None:
+        """End a connection for one whose host is not known; return its place, None if none may end."""
+        ending = next((place for place in self._plain if place.is_given_up), None)
+        if ending is None and (others := self._that_may_end()):
+            ending = _most_spare(others, "")
+            ending.scope.cancel()
+        return ending
+
+    def _that_may_end(self) -> list[HttpPlace]:
+        """Return the places of connections that may end for another one: WebSockets and probes do not."""
+        return [place for place in self._plain if not (place.is_given_up or place.doing is Doing.PROBED)]
+
+    def why_no_websocket(self, maximum: int | None) -> str:
+        """Return why no further connection may become a WebSocket, empty if one may; ``maximum`` as for `find_room`."""
+        upgrading = sum(place.doing is Doing.UPGRADING for place in self._plain)
+        if maximum is not None and self.websockets + upgrading >= maximum:
+            return "WebSockets take all maxConnections of the listener: close some, or raise it"
+        if not has_pair_for_client():
+            return "few descriptors are left: close connections, or raise the limit of descriptors (nofile)"
         return ""
 
     @contextmanager
@@ -141,6 +171,11 @@ class Door:
         place.doing = doing
         del self._plain[place]
         self._plain[place] = None
+
+
+def _plain_places(maximum: int, websockets: int) -> int:
+    """Return how many connections may be no WebSockets, beside so many that are."""
+    return max(maximum - websockets, min(maximum, PLAIN_BESIDE))
 
 
 def _most_spare(places: list[HttpPlace], newcomer: str) -> HttpPlace:

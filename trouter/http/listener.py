@@ -50,6 +50,12 @@ class HttpListener(AcceptingListener):
         super().stop()
         self._door.stop()
 
+    async def make_room(self) -> bool:
+        place = self._door.give_one_up()
+        if place is not None:
+            await place.left.wait()
+        return place is not None
+
     def admit_socket(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
         room = partial(self._door.find_room, address[0], self.entity.max_connections)
         served = self._count_accepted(sock, refused=self._site.turns_away(address, self.entity.name, room))

@@ -66,6 +66,10 @@ class Site(Protocol):
         """Note, and log, that a connection of a listener is closed because its PROXY header is at fault."""
         ...
 
+    def refuses_upgrade(self, remote: tuple[str, int], listener: str, why: str) -> None:
+        """Note, and log, that a connection of a listener may not become a WebSocket because there are too many."""
+        ...
+
     def turns_away(self, remote: tuple[str, int], listener: str, full: Callable[[], str]) -> bool:
         """Return whether to close a new connection, and log why: too many of its host, or the text of ``full``."""
         ...

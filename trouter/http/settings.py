@@ -31,6 +31,9 @@ TURNS_PER_S: Final = 50
 LINGER_S: Final = 2.0
 #: Connections of one listener that are no WebSockets; a further one ends one of the host that has most of them.
 MAX_PLAIN: Final = 256
+#: Connections that may be no WebSockets if WebSockets are `maxConnections`, and which are then beyond it; as many as
+#: that, if it is less.
+PLAIN_BESIDE: Final = 64
 #: Probes of one listener that are answered besides; a further one is like any request.
 MAX_PROBES: Final = 64
 #: Bytes of one WebSocket message; it is passed on as it arrives, so it uses no memory.

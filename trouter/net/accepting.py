@@ -105,6 +105,10 @@ class AcceptingListener(ABC):
         """Wait until ``sock``, on which no connection waits, may have one."""
         await self._waits.wait_readable(sock)
 
+    async def make_room(self) -> bool:
+        """End a connection for one that waits for a descriptor; return whether one has ended."""
+        return False
+
     @abstractmethod
     def admit_socket(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
         """Serve a connection in ``nursery`` and count it in ``accepted``, or close it; return whether it is served."""
@@ -143,6 +147,8 @@ class AcceptingListener(ABC):
                 if error.errno in _OVERLOAD:
                     if not _is_readable(sock):  # without a descriptor accept fails even if no client waits
                         await self._waits.wait_readable(sock)
+                        continue
+                    if error.errno == errno.EMFILE and await self.make_room():
                         continue
                     if not exhausted:
                         self._log.error(

@@ -23,11 +23,26 @@ def client_limit(limit: int, *, of_few: bool) -> int:
 
 def accept_client(sock: socket.socket, *, of_few: bool) -> tuple[socket.socket, tuple[str, int]]:
     """Accept a connection; OSError, with EMFILE also if the next descriptor is one that clients leave free."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if limit != resource.RLIM_INFINITY:
-        lowest = os.dup(sock.fileno())
-        os.close(lowest)
-        if lowest >= client_limit(limit, of_few=of_few):
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    lowest = os.dup(sock.fileno())
+    os.close(lowest)
+    if not _may_have(lowest, of_few=of_few):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     accepted, address = sock.accept()
     return accepted, address[:2]
+
+
+def has_pair_for_client() -> bool:
+    """Return whether two descriptors more are ones that clients may have: a WebSocket takes a pair."""
+    try:
+        pair = os.pipe()
+    except OSError:
+        return False
+    for each in pair:
+        os.close(each)
+    return _may_have(max(pair), of_few=False)
+
+
+def _may_have(descriptor: int, *, of_few: bool) -> bool:
+    """Return whether a client may have a descriptor."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return limit == resource.RLIM_INFINITY or descriptor < client_limit(limit, of_few=of_few)
