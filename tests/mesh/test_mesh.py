@@ -73,6 +73,8 @@ class Bench:
     def receive(self, *messages: Message | Newer, over: int = 1) -> None:
         for message in messages:
             self.mesh.receive_message(message, over, self.now_s)
+        while self.mesh.has_pieces:
+            self.mesh.do_piece()
 
     def tick(self, seconds: int = 1) -> None:
         """Pass whole seconds, each with its tick."""

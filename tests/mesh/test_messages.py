@@ -175,7 +175,7 @@ def test_hints_that_do_not_fit_the_addresses_are_ignored(hints: list[int]) -> No
     ("data", "complaint"),
     [
         (b"", "no body"),
-        (b"\x00\x53\x77", "cut short"),
+        (body("RA", id="RB")[:-1], "claimed"),
         (encode("HELLO"), "not a section of a message"),
         (encode(Described(ULong(0x77), {"id": "RB"})), "no opcode"),
         (encode(Described(ULong(0x76), ["RB"])), "a section that router messages do not have"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tests.sim.timeline import Timeline
-from trouter.mesh.events import Event, PathsChanged, Send
+from trouter.mesh.events import Event, Forward, PathsChanged, Send
 from trouter.mesh.mesh import Mesh, Timers
 from trouter.mesh.messages import compose
 from trouter.mesh.relay import first_hops
@@ -114,9 +114,14 @@ class Network(Timeline):
     def _take(self, router: str) -> None:
         """Send the messages of the router's mesh, and keep its other events."""
         mesh = self.routers[router]
+        while mesh.has_pieces:
+            mesh.do_piece()
         taken = mesh.events[:]
         mesh.events.clear()
         for event in taken:
+            if isinstance(event, Forward):
+                self._send_on(router, event.hops, event.data)
+                continue
             if not isinstance(event, Send):
                 self.told.append((self.now_s, router, event))
                 continue

@@ -14,7 +14,7 @@ import pytest
 from tests.sim.network import IDLE_S, Network, ring
 from tests.sim.oracle import check, next_hops, oracle
 from tests.sim.seeds import chosen_seeds
-from trouter.mesh import mesh
+from trouter.mesh import pieces
 from trouter.mesh.mesh import Timers
 from trouter.mesh.messages import parse
 
@@ -29,7 +29,7 @@ CALM_S = 20.0 + IDLE_S
 @pytest.fixture(autouse=True)
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parse the same bytes only once, though many routers get them."""
-    monkeypatch.setattr(mesh, "parse", lru_cache(4096)(parse))
+    monkeypatch.setattr(pieces, "parse", lru_cache(4096)(parse))
 
 
 def build(network: Network, chance: random.Random) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from trouter.core.network import Trunk
@@ -17,6 +17,7 @@ from trouter.logs import TRACE
 from trouter.mesh.events import (
     AddressesChanged,
     Event,
+    Forward,
     Ignored,
     NeighbourDown,
     NeighbourMoved,
@@ -49,6 +50,8 @@ from .topology import Topology
 SMALL_NETWORK: Final = 32
 #: Seconds from a change of our addresses to its advertisement, for which others wait to come with it.
 NEWS_AFTER_S: Final = 0.01
+#: Seconds of work on large messages before other connections have a turn.
+PIECES_S: Final = 0.002
 _NO_NEWS: Final = float("inf")
 #: Added to the cost of each link of a router that drains: more than any way around it costs.
 DETOUR_COST: Final = 1_000_000
@@ -82,7 +85,8 @@ class Backbone:
     ) -> None:
         """``instance`` is that of ``Mesh``; ``now`` returns the time in seconds, ``calendar`` seconds since 1970.
 
-        ``wake`` is called with the time at which ``advertise_news`` must be called.
+        ``wake`` is called with the time at which ``advertise_news`` must be called, and with the present time if
+        ``do_pieces`` must be.
         """
         self.mesh = Mesh(router.table.router_id, instance, timers)
         #: A change is over once the routers no longer consider the network in flux.
@@ -176,8 +180,7 @@ class Backbone:
         if self._is_traced:
             _trace_received(message)
         way = self.mesh.take_message(message, trunk.number, self._now())
-        for hop in way.hops:
-            self._send_to(hop, way.data)
+        self._forward(way.hops, way.data)
         self._work()
 
     def _advertise_local(self, key: str, hint: int, present: bool) -> None:
@@ -208,10 +211,22 @@ class Backbone:
             mesh.events.clear()
             for event in events:
                 self._do(event)
+        if mesh.has_pieces:
+            self._wake(self._now())
+
+    def do_pieces(self) -> None:
+        """Do some of the work on large messages, if there is any; ``wake`` is called if there is more."""
+        began_s = time.perf_counter()
+        while self.mesh.has_pieces and time.perf_counter() - began_s < PIECES_S:
+            self.mesh.do_piece()
+            self._work()
 
     def _do(self, event: Event) -> None:
         if isinstance(event, Send):
             self._send(event)
+            return
+        if isinstance(event, Forward):
+            self._forward(event.hops, event.data)
             return
         self.topology.note_event(event, self._now())
         if isinstance(event, PathsChanged):
@@ -270,7 +285,10 @@ class Backbone:
             if trunk is not None:
                 self.sent += self._router.inside.send_control(trunk, octets)
             return
-        for hop in first_hops(event.to, self.mesh.paths):
+        self._forward(first_hops(event.to, self.mesh.paths), octets)
+
+    def _forward(self, hops: Iterable[str], octets: bytes) -> None:
+        for hop in hops:
             self._send_to(hop, octets)
 
     def _send_to(self, neighbour: str, octets: bytes) -> None:

@@ -45,7 +45,7 @@ def make_backbone(
 class MeshClock:
     """Calls a backbone at the same moment of every second, however long a call takes.
 
-    Between these calls it checks silent neighbours, and advertises changes of the addresses soon.
+    Between these calls it checks silent neighbours, advertises changes of addresses soon, and works on large messages.
     """
 
     def __init__(self, queue: TimerQueue, make: Callable[[Callable[[float], None]], Backbone]) -> None:
@@ -69,6 +69,7 @@ class MeshClock:
                 backbone.check_silence()
             if now_s >= backbone.news_at_s:
                 backbone.advertise_news()
+            backbone.do_pieces()
         return min(tick_s, backbone.silent_at_s + _AFTER_S, backbone.news_at_s)
 
 

@@ -86,4 +86,13 @@ class Ignored:
     times: int
 
 
-Event = Send | NeighbourUp | NeighbourMoved | NeighbourDown | PathsChanged | AddressesChanged | RouterLost | Ignored
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """The bytes of a message of another router for the neighbours ``hops``."""
+
+    hops: tuple[str, ...]
+    data: bytes
+
+
+Change = NeighbourUp | NeighbourMoved | NeighbourDown | PathsChanged | AddressesChanged | RouterLost
+Event = Forward | Send | Change | Ignored

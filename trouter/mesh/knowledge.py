@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
-from .events import AddressesChanged, Event, Ignored, NeighbourDown, NeighbourMoved, NeighbourUp, PathsChanged, Send
+from .events import (
+    AddressesChanged,
+    Event,
+    Ignored,
+    NeighbourDown,
+    NeighbourMoved,
+    NeighbourUp,
+    PathsChanged,
+    RouterLost,
+    Send,
+)
 from .faults import MeshFault, MeshFaults
 from .hellos import ControlLink, Hellos
-from .messages import ALL_ADDRESSES_TO, ALL_ROUTERS_TO, MAX_COST, Message, RouterAdvertisement
+from .messages import (
+    ALL_ADDRESSES_TO,
+    ALL_ROUTERS_TO,
+    MAX_COST,
+    Message,
+    MobileAddressUpdate,
+    RouterAdvertisement,
+)
 from .names import shown
-from .nodes import MeshNode, MeshNodes
+from .nodes import NO_HINT, MeshNode, MeshNodes
 from .own import OwnAddresses
 from .paths import Paths
+from .pieces import PieceQueue, Pieces, parts_of
 from .requests import Requests
 from .strays import StrayClaim, Strays
 
@@ -60,6 +79,8 @@ class Knowledge:
         self.requests = Requests(me, self.nodes)
         self._faults = MeshFaults()
         self.strays = Strays(self.nodes)
+        #: What is done about addresses, in its order.
+        self.later = PieceQueue()
         self.link_sequence = 0
         #: What other routers are told that each of our links costs more; 0 unless they are to go around this router.
         self._detour_cost = 0
@@ -147,22 +168,26 @@ class Knowledge:
 
     # --- learning
 
-    def store_addresses(
-        self,
-        node: MeshNode,
-        sequence: int,
-        present: Mapping[str, int],
-        gone: tuple[str, ...],
-        connection: int,
-        now_s: float,
-    ) -> None:
-        """Store the addresses of ``node`` at ``sequence``."""
-        node.mobile_sequence = sequence
-        if not self._change_addresses(node, present, gone):
-            what = f"{len(present)} addresses beside all others"
-            self.report_fault(MeshFault.TOO_MANY, what, connection, now_s, node.id)
+    def store_update(self, node: MeshNode, update: MobileAddressUpdate, connection: int, now_s: float) -> Pieces[None]:
+        """Store the addresses of ``node`` in its ``update``, unless they are all deleted meanwhile."""
+        voided, node.mobile_sequence = node.voided, update.sequence
+        present = update.added if update.exist is None else update.exist
+        hints = update.hints or (NO_HINT,) * len(present)
+        gone: Sequence[str] = update.deleted
+        if update.exist is not None and node.addresses:
+            gone = yield from _missing(tuple(node.addresses), update.exist)
+        changes = zip_longest(parts_of(gone), parts_of(present), parts_of(hints), fillvalue=())
+        for number, (deleted, added, of_added) in enumerate(changes):
+            if number:
+                yield
+            if node.voided != voided:
+                break
+            if not self._change_addresses(node, dict(zip(added, of_added, strict=True)), deleted):
+                what = f"{len(present)} addresses beside all others"
+                self.report_fault(MeshFault.TOO_MANY, what, connection, now_s, node.id)
+                break
 
-    def _change_addresses(self, node: MeshNode, present: Mapping[str, int], gone: tuple[str, ...]) -> bool:
+    def _change_addresses(self, node: MeshNode, present: Mapping[str, int], gone: Iterable[str]) -> bool:
         """Add and remove addresses of ``node``; return whether there was room for all."""
         change = self.nodes.change_addresses(node, present, gone)
         if change.added or change.deleted:
@@ -171,7 +196,32 @@ class Knowledge:
 
     def delete_addresses(self, node: MeshNode) -> None:
         node.mobile_sequence = 0
-        self._change_addresses(node, {}, tuple(node.addresses))
+        node.voided += 1
+        self.later.begin(self._delete(node))
+
+    def note_updates_under_way(self, now_s: float) -> None:
+        """Let no request be repeated to which the answer has come, and waits."""
+        for router in self.later.origins():
+            if router in self.nodes:
+                self.nodes[router].requested_addresses_s = now_s
+
+    def _delete(self, node: MeshNode) -> Pieces[None]:
+        for part in parts_of(tuple(node.addresses)):
+            self._change_addresses(node, {}, part)
+            if node.addresses:
+                yield
+
+    def forget_node(self, node: MeshNode) -> None:
+        """Forget another router, and its addresses before."""
+        self.delete_addresses(node)
+        self.nodes.forget_node(node)
+        self.later.begin(self._lose(node.id))
+
+    def _lose(self, router: str) -> Pieces[None]:
+        """Report a router as lost, unless it came back while its addresses were deleted."""
+        yield from ()
+        if router not in self.nodes:
+            self.events.append(RouterLost(router))
 
     def obtain_node(self, router: str, connection: int, now_s: float) -> MeshNode | None:
         node = self.nodes.obtain_node(router, now_s)
@@ -267,3 +317,18 @@ class Knowledge:
         times = self._faults.note_fault((who, connection), fault, now_s)
         if times:
             self.events.append(Ignored(who, connection, fault, detail, times))
+
+
+def _missing(known: Sequence[str], exist: Sequence[str]) -> Pieces[list[str]]:
+    """Return the keys of ``known`` that ``exist`` does not have."""
+    present: set[str] = set()
+    for number, part in enumerate(parts_of(exist)):
+        if number:
+            yield
+        present.update(part)
+    missing: list[str] = []
+    for number, part in enumerate(parts_of(known)):
+        if number:
+            yield
+        missing += [key for key in part if key not in present]
+    return missing

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum, auto
-from typing import Final
+from typing import Final, TypeVar
 
 from trouter.wire.errors import DecodeError
 
-from .events import Event, RouterLost
+from .events import Event, Forward
 from .faults import MeshFault
 from .hellos import HALF_TICK_S, ControlLink
 from .knowledge import NEVER, Knowledge, Timers
@@ -31,13 +31,14 @@ from .messages import (
     MobileAddressUpdate,
     Newer,
     RouterAdvertisement,
+    find_body,
     mobile_address,
-    parse,
     router_address,
 )
 from .names import shown
-from .nodes import NO_HINT, MeshNode
+from .nodes import MeshNode
 from .paths import Paths
+from .pieces import SMALL_BYTES, Pieces, parse_in_pieces
 from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay, relay
 from .requests import UNDER_WAY_S, is_due
 from .strays import StrayClaim
@@ -60,6 +61,12 @@ TAKEN_AT: Final[Mapping[type, str]] = {
     MobileAddressRequest: MOBILE_ADDRESS,
     MobileAddressUpdate: MOBILE_ADDRESS,
 }
+
+
+#: The opcodes of messages that only come over a connection that leads to their router.
+UPDATES: Final = frozenset({"LSU", "MAU"})
+
+T = TypeVar("T")
 
 
 class Spread(Enum):
@@ -181,6 +188,7 @@ class Mesh:
         self._known.compute_ways(now_s)
         if self._known.count_links():
             advertise = True
+        self._known.note_updates_under_way(now_s)
         self._known.events += self._known.requests.due_repeats(self._known.paths.next_hop, now_s)
         self._known.events += self._known.requests.due_refreshes(self._known.paths.next_hop, now_s)
         if self._known.advertise_address_changes():
@@ -217,9 +225,7 @@ class Mesh:
                 continue
             node.orphan_ticks += 1
             if node.orphan_ticks >= ORPHAN_TICKS:
-                self._known.delete_addresses(node)
-                self._known.nodes.forget_node(node)
-                self._known.events.append(RouterLost(router))
+                self._known.forget_node(node)
 
     # --- messages
 
@@ -229,7 +235,34 @@ class Mesh:
             way = relay(data, self.me, self._known.paths)
             if not way.address:
                 return way if self._may_pass(way, data, connection, now_s) else Relay("")
-            message = parse(data)
+            if len(data) > SMALL_BYTES and not self._known.later.has_room(len(data)):
+                raise Dropped(MeshFault.TOO_MANY, "bytes of messages that wait")
+        except Dropped as dropped:
+            self._known.report_fault(dropped.fault, dropped.detail, connection, now_s)
+        except DecodeError as error:
+            self._known.report_fault(MeshFault.MALFORMED, str(error), connection, now_s)
+        else:
+            taking = self._take(data, way, connection, now_s)
+            if way.address == MOBILE_ADDRESS or len(data) > SMALL_BYTES:
+                return self._known.later.begin(taking, len(data), way.origin or "") or Relay("")
+            return _result_of(taking)
+        return Relay("")
+
+    @property
+    def has_pieces(self) -> bool:
+        """True if messages about addresses wait for ``do_piece``."""
+        return len(self._known.later) > 0
+
+    def do_piece(self) -> None:
+        """Do a piece of the work on messages about addresses."""
+        result = self._known.later.do_piece()
+        if isinstance(result, Relay) and result.hops:
+            self._known.events.append(Forward(result.hops, result.data))
+
+    def _take(self, data: bytes, way: Relay, connection: int, now_s: float) -> Pieces[Relay]:
+        """Process a message for this router, in pieces if it is large; return where to send it on."""
+        try:
+            message = yield from parse_in_pieces(data)
             if TAKEN_AT.get(type(message), way.address) != way.address:
                 raise DecodeError(f"{type(message).__name__} is not taken at {way.address[:32]!r}")
             if way.origin not in (None, message.id) and way.address != HELLO_ADDRESS:
@@ -239,7 +272,10 @@ class Mesh:
         except DecodeError as error:
             self._known.report_fault(MeshFault.MALFORMED, str(error), connection, now_s)
         else:
-            spread = self.receive_message(message, connection, now_s)
+            if isinstance(message, MobileAddressUpdate) and message.id != self.me:
+                spread = yield from self._receive_addresses(message, connection, now_s)
+            else:
+                spread = self.receive_message(message, connection, now_s)
             if spread is Spread.TO_ALL:
                 return replace(way, hops=way.around)
             return way if spread is Spread.ALONG_THE_TREE else replace(way, hops=())
@@ -249,11 +285,10 @@ class Mesh:
         """Return whether to send a message for another router on; that router believes what comes from here."""
         if way.origin is None or self._known.may_come_over(connection, way.origin):
             return True
-        message = parse(data)
-        if not isinstance(message, LinkStateUpdate | MobileAddressUpdate):
+        if find_body(data)[0] not in UPDATES:
             return True
         if self._known.is_calm(now_s):
-            self._known.report_fault(MeshFault.OFF_PATH, shown(message.id), connection, now_s)
+            self._known.report_fault(MeshFault.OFF_PATH, shown(way.origin), connection, now_s)
         return False
 
     def receive_message(self, message: Message | Newer, connection: int, now_s: float) -> Spread:
@@ -281,7 +316,8 @@ class Mesh:
         elif isinstance(message, MobileAddressRequest):
             self._receive_address_request(message, connection, now_s)
         else:
-            return self._receive_addresses(message, connection, now_s)
+            receiving = self._receive_addresses(message, connection, now_s)
+            return self._known.later.begin(receiving, origin=message.id) or Spread.NOWHERE
         return Spread.NOWHERE
 
     def _receive_namesake(self, message: Message, connection: int, now_s: float) -> None:
@@ -425,7 +461,7 @@ class Mesh:
         for router, update in self._known.own.due_answers():
             self._known.queue_message(update, mobile_address(router))
 
-    def _receive_addresses(self, heard: MobileAddressUpdate, connection: int, now_s: float) -> Spread:
+    def _receive_addresses(self, heard: MobileAddressUpdate, connection: int, now_s: float) -> Pieces[Spread]:
         node = self._known.nodes.get(heard.id)
         if node is None:
             self._known.report_fault(MeshFault.UNKNOWN_ROUTER, "it tells addresses", connection, now_s, heard.id)
@@ -436,12 +472,10 @@ class Mesh:
             self._known.note_doubtful_claim(node, claim, now_s, at_once)
             return Spread.NOWHERE
         if heard.exist is not None:
-            self._learn_all(node, heard, connection, now_s)
+            if self._is_wanted(node, heard, connection, now_s):
+                yield from self._known.store_update(node, heard, connection, now_s)
         elif heard.sequence == node.mobile_sequence + 1:
-            hints = heard.hints or (NO_HINT,) * len(heard.added)
-            self._known.store_addresses(
-                node, heard.sequence, dict(zip(heard.added, hints, strict=True)), heard.deleted, connection, now_s
-            )
+            yield from self._known.store_update(node, heard, connection, now_s)
         elif heard.sequence > node.mobile_sequence:
             unrequested = not node.wants_addresses()
             node.advertised_addresses = max(heard.sequence, node.advertised_addresses)
@@ -452,15 +486,21 @@ class Mesh:
         node.spread_change = heard.sequence
         return Spread.ALONG_THE_TREE
 
-    def _learn_all(self, node: MeshNode, heard: MobileAddressUpdate, connection: int, now_s: float) -> None:
-        if heard.exist is None or heard.sequence < node.mobile_sequence:
-            return  # older than what we know
+    def _is_wanted(self, node: MeshNode, heard: MobileAddressUpdate, connection: int, now_s: float) -> bool:
+        """Return whether an update of all addresses is new and was requested."""
+        if heard.sequence < node.mobile_sequence:
+            return False
         asked = now_s - node.asked_addresses_s <= UNDER_WAY_S
         if not asked or (node.advertises and heard.sequence > node.advertised_addresses):
             claim = StrayClaim(connection, MeshFault.UNREQUESTED, shown(node.id), mobile_sequence=heard.sequence)
             self._known.note_doubtful_claim(node, claim, now_s)
-            return
-        hints = heard.hints or (NO_HINT,) * len(heard.exist)
-        present = dict(zip(heard.exist, hints, strict=True))
-        gone = tuple(key for key in node.addresses if key not in present)
-        self._known.store_addresses(node, heard.sequence, present, gone, connection, now_s)
+        return asked and not (node.advertises and heard.sequence > node.advertised_addresses)
+
+
+def _result_of(pieces: Pieces[T]) -> T:
+    """Return the result of work after all its pieces."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as over:
+            return over.value  # type: ignore[no-any-return]  # the result of a generator has no type there

@@ -151,17 +151,11 @@ def compose(message: Message, to: str) -> bytes:
 
 def parse(data: bytes) -> Message | Newer:
     """Return the parsed message; DecodeError describes the fault."""
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise DecodeError(f"{len(data)} bytes; at most {MAX_MESSAGE_BYTES} are accepted")
-    opcode, body = _read(data)
-    fields = _Fields(body)
-    version = fields.read_number("pv")
-    if version > VERSION:
-        return Newer(fields.read_text("id"), version)
-    reader = _READERS.get(opcode)
-    if reader is None:
-        raise DecodeError(f"unknown opcode of a router message: {opcode[:32]!r}")
-    return reader(fields)
+    opcode, sections = find_body(data)
+    body = sections.read_value()
+    if not isinstance(body, dict):
+        raise DecodeError("the body is not a map", sections.start)
+    return read_fields(opcode, Fields(body))
 
 
 # --- writing
@@ -245,8 +239,10 @@ _OPCODES: Final[dict[type, str]] = {
 # --- reading
 
 
-def _read(data: bytes) -> tuple[str, dict[Any, Any]]:
-    """Return the opcode and the body's map; DecodeError."""
+def find_body(data: bytes) -> tuple[str, SectionReader]:
+    """Return the opcode, and the sections of ``data`` with the body, unread, as the current one; DecodeError."""
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise DecodeError(f"{len(data)} bytes; at most {MAX_MESSAGE_BYTES} are accepted")
     reader = SectionReader(data, max_values=MAX_VALUES)
     opcode: object = None
     while code := reader.next_section():
@@ -256,16 +252,24 @@ def _read(data: bytes) -> tuple[str, dict[Any, Any]]:
             value = reader.read_value()
             opcode = value.get("opcode") if isinstance(value, dict) else None
         elif code == AMQP_VALUE:
-            value = reader.read_value()
-            if not isinstance(value, dict):
-                raise DecodeError("the body is not a map", reader.start)
             if not isinstance(opcode, str):
                 raise DecodeError("there is no opcode", reader.start)
-            return opcode, value
+            return opcode, reader
     raise DecodeError("there is no body", reader.start)
 
 
-class _Fields:
+def read_fields(opcode: str, fields: Fields) -> Message | Newer:
+    """Return the message with this opcode and body; DecodeError."""
+    version = fields.read_number("pv")
+    if version > VERSION:
+        return Newer(fields.read_text("id"), version)
+    reader = _READERS.get(opcode)
+    if reader is None:
+        raise DecodeError(f"unknown opcode of a router message: {opcode[:32]!r}")
+    return reader(fields)
+
+
+class Fields:
     """The entries of a body; each method raises DecodeError for another type."""
 
     def __init__(self, body: Mapping[Any, Any]) -> None:
@@ -294,12 +298,12 @@ class _Fields:
     def has_key(self, key: str) -> bool:
         return self._body.get(key) is not None
 
-    def read_map(self, key: str) -> _Fields:
+    def read_map(self, key: str) -> Fields:
         """Return the map under ``key``."""
         value = self._body.get(key)
         if not isinstance(value, dict):
             raise DecodeError(f"{key} is not a map")
-        return _Fields(value)
+        return Fields(value)
 
     def read_costs(self, key: str) -> Mapping[str, int]:
         """Return a map of texts to costs, at least 1 each."""
@@ -326,12 +330,12 @@ def _whole(key: str, value: object, high: int) -> int:
     return int(value)
 
 
-def _hello(fields: _Fields) -> Hello:
+def _hello(fields: Fields) -> Hello:
     seen = fields.read_texts("seen")
     return Hello(fields.read_text("id"), fields.read_number("instance"), seen)
 
 
-def _advertisement(fields: _Fields) -> RouterAdvertisement:
+def _advertisement(fields: Fields) -> RouterAdvertisement:
     return RouterAdvertisement(
         fields.read_text("id"),
         fields.read_number("instance"),
@@ -340,22 +344,22 @@ def _advertisement(fields: _Fields) -> RouterAdvertisement:
     )
 
 
-def _link_state_request(fields: _Fields) -> LinkStateRequest:
+def _link_state_request(fields: Fields) -> LinkStateRequest:
     return LinkStateRequest(fields.read_text("id"))
 
 
-def _link_state_update(fields: _Fields) -> LinkStateUpdate:
+def _link_state_update(fields: Fields) -> LinkStateUpdate:
     state = fields.read_map("ls")
     return LinkStateUpdate(
         fields.read_text("id"), fields.read_number("instance"), state.read_number("ls_seq"), state.read_costs("peers")
     )
 
 
-def _mobile_address_request(fields: _Fields) -> MobileAddressRequest:
+def _mobile_address_request(fields: Fields) -> MobileAddressRequest:
     return MobileAddressRequest(fields.read_text("id"), fields.read_number("have_seq"))
 
 
-def _mobile_address_update(fields: _Fields) -> MobileAddressUpdate:
+def _mobile_address_update(fields: Fields) -> MobileAddressUpdate:
     whole, change = fields.has_key("exist"), fields.has_key("add") and fields.has_key("del")
     if whole == change or (whole and (fields.has_key("add") or fields.has_key("del"))):
         raise DecodeError("an update needs either exist, or both add and del")
@@ -371,7 +375,7 @@ def _mobile_address_update(fields: _Fields) -> MobileAddressUpdate:
     )
 
 
-_READERS: Final[dict[str, Callable[[_Fields], Message]]] = {
+_READERS: Final[dict[str, Callable[[Fields], Message]]] = {
     "HELLO": _hello,
     "RA": _advertisement,
     "LSR": _link_state_request,

@@ -31,6 +31,8 @@ class MeshNode:
     peers: Mapping[str, int] = field(default_factory=dict)
     mobile_sequence: int = 0
     addresses: dict[str, int] = field(default_factory=dict)
+    #: How often all addresses were deleted: an update of before is void.
+    voided: int = 0
     #: The sequences that it advertised; 1 for its links from the start, because it must have some.
     advertised_links: int = 1
     advertised_addresses: int = 0

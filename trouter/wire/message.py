@@ -90,6 +90,11 @@ class SectionReader:
         self._behind = -1
         return code
 
+    @property
+    def content(self) -> int:
+        """The offset of the content of the current section."""
+        return self._content
+
     def read_value(self) -> Any:
         """Return the content of the current section, once; DecodeError."""
         reader = codec.Reader(self._data, self._content, self._end, self._max_values)
