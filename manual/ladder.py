@@ -104,7 +104,8 @@ LADDER: Final = (
     Rung(
         _PLACES,
         "64 descriptors left, or a quarter of a limit below 256; half of that for HTTP and routers",
-        "new clients wait in the queue of the system; existing connections, probes, records and files go on",
+        "new clients wait in the queue of the system, and WebSockets are refused with 503; with half of that left new "
+        "connections of HTTP take the place of others; existing connections, probes, records and files go on",
         "-",
         "line `cannot accept connections on`, once",
         "with the next free descriptor; a line says so",

@@ -329,9 +329,22 @@ LIMITS: Final = (
         "authentication fails",
     ),
     Limit(
-        "a message between routers",
-        "16 MiB and 1,100,000 values, enough for half a million addresses",
+        "an update of addresses between routers",
+        "16 MiB and 1,100,000 values, enough for half a million addresses; read and stored 100 addresses at a time, "
+        "with turns for others in between",
         "thrown away, counted",
+        metric="`trouter_network_faults_total`",
+    ),
+    Limit(
+        "any other message between routers",
+        "128 KiB",
+        "thrown away, counted",
+        metric="`trouter_network_faults_total`",
+    ),
+    Limit(
+        "updates of addresses that wait",
+        "64 MiB",
+        "thrown away, counted; the router requests the addresses again",
         metric="`trouter_network_faults_total`",
     ),
     Limit(

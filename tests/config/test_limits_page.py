@@ -54,7 +54,13 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     ),
     "SASL exchange": ("engine.limits:EngineLimits.max_sasl_rounds",),
     "iterations that a SCRAM server may ask for, on connectors and in the client": ("client.sasl:MAX_ITERATIONS",),
-    "a message between routers": ("mesh.messages:MAX_MESSAGE_BYTES", "mesh.messages:MAX_VALUES"),
+    "an update of addresses between routers": (
+        "mesh.messages:MAX_MESSAGE_BYTES",
+        "mesh.messages:MAX_VALUES",
+        "mesh.pieces:PIECE",
+    ),
+    "any other message between routers": ("mesh.pieces:MAX_OTHER_BYTES",),
+    "updates of addresses that wait": ("mesh.pieces:MAX_WAITING_BYTES",),
     "other routers that the router remembers; their links; their addresses": (
         "mesh.nodes:MAX_ROUTERS",
         "mesh.nodes:MAX_LINKS",

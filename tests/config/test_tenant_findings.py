@@ -17,6 +17,8 @@ SWITCHES = ("", "router { secureDefaults: yes }\n")
 
 
 def vhost(hostname: str, group: str, name: str = "g", more: str = "") -> str:
+    if "tenantAddresses" not in group:
+        group += "\n   tenantAddresses: yes"
     return f"vhost {{\n hostname: {hostname}\n {more}\n groups: {{\n  {name}: {{\n   {group}\n  }}\n }}\n}}\n"
 
 
@@ -55,7 +57,19 @@ def test_an_entry_by_which_a_user_reaches_a_tenant_whose_name_begins_alike_is_fo
     entry = entries.rpartition('"')[0].rpartition('"')[2].rpartition(", ")[2]
     assert finding.message.startswith(f"'{entry}' of the group $default ")
     assert f"of the tenant {tenant}, through clients" in finding.message
-    assert finding.suggestion.endswith(f"as in users.{entry}")
+    assert finding.suggestion.endswith(f"as in users.{entry}; or write tenantAddresses: no")
+
+
+@pytest.mark.parametrize("attribute", ["tenantAddresses: no", ""])
+def test_what_a_group_does_not_reach_is_not_found(attribute: str) -> None:
+    groups = anybody(f'sources: "${{user}}.*"\n{attribute or "tenantAddresses: no"}') + vhost(
+        "t1.example",
+        f"users: bob\n remoteHosts: *\n sources: *\n management: none\n{attribute or 'tenantAddresses: no'}",
+    )
+    text = ("" if attribute else SWITCHES[1]) + TENANTS + CLIENTS + groups
+    if not attribute:
+        text = text.replace("tenantAddresses: no", "")
+    assert found(text, "user-as-tenant") == found(text, "tenant-without-tenancy") == []
 
 
 @pytest.mark.parametrize("switch", SWITCHES)

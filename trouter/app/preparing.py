@@ -17,6 +17,7 @@ import trio
 from trouter import logs
 from trouter.config import Configuration, ConfigurationError, ListenerEntity
 from trouter.config.facts import listener_facts
+from trouter.config.tenant_spaces import tenants_in
 from trouter.connections.listeners import Standing
 from trouter.hooks import ConfigurationRefused, ListenerFacts
 from trouter.net.parts import Change, Step
@@ -150,9 +151,14 @@ class Preparation:
         """Return the step to the compiled policy, host names looked up; an unchanged policy is not compiled again."""
         in_force = self._parts.policy
         entity, vhosts, before = wanted.policy, wanted.vhosts, in_force.compiled
-        if entity is before.entity and list(map(id, vhosts)) == [id(one.entity) for one in before.vhosts.values()]:
+        tenants = tenants_in(wanted)
+        same = list(map(id, vhosts)) == [id(one.entity) for one in before.vhosts.values()]
+        secure = wanted.router.secure_defaults
+        if same and entity is before.entity and (tenants, secure) == (before.tenants.names, before.secure):
             return Step(partial(in_force.replace_policy, before, in_force.samplings))
-        policy = await trio.to_thread.run_sync(lambda: Policy.compile(entity, vhosts, previous=before))
+        policy = await trio.to_thread.run_sync(
+            lambda: Policy.compile(entity, vhosts, previous=before, tenants=tenants, secure=secure)
+        )
         enforced = vhosts if entity.enable_vhost_policy else ()
         samplings = await trio.to_thread.run_sync(samplings_of, enforced, trio.current_time())
         if policy.host_names:

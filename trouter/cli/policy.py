@@ -14,8 +14,9 @@ from typing import Final
 
 from trouter.cli.learn import add_learn
 from trouter.cli.startup import existing_path
-from trouter.config import ConfigurationError, load
+from trouter.config import Configuration, ConfigurationError, load
 from trouter.config.keepers import EVERYBODY
+from trouter.config.tenant_spaces import tenants_in
 from trouter.policy.compiled import Policy
 from trouter.policy.expectation_file import read_expectations
 from trouter.policy.expectations import hold
@@ -52,7 +53,10 @@ def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--host", metavar="ADDRESS", default="", help="the address that it comes from")
     parser.add_argument("--unauthenticated", action="store_true", help="the user has not authenticated")
-    parser.add_argument("--policy-vhost", metavar="NAME", default="", help="the policyVhost of the listener")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--policy-vhost", metavar="NAME", default="", help="the policyVhost of the listener")
+    where.add_argument("--listener", metavar="NAME", default="",
+                       help="the listener, with its policyVhost, allowedUsers and multiTenant")  # fmt: skip
     parser.add_argument("--connector", action="store_true", help="it is a connector's, with that policyVhost")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--source", metavar="ADDRESS", help="an address to receive from")
@@ -98,21 +102,42 @@ def _resolved(text: str) -> tuple[str, str]:
 
 def policy_at(path: Path, *, enforce: bool = False) -> Policy:
     """Return the policy of a configuration, or of the files in a folder; ConfigurationError if it cannot be used."""
+    return _policy_of(_configuration_at(path, enforce=enforce))
+
+
+def _configuration_at(path: Path, *, enforce: bool) -> Configuration:
     if path.is_dir():
         text = json.dumps([["policy", {"policyDir": str(path)}]])
         configuration, enforce = load(Path("policyDir.json"), text), True
     else:
         configuration = load(path, keepers=EVERYBODY)
     entity = replace(configuration.policy, enable_vhost_policy=enforce or configuration.policy.enable_vhost_policy)
-    return Policy.compile(entity, configuration.vhosts)
+    return replace(configuration, policy=entity)
+
+
+def _policy_of(configuration: Configuration) -> Policy:
+    return Policy.compile(
+        configuration.policy,
+        configuration.vhosts,
+        tenants=tenants_in(configuration),
+        secure=configuration.router.secure_defaults,
+    )
 
 
 def run_explain(arguments: argparse.Namespace) -> int:
     """Print the decision; return the exit status."""
     try:
-        policy = policy_at(arguments.config, enforce=arguments.enforce)
+        configuration = _configuration_at(arguments.config, enforce=arguments.enforce)
+        policy = _policy_of(configuration)
     except ConfigurationError as error:
         print_problem(arguments, error)
+        return 1
+    listener = next((each for each in configuration.listeners if each.name == arguments.listener), None)
+    if arguments.listener and listener is None:
+        named = ", ".join(each.name for each in configuration.listeners if each.name)
+        print_problem(
+            arguments, f"no listener is called {arguments.listener!r}; there is {named or 'none with a name'}"
+        )
         return 1
     question = Question(
         vhost=arguments.vhost,
@@ -124,6 +149,15 @@ def run_explain(arguments: argparse.Namespace) -> int:
         source=arguments.source,
         target=arguments.target,
     )
+    if listener is not None:
+        question = replace(
+            question,
+            listener=listener.name,
+            role=listener.role,
+            policy_vhost=listener.policy_vhost or "",
+            allowed_users=listener.allowed_users,
+            has_tenancy=listener.multi_tenant,
+        )
     explanation = explain(policy.with_addresses(_gathered(arguments.resolve)), question)
     print(json.dumps(explanation.as_map(), indent=2) if arguments.json else explanation.as_text())
     return 0 if explanation.allowed else 1

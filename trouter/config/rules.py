@@ -200,7 +200,12 @@ def _unlimited_group(group: GroupSettings) -> GroupSettings:
 
 def _secure_group(group: GroupSettings) -> GroupSettings:
     """Return the group, with the defaults of secureDefaults for settings that it lacks."""
-    secure: dict[str, Any] = {"management": "none", "substitute_anonymous": False, "substitute_separated": False}
+    secure: dict[str, Any] = {
+        "management": "none",
+        "substitute_anonymous": False,
+        "substitute_separated": False,
+        "tenant_addresses": False,
+    }
     return replace(group, **{field: value for field, value in secure.items() if field not in group.written})
 
 

@@ -144,6 +144,7 @@ class OpenAdmission:
             role=settings.role,
             policy_vhost=settings.policy_vhost,
             outgoing=login.outgoing,
+            has_tenancy=settings.tenancy is not None,
             permissions=login.permissions,
         )
 

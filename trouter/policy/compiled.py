@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 from trouter.config.collector import held_back
 from trouter.config.entities import GroupSettings, PolicyEntity, VhostEntity
 from trouter.config.hosts import HostRange
+from trouter.config.tenant_spaces import TenantSpaces, reach_of_all
 from trouter.policy.choice import VhostChoice
 from trouter.policy.coverage import uncovered
 from trouter.policy.entries import plain_entries
@@ -91,6 +92,9 @@ class Group(NamedTuple):
     quotas: tuple[QuotaRule, ...]
     substitute_anonymous: bool
     substitute_separated: bool
+    tenant_addresses: bool
+    #: To a client without a tenant the group means the whole router, if its vhost is a tenant's.
+    is_of_all: bool
 
 
 class Vhost(NamedTuple):
@@ -158,6 +162,8 @@ class _Compiler:
             rules_of(vhost, name, group),
             group.substitute_anonymous,
             group.substitute_separated,
+            group.tenant_addresses,
+            bool(reach_of_all(group)),
         )
 
     def _compile_settings(self, group: GroupSettings, vhost: VhostEntity) -> Settings:
@@ -192,6 +198,10 @@ class Policy:
     #: By an entry of some vhost a user may reach the addresses of a longer name, which has `.` or `/`.
     reaches_longer_names: bool = False
     resolved: Resolved = field(default_factory=dict)
+    #: The tenants, which clients of other listeners are kept from.
+    tenants: TenantSpaces = field(default_factory=TenantSpaces, compare=False)
+    #: With secureDefaults a grant is judged as a group is that lacks the settings.
+    secure: bool = False
 
     @classmethod
     def compile(
@@ -200,14 +210,18 @@ class Policy:
         vhosts: Iterable[VhostEntity],
         addresses: Mapping[str, Iterable[str]] | None = None,
         previous: Policy | None = None,
+        tenants: Iterable[str] = (),
+        secure: bool = False,
     ) -> Policy:
         """Return the policy of a configuration; EntryError if it has an entry that `trouter.config` would refuse.
 
         addresses: the resolved addresses of `host_names`, as text. previous: the former policy, whose unchanged parts
-        are reused, also its addresses if none are given.
+        are reused, also its addresses if none are given. tenants: the host names of the vhosts of tenants.
+        secure: secureDefaults.
         """
         with held_back():
-            policy = cls._compile_vhosts(entity, vhosts, previous)
+            compiled = cls._compile_vhosts(entity, vhosts, previous)
+            policy = replace(compiled, tenants=TenantSpaces(tenants), secure=secure)
         return policy if addresses is None else policy.with_addresses(addresses)
 
     @classmethod

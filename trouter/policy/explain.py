@@ -11,12 +11,13 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from trouter._text import escape_unprintable
+from trouter.config.access import covers_user
 from trouter.config.entities import GroupSettings
 from trouter.config.entities.group import ANY_NUMBER
 from trouter.config.schema import camel
 from trouter.policy.choice import ChosenBy
 from trouter.policy.compiled import ConnectionLimits, Policy
-from trouter.policy.judge import Admission, Verdict, judge_attach, judge_open
+from trouter.policy.judge import Admission, Verdict, deny_user, judge_attach, judge_open
 from trouter.policy.kinds import MemberBy, Reason
 from trouter.policy.requests import OpenRequest
 from trouter.policy.settings import Settings
@@ -35,6 +36,11 @@ class Question:
     #: The `policyVhost` of the listener or connector; whether the connection is a connector's.
     policy_vhost: str = ""
     connector: bool = False
+    #: The listener, its role, and its `allowedUsers`; whether it is multi-tenant, None for as the vhost needs it.
+    listener: str = ""
+    role: str = "normal"
+    allowed_users: tuple[str, ...] | None = None
+    has_tenancy: bool | None = None
     source: str | None = None
     target: str | None = None
 
@@ -86,27 +92,48 @@ class Explanation:
 
 def explain(policy: Policy, question: Question) -> Explanation:
     """Return the policy's decision on a question, with its steps."""
-    opened = judge_open(
-        policy,
-        OpenRequest(
-            hostname=question.vhost,
-            user=question.user,
-            remote_host=question.host,
-            authenticated=question.authenticated,
-            policy_vhost=question.policy_vhost,
-            outgoing=question.connector,
-        ),
+    request = OpenRequest(
+        hostname=question.vhost,
+        user=question.user,
+        remote_host=question.host,
+        authenticated=question.authenticated,
+        policy_vhost=question.policy_vhost,
+        outgoing=question.connector,
+        listener=question.listener,
+        role=question.role,
+        has_tenancy=_asks_for_tenant(policy, question) if question.has_tenancy is None else question.has_tenancy,
     )
+    listed = _listed(question)
+    if listed and listed[0].found == NOT_LISTED:
+        opened = deny_user(request)
+        return Explanation(False, opened.rule, listed, opened)
+    opened = judge_open(policy, request)
     admission = opened.admission
     if admission is None:
-        return Explanation(False, opened.rule, _denied(policy, opened, question), opened)
-    steps, attach = _admitted(policy, admission, question), _attach_of(question)
+        return Explanation(False, opened.rule, (*listed, *_denied(policy, opened, question)), opened)
+    steps, attach = (*listed, *_admitted(policy, admission, question)), _attach_of(question)
     if attach is None:
         return Explanation(True, opened.rule, steps, opened)
     verdict = judge_attach(admission, attach, _no_others)
     asked = shown_name(verdict.address or "")
     step = ExplanationStep("source" if attach.role else "target", asked, _entry(policy, admission, verdict))
     return Explanation(verdict.allowed, verdict.rule, (*steps, step), opened)
+
+
+def _asks_for_tenant(policy: Policy, question: Question) -> bool:
+    """Return whether a question is about the vhost of a tenant."""
+    chosen = policy.choice.choose_vhost(question.policy_vhost or question.vhost)
+    return chosen is not None and chosen[0].name in policy.tenants.names
+
+
+def _listed(question: Question) -> tuple[ExplanationStep, ...]:
+    """Return the step about `allowedUsers` of the listener, if it has some."""
+    allowed = question.allowed_users
+    if allowed is None:
+        return ()
+    user = question.user if question.authenticated else ""
+    why = f"allowedUsers of the listener {shown_name(question.listener)}: {', '.join(map(shown_name, allowed))}"
+    return (ExplanationStep("user", LISTED if covers_user(allowed, user) else NOT_LISTED, why),)
 
 
 def _attach_of(question: Question) -> Attach | None:
@@ -143,6 +170,8 @@ def explained(policy: Policy, question: Mapping[str, str]) -> dict[str, Any]:
     return explanation.as_map()
 
 
+LISTED: Final = "listed"
+NOT_LISTED: Final = "not listed"
 #: Limit of the characters of a name that are shown.
 MAX_SHOWN: Final = 100
 WHY_VHOST: Final = {
@@ -161,6 +190,7 @@ WHY_NOT: Final = {
     Reason.NO_VHOST: "no vhost is called {vhost}, and none is the default one for it",
     Reason.NO_GROUP: "no group is for the user {user}, and the vhost does not say allowUnknownUser",
     Reason.NO_CONNECTOR_GROUP: "the vhost has no group $connector",
+    Reason.NO_TENANT: "the vhost is a tenant's, and its group reaches the whole router where there is no tenant",
     Reason.REMOTE_HOST: "no entry of remoteHosts has {host}",
 }
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, NamedTuple
 
-from trouter.config.access import is_separated
+from trouter.config.access import goes_on, is_separated
 from trouter.config.entities.group import ANY_NUMBER, LEVELS, OPERATORS
+from trouter.config.tenant_spaces import TenantSpaces
 from trouter.core.addresses import DEFAULT_AREA, plain
 from trouter.core.check import NO_TO, TARGET, USER_ID
 from trouter.hooks import Permissions, VhostPolicy
@@ -179,7 +180,7 @@ def judge_open(policy: Policy, request: OpenRequest, chosen: VhostPolicy | None 
         verdict = _judge_client(policy, request, policy_vhost or request.hostname)
     if permissions is None or verdict.admission is None:
         return verdict
-    return _grant(request, verdict.admission, permissions)
+    return _grant(policy, request, verdict.admission, permissions)
 
 
 def judge_counts(verdict: Verdict, request: OpenRequest, counts: Book) -> tuple[Verdict, QuotaAnswer | None]:
@@ -288,10 +289,15 @@ def _judge_client(policy: Policy, request: OpenRequest, name: str) -> Verdict:
     host_entry = group.hosts.find_entry(request.remote_host, policy.resolved)
     if not host_entry:
         return _deny_open(request, Reason.REMOTE_HOST, vhost.name, group.name)
+    is_apart = request.has_tenancy or group.tenant_addresses
+    if group.is_of_all and not is_apart and vhost.name in policy.tenants.names:
+        return _deny_open(request, Reason.NO_TENANT, vhost.name, group.name)
     user_text = request.user if request.authenticated else ""
     if group.substitute_anonymous:
         user_text = request.user or ANONYMOUS
     if policy.reaches_longer_names and not group.substitute_separated and is_separated(user_text):
+        user_text = ""
+    if not is_apart and _reaches_tenant(policy.tenants, user_text, group.sources, group.targets):
         user_text = ""
     admission = Admission(
         vhost.name,
@@ -310,18 +316,30 @@ def _judge_client(policy: Policy, request: OpenRequest, name: str) -> Verdict:
     return _allow_open(request, admission)
 
 
+def _reaches_tenant(tenants: TenantSpaces, user_text: str, *rules: AddressRules) -> bool:
+    """Return whether the text of a user's name leads to addresses of a tenant by an entry that does not name it."""
+    return bool(tenants and user_text) and any(
+        tenants.find_reached(entry, user_text, pattern=isinstance(each.entries.written, PatternRules), separated=True)
+        for each in rules
+        for entry in each.entries.texts
+    )
+
+
 def _without_vhost(user: str) -> Admission:
     """Return the terms of a connection without a vhost: everything is allowed, in messages of any size."""
     return Admission("", "", user, UNRESTRICTED, NO_POLICY, NO_POLICY, NO_LIMITS, user, unrestricted=True)
 
 
-def _grant(request: OpenRequest, admission: Admission, permissions: Permissions) -> Verdict:
+def _grant(policy: Policy, request: OpenRequest, admission: Admission, permissions: Permissions) -> Verdict:
     """Return the admission with a service's grant instead of sources and targets; patterns stay (security.md 3.3)."""
     try:
         sources = AddressRules(f"{SERVICE}:sources", Entries.of_names(tuple(permissions.sources)))
         targets = AddressRules(f"{SERVICE}:targets", Entries.of_names(tuple(permissions.targets)))
     except EntryError:
         return _deny_open(request, Reason.BAD_PERMISSIONS, admission.vhost, admission.group)
+    user_text = admission.user_text
+    if _is_doubtful(policy, request, admission, sources, targets):
+        user_text = ""
     if admission.unrestricted:
         settings = GRANTED
     else:
@@ -329,11 +347,26 @@ def _grant(request: OpenRequest, admission: Admission, permissions: Permissions)
     granted = replace(
         admission,
         settings=settings,
+        user_text=user_text,
         sources=admission.sources if isinstance(admission.sources.entries.written, PatternRules) else sources,
         targets=admission.targets if isinstance(admission.targets.entries.written, PatternRules) else targets,
         unrestricted=False,
     )
     return _allow_open(request, granted)
+
+
+def _is_doubtful(policy: Policy, request: OpenRequest, admission: Admission, *rules: AddressRules) -> bool:
+    """Return whether the user's name leads to the addresses of another user, or of a tenant, by the entries of a grant.
+
+    They are judged as those of the user's group; without one, by secureDefaults.
+    """
+    vhost = policy.vhosts.get(admission.vhost)
+    group = None if vhost is None else vhost.groups[admission.group]
+    separated = not policy.secure if group is None else group.substitute_separated
+    is_apart = request.has_tenancy or (not policy.secure if group is None else group.tenant_addresses)
+    if not separated and is_separated(admission.user_text):
+        return any(goes_on(entry) for each in rules for entry in each.entries.texts)
+    return not is_apart and _reaches_tenant(policy.tenants, admission.user_text, *rules)
 
 
 # --- begin

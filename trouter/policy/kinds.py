@@ -32,6 +32,7 @@ class Reason(StrEnum):
     NO_GROUP = "no-group"
     NO_CONNECTOR_GROUP = "no-connector-group"
     REMOTE_HOST = "remote-host"
+    NO_TENANT = "no-tenant"
     BAD_PERMISSIONS = "bad-permissions"
     PLUGIN = "plugin"
     MAX_CONNECTIONS = "max-connections"

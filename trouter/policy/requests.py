@@ -15,6 +15,8 @@ class OpenRequest(ConnectionRequest):
     name: str = ""
     #: The `policyVhost` of the listener or connector, empty without one.
     policy_vhost: str = ""
+    #: The listener is multi-tenant.
+    has_tenancy: bool = False
     #: The grant of an authentication service.
     permissions: Permissions | None = None
 

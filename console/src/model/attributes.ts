@@ -511,6 +511,7 @@ export interface Attributes {
     | "management"
     | "substituteAnonymous"
     | "substituteSeparated"
+    | "tenantAddresses"
     | "maxLinks"
     | "maxAddresses"
     | "maxConnectionsPerSecond"

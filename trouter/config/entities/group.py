@@ -129,6 +129,13 @@ class GroupSettings:
         default_doc="`yes`; with secureDefaults `no`",
         extra=True,
     )
+    tenant_addresses: bool = boolean(
+        "At a listener without multiTenant, entries with `${user}` may cover addresses of tenants, which begin with "
+        "`TENANT/`, and a group of a tenant's vhost may have every address, or management, of the whole router.",
+        True,
+        default_doc="`yes`; with secureDefaults `no`",
+        extra=True,
+    )
     max_links: int | None = quota("max_links")
     max_addresses: int | None = quota("max_addresses")
     max_connections_per_second: int | None = quota("max_connections_per_second")

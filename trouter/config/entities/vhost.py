@@ -399,18 +399,24 @@ class VhostEntity(Entity):
             name="user-as-tenant",
             compatible="at a listener without multiTenant an entry with `${user}` also covers addresses of tenants, "
             "`TENANT/...`",
+            strict="entries with `${user}` cover nothing for a user by whose name one of them would, unless "
+            "tenantAddresses: yes is given",
             warning="'{entry}' of the group {group} will let a user whose name fits reach addresses of the tenant "
             "{tenant}, through {listeners}",
-            cure="put text before the user's name with which no tenant's name begins, as in users.{entry}",
+            cure="put text before the user's name with which no tenant's name begins, as in users.{entry}; or write "
+            "tenantAddresses: no",
             page="multi-tenancy.md",
         ),
         Point(
             name="tenant-without-tenancy",
             compatible="clients of a listener without multiTenant may ask for the vhost of a tenant, and its addresses "
             "and its `management` are those of the whole router there",
+            strict="a client without a tenant is not admitted to a group of a tenant's vhost that has `*` or "
+            "management of the whole router, unless tenantAddresses: yes is given",
             warning="clients of {listeners} have no tenant and may ask for this vhost, and there {what} of the group "
             "{group} means the whole router",
-            cure="write policyVhost at {listeners}, with the name of a vhost that is no tenant's",
+            cure="write policyVhost at {listeners}, with the name of a vhost that is no tenant's; or "
+            "tenantAddresses: no in the group",
             page="multi-tenancy.md",
         ),
         Point(
