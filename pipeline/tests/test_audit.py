@@ -142,7 +142,7 @@ def test_a_stream_of_segments_gives_the_same_alerts_across_a_stop(
 @pytest.mark.pipeline_long
 def test_late_rows_are_counted_and_end_a_run_with_late_set_to_fail(spark: SparkSession, tmp_path: Path) -> None:
     live, root = tmp_path / "live", tmp_path / "root"
-    paces = [Pace(late_s=60), Pace(late_s=60), Pace(late_s=60, late="fail")]
+    paces = [Pace(late_s=60), Pace(late_s=60, late="drop"), Pace(late_s=60)]
     late = []
     for wave, pace in enumerate(paces):
         at = START + (DAY if wave == 0 else wave)

@@ -11,21 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 import proton
+import pyarrow as pa
 import pytest
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F  # noqa: N812  # its customary name
 
 from pipeline.tests.landed import read_with_duckdb
 from trouter.client import Message, Properties
+from trouter_pipeline.datasource import register
 from trouter_pipeline.delta import BadTable
 from trouter_pipeline.jobs import fraud, land_again
-from trouter_pipeline.jobs.land import Parameters, Summary, run
-from trouter_pipeline.landing import Landing, NotLanded, landed
+from trouter_pipeline.jobs.land import Parameters, Summary, parted, run
+from trouter_pipeline.landing import DEAD, Landing, NotLanded, columns_of_rows, landed
+from trouter_pipeline.repetitions import Firsts
 from trouter_pipeline.spool import Spool
 from trouter_pipeline.streams import StreamFailed, run_to_end
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 LATE = "Query a terminated with exception: Python worker failed to connect back."
 #: 2026-01-31T23:59:59 and the second after.
@@ -171,13 +175,80 @@ def test_a_message_sent_twice_lands_once_with_the_option(spark: SparkSession, tm
     nameless = [letter(None)] * 3
     fill(spool, "a", letter("m1"), letter("m2"), letter("m1"), *nameless)
     fill(other, "b", letter("m1"))
-    first = land(spark, root, spool, other, deduplicate_s=3600)
+    first = land(spark, root, spool, other, deduplicate_within=1000)
     assert (first.rows, first.duplicates) == ({"a": 5, "b": 1}, 1)
     fill(spool, "a", letter("m2"), letter("m3"))
-    second = land(spark, root, spool, other, deduplicate_s=3600)
+    second = land(spark, root, spool, other, deduplicate_within=1000)
     assert (second.rows, second.duplicates) == ({"a": 1}, 1)
     found = read_with_duckdb(root, "landed", "address, message_id")
     assert Counter(found) == Counter([("a", "m1"), ("a", "m2"), ("a", "m3"), *[("a", None)] * 3, ("b", "m1")])
+
+
+@pytest.mark.pipeline_long
+def test_repetitions_are_known_by_sequence_in_all_spools_of_an_address_and_whatever_the_clock_says(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one, other, root = tmp_path / "one", tmp_path / "other", tmp_path / "root"
+    given: dict[str, Any] = {"deduplicate_within": 4, "source": {"maxRowsPerBatch": "3"}}
+    fill(one, "a", *(letter(f"m{n}") for n in range(6)), ingest_us=MORNING)
+    fill(other, "a", letter("x"), b"no message")
+    assert land(spark, root, one, other, **given).rows == {"a": 7}
+    # among the last four of its own spool, and among the last four of the other; the rest is too long ago
+    fill(one, "a", letter("m2"), letter("m1"), letter("x"), ingest_us=EVE)
+    fill(other, "a", letter("m4"), letter("m1"), b"no message")
+    again = land(spark, root, one, other, **given)
+    assert (again.rows, again.dead, again.duplicates) == ({"a": 1}, {"a": 1}, 4)
+    fill(one, "a", letter("m1"))
+    nothing = land(spark, root, one, other, **given)
+    assert (nothing.rows, nothing.duplicates) == ({}, 1)
+    found = read_with_duckdb(root, "landed", "message_id")
+    assert Counter(found) == Counter([("x",), ("m1",), *((f"m{n}",) for n in range(6))])
+
+
+@pytest.mark.pipeline_long
+def test_a_checkpoint_that_remembers_message_ids_by_time_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+    checkpoint = root / "checkpoints/landed"
+    fill(spool, "a", letter("m1"), letter("m2"))
+    register(spark)
+    rows = parted(spark.readStream.format("amqp").options(receiver="none", spool=str(spool)).load())
+    by_time = rows.withColumn("_landed", F.current_timestamp()).withWatermark("_landed", "1 hour")
+    by_time = by_time.dropDuplicatesWithinWatermark(["address", "message_id"]).drop("_landed")
+    landing = Landing(root, "landed")
+
+    def add(batch: DataFrame, number: int) -> None:
+        landing.claim(checkpoint, columns_of_rows(batch), {"deduplicate": "3600"})
+        landing.land(batch, number)
+
+    writer = by_time.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    writer.foreachBatch(add).start().awaitTermination()
+    assert (checkpoint / "state").is_dir()
+    fill(spool, "a", letter("m2"), letter("m3"))
+    told: list[str] = []
+    summary = run(spark, root, Parameters(spools=[str(spool)], deduplicate_within=100), told.append)
+    assert (summary.rows, summary.duplicates) == ({"a": 1}, 1)
+    assert f"{checkpoint} remembers message-ids by time: from now on the table does, by sequence" in told
+
+
+def test_of_one_name_the_first_is_kept_and_each_that_is_further_away_than_the_window() -> None:
+    rows = [
+        *(("m", False, "one", seq) for seq in (0, 3, 4, 6, 9)),
+        ("n", True, "one", 5),
+        ("n", False, "one", 7),
+        ("n", False, "one", 9),
+        ("o", True, "other", 1),
+        ("o", False, "one", 900),
+        *((f"one/{seq}", False, "one", seq) for seq in (10, 11)),
+    ]
+    names = ("_name", "_landed", "spool_id", "seq")
+    table = pa.table({name: [row[at] for row in rows] for at, name in enumerate(names)})
+    table = table.append_column("address", pa.array(["a"] * len(rows))).append_column(
+        DEAD, pa.array([False] * len(rows))
+    )
+    for size in (1, 3, 100):
+        kept = Firsts(["_name", "seq"], 3)(iter(table.to_batches(max_chunksize=size)))
+        found = [tuple(row.values()) for batch in kept for row in batch.to_pylist()]
+        assert found == [("m", 0), ("m", 4), ("m", 9), ("n", 9), ("one/10", 10), ("one/11", 11)]
 
 
 @pytest.mark.parametrize(

@@ -89,3 +89,30 @@ def test_killed_again_and_again_every_message_lands_once(tmp_path: Path, how: li
     for name, wanted in (("landed", MESSAGES - MESSAGES // 1000), ("landed_dead", MESSAGES // 1000)):
         (found,) = read_with_duckdb(root, name, "count(*), count(distinct seq)")
         assert found == (wanted, wanted)
+
+
+def java_of(process: subprocess.Popen[bytes]) -> int:
+    """Return the Java process that a process has started."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            name, _, rest = path.read_text().rpartition(")")
+            if name.endswith("(java") and os.getsid(int(path.parent.name)) == process.pid and rest.split()[0] != "Z":
+                return int(path.parent.name)
+    raise AssertionError("there is no Java process")
+
+
+@pytest.mark.pipeline_long
+def test_a_killed_java_is_named_with_the_cure(tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+    fill(spool)
+    process = start(spool, root, ["--every", "1"])
+    while not batches(root):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_S)
+            assert overloaded(root), log_of(root).read_text()[-2000:]
+            process = start(spool, root, ["--every", "1"])
+    os.kill(java_of(process), signal.SIGKILL)
+    assert process.wait(PATIENCE_S) == 1
+    log = log_of(root).read_text()
+    assert "trouter pipeline land: the Java process of Spark has ended" in log
+    assert "fault of this program" not in log

@@ -21,7 +21,7 @@ from trouter_pipeline.files import TableBusy
 from trouter_pipeline.jobs.land import Summary, check_whole, check_writable
 from trouter_pipeline.jobs.land_again import Summary as Again
 from trouter_pipeline.landing import DEAD, Identity, Landing, NotLanded, Part, columns_of_rows, landed
-from trouter_pipeline.reasons import reason_of
+from trouter_pipeline.reasons import STACK_CURE, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -154,6 +154,7 @@ def test_an_unwritable_checkpoint_is_reported_before_anything_starts(tmp_path: P
         ("[STREAM_FAILED] Query [id = 1] terminated with exception: no worker SQLSTATE\nName: x", "no worker SQLSTATE"),
         ("[CANNOT] do this\nat org.apache", "[CANNOT] do this"),
         ("\n[CANNOT] do this.\n\n== SQL ==", "[CANNOT] do this."),
+        ("[X] terminated with exception: null\n\nJVM stacktrace:\njava.lang.StackOverflowError\n\tat java", STACK_CURE),
         ("An error occurred while calling o1.load.\n: org.apache.E: [BAD] file\n\tat org", "[BAD] file"),
     ],
 )

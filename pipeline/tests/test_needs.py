@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import trouter
 from trouter._twin import is_compiled
 from trouter.cli import main
 from trouter_pipeline import __version__, needs
@@ -32,6 +33,23 @@ def test_nothing_is_missing_here(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     if found := missing():
         pytest.skip("; ".join(need.what for need in found))
+
+
+def test_a_checkout_in_the_working_folder_beside_an_installed_package_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "working folder" not in str(missing())
+    (tmp_path / "trouter").mkdir()
+    (tmp_path / "trouter/__init__.py").write_text("")
+    need = missing()[-1]
+    assert need.what.startswith(f"Spark's Pythons would import {tmp_path / 'trouter'} of the working folder, and not ")
+    assert need.cure == "run the command in another folder, or with PYTHONSAFEPATH=1"
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    assert "working folder" not in str(missing())
+    monkeypatch.delenv("PYTHONSAFEPATH")
+    monkeypatch.chdir(Path(trouter.__file__).parents[1])
+    assert "working folder" not in str(missing())  # this very package
 
 
 @pytest.mark.parametrize("text", ['openjdk version "11.0.2" 2019-01-15', "Segmentation fault", ""])

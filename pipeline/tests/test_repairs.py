@@ -218,7 +218,7 @@ def metered(found: Recorded) -> set[tuple[Any, ...]]:
     for name, rows in (("attached", found.attached), ("detached", found.detached)):
         engine.rows(name, pa.Table.from_pylist(rows, pa.schema(PLAIN)))
     with engine.sized(len(found.intervals)):
-        rows = meter(engine, found.missing, DAYS).to_pylist()
+        rows = meter(engine, found.missing, (), DAYS).to_pylist()
     names = (*SUBJECTS, *COUNTED, "rows", "estimated_msgs", "complete")
     return {(int(row["hour"].timestamp()) * 1_000_000, *(row[name] for name in names)) for row in rows}
 

@@ -42,6 +42,11 @@ def position_of(checkpoint: Path) -> dict[str, int]:
     return planned.get(done, {})
 
 
+def planned_of(checkpoint: Path, number: int) -> dict[str, int]:
+    """Return the offset at which a planned batch ends, as ``shards`` has it; Torn, FileNotFoundError."""
+    return _offset(checkpoint / f"offsets/{number}", number)
+
+
 def _numbers(folder: Path) -> Iterator[int]:
     """Yield the numbers of the batches in a folder, of which Spark keeps the last hundred or so."""
     if folder.is_dir():

@@ -65,7 +65,7 @@ class Missing(Exception):
 
 def missing() -> list[Need]:
     """Return all missing requirements, in the order in which a job would need them."""
-    return [*_java(), *_packages(), *_spark_home(), *_workers_python()]
+    return [*_java(), *_packages(), *_spark_home(), *_workers_python(), *_other_package()]
 
 
 def require() -> None:
@@ -291,6 +291,27 @@ def _workers_python() -> list[Need]:
     if status:
         return [Need(f"PYSPARK_PYTHON is {chosen}, which does not run: {output.strip().splitlines()[-1:]}", cure)]
     return list(judged_output(output, f" for {chosen}"))
+
+
+def _other_package() -> list[Need]:
+    """Return the fault of a working folder with another package of our name, such as a checkout's.
+
+    Spark starts Pythons with ``-m``, which look there first, and would mix the two.
+    """
+    if os.environ.get("PYTHONSAFEPATH"):
+        return []
+    needs = []
+    for name in ("trouter", OURS):
+        there, spec = Path.cwd() / name / "__init__.py", find_spec(name)
+        if spec is not None and spec.origin and there.is_file() and not there.samefile(spec.origin):
+            needs.append(
+                Need(
+                    f"Spark's Pythons would import {there.parent} of the working folder, and not "
+                    f"{Path(spec.origin).parent}, which is installed",
+                    "run the command in another folder, or with PYTHONSAFEPATH=1",
+                )
+            )
+    return needs
 
 
 def is_this_python(program: str) -> bool:

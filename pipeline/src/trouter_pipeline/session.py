@@ -119,6 +119,18 @@ def is_running() -> bool:
     return "pyspark" in sys.modules and sys.modules["pyspark"].SparkContext._active_spark_context is not None
 
 
+def is_gone() -> bool:
+    """Return whether the Java process of this process's session has ended, though nothing here has stopped it."""
+    if not is_running():
+        return False
+    from pyspark import SparkContext  # noqa: PLC0415  # it is there
+
+    try:
+        return not SparkContext.getOrCreate().version
+    except Exception:  # noqa: BLE001  # py4j raises many types when the process does not answer
+        return True
+
+
 def on_one_machine(master: str | None) -> bool:
     """Return whether Spark runs in one process on this machine."""
     return master is not None and (master == "local" or master.startswith("local["))

@@ -38,7 +38,7 @@ class Pace:
     #: Seconds between batches; None takes what is there and ends.
     every_s: int | None = None
     #: Whether a stream that dropped a late row goes on (drop) or ends (fail).
-    late: str = "drop"
+    late: str = "fail"
 
     def __post_init__(self) -> None:
         if self.late not in {"drop", "fail"}:

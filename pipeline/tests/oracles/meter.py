@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from trouter.records import (
@@ -53,7 +54,37 @@ def meter(streams: Streams) -> dict[Key, Row]:
                 links[record.link].append((n, record))
         for life in links.values():
             _live(rows, life, numbers, over)
+    _doubt(rows, streams)
     return rows
+
+
+def unproven(streams: Streams) -> set[int]:
+    """Return the hours in microseconds of which records are missing, or may have begun in the interval before them."""
+    hours: set[int] = set()
+    earliest = min(record.t for stream in streams.values() for record in stream.values())
+    for (_, boot), stream in streams.items():
+        intervals = [record for record in stream.values() if isinstance(record, DeliveryInterval)]
+        longest = max((record.t1 - record.t0 for record in intervals), default=0)
+        times = [(-1, max(earliest, boot * 1_000_000)), *((n, stream[n].t) for n in sorted(stream))]
+        for (n, begin), (after, end) in pairwise(times):
+            if after > n + 1:
+                hours |= set(range((begin - longest) // HOUR * HOUR, end + 1, HOUR))
+    return hours
+
+
+def _doubt(rows: dict[Key, Row], streams: Streams) -> None:
+    """Mark the rows of unproven hours, and add one of each tenant, and of none, in both directions."""
+    tenants: set[str | None] = {None}
+    for stream in streams.values():
+        for record in stream.values():
+            if isinstance(record, DeliveryInterval | LinkAttachedRecord | ConnectionOpenedRecord):
+                tenants.add(record.vhost)
+    for hour in unproven(streams):
+        for key in [key for key in rows if key[0] == hour]:
+            rows[key].complete = False
+        for tenant in tenants:
+            for way in ("in", "out"):
+                rows[hour, tenant, None, None, way].complete = False
 
 
 def _live(rows: dict[Key, Row], life: list[tuple[int, Any]], numbers: list[int], over: bool) -> None:

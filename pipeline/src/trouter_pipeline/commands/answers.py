@@ -77,10 +77,13 @@ def answered(arguments: argparse.Namespace, answer: Answer) -> int:
     def run() -> int:
         with started(arguments) as (spark, progress):
             from trouter_pipeline.reasons import FAILURES, reason_of  # noqa: PLC0415  # Spark is here by now
+            from trouter_pipeline.session import is_gone  # noqa: PLC0415
 
             try:
                 return answer(spark, progress, arguments)
             except FAILURES as error:
+                if is_gone():
+                    raise
                 progress.close()
                 print_problem(arguments, reason_of(error))
         return 1
@@ -107,6 +110,7 @@ def reported(arguments: argparse.Namespace, run: Callable[[], int], *others: typ
     from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415  # only when it runs
     from trouter_pipeline.delta import BadTable  # noqa: PLC0415
     from trouter_pipeline.files import TableBusy  # noqa: PLC0415
+    from trouter_pipeline.session import is_gone  # noqa: PLC0415
 
     expected: tuple[type[Exception], ...] = (NoRecords, BadTable, TableBusy, OSError, *others)
     try:
@@ -114,6 +118,8 @@ def reported(arguments: argparse.Namespace, run: Callable[[], int], *others: typ
     except BrokenPipeError:  # the reader of our output has gone, which ends every command alike
         raise
     except expected as error:
+        if is_gone():  # which is the reason, and reported where Spark was started
+            raise
         print_problem(arguments, error)
     return 1
 

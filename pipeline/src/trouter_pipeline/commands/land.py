@@ -59,8 +59,9 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "--deduplicate",
         type=int,
         default=0,
-        metavar="SECONDS",
-        help="leave out a message whose message-id landed from the same address in this time before",
+        metavar="MESSAGES",
+        help="leave out a message whose message-id landed from the same address among so many messages of the spool "
+        "before it",
     )
     parser.add_argument("--max-rows", type=int, metavar="N", help="messages of one batch at most")
     parser.add_argument("--json", action="store_true", help="print what was landed as JSON")
@@ -234,7 +235,7 @@ def _parameters(arguments: argparse.Namespace) -> Parameters:
         schema=schema,
         body_format=arguments.body,
         avro_schema_file=arguments.avro_schema,
-        deduplicate_s=arguments.deduplicate,
+        deduplicate_within=arguments.deduplicate,
         merge=merge,
         source={} if arguments.max_rows is None else {"maxRowsPerBatch": str(arguments.max_rows)},
     )
@@ -251,7 +252,7 @@ def _print(summary: Summary, *, as_json: bool) -> None:
         }
         print(json.dumps(counts))
         return
-    if not summary.batches:
+    if not summary.batches and not summary.duplicates:
         print(_nothing(summary))
         return
     sources = sorted({*summary.rows, *summary.dead})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from trouter.tools.failures import print_problem
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 #: Values of `--engine`.
 SPARK: Final = "spark"
 DUCKDB: Final = "duckdb"
+#: What is said of a Java process that has ended.
+GONE: Final = (
+    "the Java process of Spark has ended: it was killed, as by a machine without free memory (see dmesg), or its own "
+    "stack or heap has overflowed, which Java prints above. What was committed stays, and the command goes on there if "
+    "it is run again. Give Java more memory with --conf spark.driver.memory=2g, or a deeper stack, as a regular "
+    "expression that recurses needs, with --conf spark.driver.extraJavaOptions=-Xss16m"
+)
 
 
 def add_spark(parser: argparse.ArgumentParser) -> None:
@@ -44,23 +51,28 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         default=SPARK,
         help="what computes: Spark (the default), or DuckDB in this process, without Java; the rows are the same",
     )
+    parser.set_defaults(around=f"--engine {DUCKDB}, for which `pip install 'trouter[records]'` is enough")
 
 
 def is_in_process(arguments: argparse.Namespace) -> bool:
     """Return whether the action is to run without Spark; ArgumentTypeError for options that only Spark has."""
     if arguments.engine == SPARK:
         return False
+    refuse_spark(arguments, arguments.engine)
+    return True
+
+
+def refuse_spark(arguments: argparse.Namespace, engine: str) -> None:
+    """Raise ArgumentTypeError for options that only Spark has; ``engine`` is the one that was chosen."""
     for name in ("master", "conf"):
         if getattr(arguments, name):
-            raise argparse.ArgumentTypeError(f"--{name} is for --engine {SPARK}")
-    return True
+            raise argparse.ArgumentTypeError(f"--{name} is for --engine {SPARK}, not {engine}")
 
 
 def cures(arguments: argparse.Namespace, found: str) -> str:
     """Return what Spark lacks and the cures, with the way around Spark if the action has one."""
-    if "engine" not in arguments:
-        return found
-    return f"{found}; or run without Spark: --engine {DUCKDB}, for which `pip install 'trouter[records]'` is enough"
+    around = getattr(arguments, "around", "")
+    return f"{found}; or run without Spark: {around}" if around else found
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -90,7 +102,7 @@ def held(arguments: argparse.Namespace) -> Iterator[tuple[Any, Progress]]:
     """Yield the same for an action that runs others, which show their own progress."""
     from trouter_pipeline.needs import Missing  # noqa: PLC0415  # only when an action runs
     from trouter_pipeline.progress import Progress  # noqa: PLC0415
-    from trouter_pipeline.session import is_running, session  # noqa: PLC0415
+    from trouter_pipeline.session import is_gone, is_running, session  # noqa: PLC0415
 
     shared, name = is_running(), arguments.command_parser.prog
     progress = Progress(name, quiet=arguments.quiet)
@@ -98,12 +110,18 @@ def held(arguments: argparse.Namespace) -> Iterator[tuple[Any, Progress]]:
         progress("starting Spark")
     try:
         spark = session(name, master=arguments.master, settings=settings_of(arguments))
+        yield spark, progress
     except Missing as error:
         progress.close()
         print_problem(arguments, cures(arguments, str(error)))
         raise SystemExit(1) from None
-    try:
-        yield spark, progress
+    except Exception:
+        if not is_gone():
+            raise
+        progress.close()
+        print_problem(arguments, GONE)
+        raise SystemExit(1) from None
     finally:
-        if not shared:
-            spark.stop()
+        if not shared and is_running():
+            with suppress(Exception):  # a process that has ended cannot be stopped
+                spark.stop()

@@ -27,7 +27,12 @@ def add_pace(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--late-by", type=int, default=120, metavar="SECONDS", help="how much later than others a row may come (120)"
     )
-    group.add_argument("--late", choices=("drop", "fail"), default="drop", help="what to do about those still later")
+    group.add_argument(
+        "--late",
+        choices=("drop", "fail"),
+        default="fail",
+        help="what to do about those still later: end (fail, the default), or go on without them (drop) to status 1",
+    )
 
 
 def pace_of(arguments: argparse.Namespace) -> Pace:
@@ -52,4 +57,4 @@ def watched(arguments: argparse.Namespace, start: Callable[[], Any], pace: Pace,
     progress.close()
     if done.late:
         print_problem(arguments, f"{done.late} rows came too late and were left out")
-    return 0
+    return 1 if done.late else 0

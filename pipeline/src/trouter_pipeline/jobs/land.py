@@ -3,14 +3,13 @@
 Each message that a spool accepted is one row: of the table, or of the dead letters if it is invalid or its body does
 not fit the schema. With a `Merge` each is a change of a row, and the table has the last state of the rows. From the
 spool to the table delivery is exactly once, also after crashes. From a sender to the spool it is at least once;
-``deduplicate_s`` removes repetitions by message-id: a row is dropped if its message-id landed from the same address
-within that time before. A row without a message-id is kept. The time is that of landing, not of arrival, so that no row
-is too late because its spool was behind.
+``deduplicate_within`` leaves out repetitions by message-id (see `repetitions`). A row without a message-id is kept.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,12 +32,13 @@ from trouter_pipeline.changes import (
     needed,
     opened,
 )
-from trouter_pipeline.checkpoints import Torn, position_of, query_of
+from trouter_pipeline.checkpoints import Torn, planned_of, position_of, query_of
 from trouter_pipeline.datasource import register
-from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part, columns_of_rows
+from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part, columns_of_rows, landed
 from trouter_pipeline.merging import Merging
 from trouter_pipeline.places import Place, Where
 from trouter_pipeline.reasons import reason_of
+from trouter_pipeline.repetitions import without_repetitions
 from trouter_pipeline.schema import SCHEMA
 from trouter_pipeline.shards import open_shards
 from trouter_pipeline.streams import StreamFailed, run_to_end
@@ -69,8 +69,8 @@ class Parameters:
     schema: str = ""
     body_format: str = ""
     avro_schema_file: str = ""
-    #: How long a message-id is remembered; 0 for not at all.
-    deduplicate_s: int = 0
+    #: The number of messages of a spool for which a message-id is remembered; 0 for not at all.
+    deduplicate_within: int = 0
     source: Mapping[str, str] = field(default_factory=dict)
     #: How messages are merged as changes of rows; None for a row for each message.
     merge: Merge | None = None
@@ -132,15 +132,6 @@ def parted(rows: DataFrame) -> DataFrame:
     return rows.withColumn(DAY, F.to_date("ingest_time")).withColumn(DEAD, dead)
 
 
-def once(rows: DataFrame, seconds: int) -> DataFrame:
-    """Return the rows whose message-id did not land from the same address in the ``seconds`` before."""
-    itself = F.concat_ws("/", "spool_id", F.col("seq").cast("string"))
-    named = F.coalesce(F.concat(F.lit("id "), "message_id_type", F.lit(" "), "message_id"), itself)
-    keyed = rows.withColumn("_name", named).withColumn("_landed", F.current_timestamp())
-    kept = keyed.withWatermark("_landed", f"{seconds} seconds").dropDuplicatesWithinWatermark(["address", "_name"])
-    return kept.drop("_name", "_landed")
-
-
 # --- the job
 
 
@@ -162,20 +153,32 @@ def run(
         rows = _read(spark, parameters)
         rows = parted(rows) if merge is None else _changes(rows, parameters, merge)
         columns = columns_of_rows(rows)
-        if parameters.deduplicate_s:
-            rows = once(rows, parameters.deduplicate_s)
+        within = parameters.deduplicate_within
+        firsts = _firsts(parameters.spools) if within else {}
+        if _forget_state(checkpoint):
+            progress(f"{checkpoint} remembers message-ids by time: from now on the table does, by sequence")
 
         def add(batch: DataFrame, number: int) -> None:
-            landing.claim(checkpoint, columns, {"deduplicate": str(parameters.deduplicate_s)})
-            summary.add(landing.land(batch, number))
+            landing.claim(checkpoint, columns, {"deduplicate": str(within)})
+            if not within:
+                summary.add(landing.land(batch, number))
+                return
+            begins = firsts | position_of(checkpoint)
+            is_new = Landing(root, parameters.name).batches().get(query_of(checkpoint), -1) < number
+            landed_rows = {dead: landed(spark, root, parameters.name, dead=dead) for dead in (False, True)}
+            counts = landing.land(without_repetitions(batch, landed_rows, begins, within), number)
+            summary.add(counts)
+            if is_new:
+                ends = planned_of(checkpoint, number)
+                came = sum(end - begins.get(spool, end) for spool, end in ends.items())
+                summary.duplicates += came - counts.total()
 
         progress(f"landing in {landing.folder}")
         writer = _writer(rows, parameters, checkpoint).foreachBatch(add)
         try:
-            query = run_to_end(writer.start, partial(_wait, wants_to_end=wants_to_end))
+            run_to_end(writer.start, partial(_wait, wants_to_end=wants_to_end))
         except StreamFailed as error:
             raise NotLanded(str(error)) from None
-        summary.duplicates = _duplicates(query)
         summary.interrupted = wants_to_end() and parameters.every_s is None
         summary.left = _waiting(parameters.spools, checkpoint)
     return summary
@@ -186,9 +189,9 @@ def check_whole(checkpoint: Path, landing: Landing) -> None:
     try:
         position_of(checkpoint)
     except Torn as torn:
-        landed = landing.batches().get(query_of(checkpoint), -1)
+        last = landing.batches().get(query_of(checkpoint), -1)
         what = f"{torn.path} is not whole: the power failed, or the disk was full, while Spark wrote it"
-        if landed < torn.number:
+        if last < torn.number:
             raise NotLanded(
                 f"{what}. Nothing of batch {torn.number} was landed: delete the file, and run again"
             ) from None
@@ -196,6 +199,25 @@ def check_whole(checkpoint: Path, landing: Landing) -> None:
             f"{what}. Batch {torn.number} was landed, and only the file says up to which message: restore it from a "
             "backup, or land the spools under another --name"
         ) from None
+
+
+def _firsts(spools: Sequence[str]) -> dict[str, int]:
+    """Return the first sequence that each spool still has."""
+    shards = open_shards(spools)
+    try:
+        return {each.uuid: each.first for each in shards}
+    finally:
+        for each in shards:
+            each.close()
+
+
+def _forget_state(checkpoint: Path) -> bool:
+    """Delete the message-ids in a checkpoint of an older version, with which Spark would refuse it."""
+    state = checkpoint / "state"
+    if not state.is_dir():
+        return False
+    shutil.rmtree(state)
+    return True
 
 
 def _waiting(spools: Sequence[str], checkpoint: Path) -> int:
@@ -269,12 +291,3 @@ def _wait(query: StreamingQuery, wants_to_end: Callable[[], bool]) -> None:
     while not query.awaitTermination(_LOOK_S):
         if wants_to_end():
             query.stop()
-
-
-def _duplicates(query: StreamingQuery) -> int:
-    """Return the number of dropped rows in the batches that Spark remembers."""
-    return sum(
-        int(operator["customMetrics"].get("numDroppedDuplicateRows", 0))
-        for progress in query.recentProgress
-        for operator in progress["stateOperators"]
-    )

@@ -5,7 +5,8 @@ are summed, and the sums prove them: if records are missing, ``c_ - d_`` of a li
 one before by the missing counts. These are added in the hour of the next record, and counted as estimated: a gap costs
 the place in time, not the amount. If a link has no later record, or the counts are inconsistent, the row of its last
 record is not complete. The same holds for links that had not ended when their router restarted: their traffic after the
-last record is unknown.
+last record is unknown. A link that began and ended within a gap is not known at all: so no row of the gap's hours is
+complete, and tenants without a row there get one (see `unproven`).
 
 Tables: ``meter``, ``meter_conn`` (concurrent connections and links, and durations of connections) and ``meter_gaps``
 (missing records, and the router's reasons). Only days that new segments may have changed are computed again.
@@ -28,6 +29,7 @@ from trouter_pipeline.metering.engines import Engine, InProcess
 from trouter_pipeline.metering.presence import connections
 from trouter_pipeline.metering.repairs import missing_of
 from trouter_pipeline.metering.traffic import meter
+from trouter_pipeline.metering.unproven import Lost, lost_of, until_known
 from trouter_pipeline.places import Where
 from trouter_pipeline.pruned import frozen_by, pruned_days
 from trouter_pipeline.tables import Table
@@ -36,7 +38,12 @@ METER: Final = "meter"
 CONNECTIONS: Final = "meter_conn"
 GAPS: Final = "meter_gaps"
 #: The kinds of records for the tables, by their names in statements.
-INTERVALS: Final = {"intervals": "delivery.interval", "attached": "link.attached", "detached": "link.detached"}
+INTERVALS: Final = {
+    "intervals": "delivery.interval",
+    "attached": "link.attached",
+    "detached": "link.detached",
+    "opened": "connection.opened",
+}
 SPANS: Final = {
     "opened": "connection.opened",
     "closed": "connection.closed",
@@ -58,8 +65,10 @@ _GAPS: Final = pa.schema(
     }
 )
 #: Version of the job; another one recomputes the tables.
-VERSION: Final = 1
+VERSION: Final = 2
 _SHOWN_AT_ONCE: Final = 10_000
+#: SQL for the rows of tenants that may be known nowhere else, in the hours of gaps: with one, no sum is proved.
+_UNKNOWN: Final = "NOT complete AND rows = 0 AND coalesce(vhost, user, addr) IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,7 @@ def used(meter: pa.Table, connections: pa.Table) -> pa.Table:
         SELECT messages.*, connection_hours
         FROM (
             SELECT vhost, {total(COUNTED)}, CAST(sum(estimated_msgs) AS bigint) AS estimated,
-                bool_and(complete) AS complete
+                bool_and(complete) AND NOT EXISTS (SELECT 1 FROM meter WHERE {_UNKNOWN}) AS complete
             FROM meter GROUP BY vhost
         ) AS messages
         LEFT JOIN (
@@ -157,14 +166,15 @@ def run(
 def _meter(engine: Engine, records: Records, work: _Work, progress: Callable[[str], None]) -> set[date]:
     """Compute and return the days of ``meter`` that may have changed."""
     days = work.open_days(_metered_days(work, _incomplete_days(work.table)))
-    dates = _days_by_boot(work.counted)
+    lost = lost_of(work.counted.values())
+    dates = _days_by_boot(work.counted, lost)
     missing = {boot: ranges for boot, ranges in missing_of(work.counted.values()).items() if dates[boot] & days}
     wanted = {day.isoformat() for day in days.union(*[dates[boot] for boot in missing])}
     progress(f"metering {len(days)} days, {len(missing)} starts of routers with something missing")
     for name, kind in INTERVALS.items():
         engine.records(name, records, kind, wanted)
     with engine.stage(METER):
-        work.commit(meter(engine, missing, days), days)
+        work.commit(meter(engine, missing, lost, days), days)
         work.count(engine, days)
     return days
 
@@ -173,11 +183,12 @@ def _connections(engine: Engine, records: Records, work: _Work, progress: Callab
     """Compute and return the days of ``meter_conn`` that may have changed."""
     days = work.open_days(_connected_days(work))
     ends = {boot: max(facts.t_max for facts in own) for boot, own in _by_boot(work.segments.values()).items()}
+    lost = until_known(lost_of(work.counted.values()), work.counted.values())
     progress(f"counting connections of {len(days)} days")
     for name, kind in SPANS.items():
         engine.records(name, records, kind)
     with engine.stage(CONNECTIONS):
-        work.commit(connections(engine, ends, days), days)
+        work.commit(connections(engine, ends, lost, days), days)
         work.count(engine, days)
     return days
 
@@ -249,8 +260,15 @@ def _by_boot(segments: Iterable[SegmentFacts]) -> dict[Boot, list[SegmentFacts]]
     return boots
 
 
-def _days_by_boot(segments: Mapping[str, SegmentFacts]) -> dict[Boot, set[date]]:
-    return {boot: set().union(*[facts.days() for facts in own]) for boot, own in _by_boot(segments.values()).items()}
+def _days_by_boot(segments: Mapping[str, SegmentFacts], lost: Iterable[Lost] = ()) -> dict[Boot, set[date]]:
+    """Return the days of each start: those of its records, and those of its gaps of which any router has records."""
+    boots = _by_boot(segments.values())
+    dates = {boot: set().union(*[facts.days() for facts in own]) for boot, own in boots.items()}
+    every = set().union(*dates.values())
+    for each in lost:
+        first, last = _day_at(each.from_us), _day_at(each.to_us)
+        dates[each.start] |= {day for day in every if first <= day <= last}
+    return dates
 
 
 def _metered_days(work: _Work, incomplete: set[date]) -> set[date]:
@@ -260,7 +278,8 @@ def _metered_days(work: _Work, incomplete: set[date]) -> set[date]:
     """
     days = set(work.stale)
     before, now = missing_of(work.held.values()), missing_of(work.counted.values())
-    fresh, every = _days_by_boot(work.fresh), _days_by_boot(work.counted)
+    lost = [*lost_of(work.held.values()), *lost_of(work.counted.values())]
+    fresh, every = _days_by_boot(work.fresh), _days_by_boot(work.counted, lost)
     for boot, dates in every.items():
         if before.get(boot) != now.get(boot):
             days |= dates
@@ -279,11 +298,16 @@ def _incomplete_days(table: Table) -> set[date]:
 
 
 def _connected_days(work: _Work) -> set[date]:
-    """Return the days that new segments may have changed, from a start's last known record on."""
+    """Return the days that new segments may have changed, from a start's last known record on, or its first gap."""
     days = set(work.stale)
     held, every = _by_boot(work.held.values()), _by_boot(work.counted.values())
-    for boot, fresh in _days_by_boot(work.fresh).items():
-        first = min(fresh, default=date.max)
+    fresh_days = _days_by_boot(work.fresh)
+    gaps: dict[Boot, date] = {}
+    for each in (*lost_of(work.held.values()), *lost_of(work.counted.values())):
+        gaps[each.start] = min(gaps.get(each.start, date.max), _day_at(each.from_us))
+    renewed = {router for router, _ in fresh_days}
+    for boot in {*fresh_days, *(boot for boot in gaps if boot[0] in renewed and boot in every)}:
+        first = min(*fresh_days.get(boot, ()), gaps.get(boot, date.max), date.max)
         if boot in held:
             first = min(first, _day_at(max(facts.t_max for facts in held[boot])))
         last = _day_at(max(facts.t_max for facts in every[boot]))

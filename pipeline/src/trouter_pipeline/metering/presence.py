@@ -1,14 +1,19 @@
-"""Numbers of concurrent connections and links, and durations of connections."""
+"""Numbers of concurrent connections and links, and durations of connections.
+
+A row is not complete in an hour of which records are missing, and while a connection counts whose end may be among
+them: it counts until its router's last record.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from trouter_pipeline.metering.counters import DATE, HOUR, HOUR_US, among, hour_of
+from trouter_pipeline.metering.unproven import Lost, fillers, hours, rows_of
 
 if TYPE_CHECKING:
     from trouter_pipeline.gaps import Boot
@@ -20,33 +25,57 @@ _NUMBERS: Final = ("us", "peak_connections", "peak_links", "opened", "failed")
 _ENDS: Final = pa.schema({"router": pa.string(), "boot": pa.int64(), "until_us": pa.int64()})
 
 
-def connections(engine: Engine, ends: Mapping[Boot, int], days: Collection[date]) -> Any:
+#: SQL for the tenants of the records.
+_TENANTS: Final = " UNION ".join(f"SELECT vhost FROM {name}" for name in ("opened", "closed", "attached"))
+
+
+def connections(engine: Engine, ends: Mapping[Boot, int], lost: Sequence[Lost], days: Collection[date]) -> Any:
     """Return the table ``meter_conn`` of some days.
 
     The engine has every day of ``opened``, ``closed``, ``attached`` and ``detached``, the records of connections and
     links. ``ends`` has the time of the last record of each start of a router, in microseconds; a connection or link
-    without an end lasts until then.
+    without an end lasts until then. ``lost`` has the times in which connections may be unknown.
     """
     rows = [{"router": router, "boot": boot, "until_us": until} for (router, boot), until in ends.items()]
     engine.rows("ends", pa.Table.from_pylist(rows, _ENDS))
+    engine.rows("lost", rows_of(lost))
     parts = (
-        f"SELECT {_KEY}, {_only('us', 'sum(to_us - from_us)')} FROM conns GROUP BY {_KEY}",
+        f"SELECT {_KEY}, {_only('us', 'sum(to_us - from_us)')}, true AS complete FROM conns GROUP BY {_KEY}",
         _peaks("conns", "peak_connections"),
         _peaks("links", "peak_links"),
         _counted("opened", "opened"),
         _counted("(SELECT * FROM closed WHERE opened_at = 0) AS refused", "failed"),
+        f"SELECT {_KEY}, {_only('us', '0')}, false AS complete FROM endless GROUP BY {_KEY}",
+        fillers(
+            {"user": "CAST(NULL AS string)"} | dict.fromkeys(_NUMBERS, "0") | {"complete": "false"}, _TENANTS, days
+        ),
     )
     numbers = [f"CAST(coalesce(max({name}), 0) AS bigint) AS {name}" for name in _NUMBERS]
     return engine.query(f"""
-        WITH conns AS ({_by_hour(_spans("opened", "closed", "conn", "opened_at"), days)}),
+        WITH unproven AS ({hours("SELECT from_us, to_us FROM lost")}),
+            conns AS ({_by_hour(_spans("opened", "closed", "conn", "opened_at"), days)}),
             links AS ({_by_hour(_spans("attached", "detached", "link", "attached_at"), days)}),
+            endless AS ({_by_hour(_ENDLESS, days)}),
             parts AS ({" UNION ALL ".join(parts)}),
-            merged AS (SELECT {_KEY}, {", ".join(numbers)} FROM parts GROUP BY {_KEY})
+            merged AS (
+                SELECT {_KEY}, {", ".join(numbers)},
+                    bool_and(complete) AND hour_us NOT IN (SELECT hour_us FROM unproven) AS complete
+                FROM parts GROUP BY {_KEY}
+            )
         SELECT * FROM (
             SELECT {HOUR}, vhost, user, CAST(us AS double) / {HOUR_US} AS connection_hours,
-                {", ".join(_NUMBERS[1:])}, {DATE}
+                {", ".join(_NUMBERS[1:])}, complete, {DATE}
             FROM merged
         ) AS merged_rows WHERE date IN {among(days)} ORDER BY date, vhost""")
+
+
+#: SQL for the connections that have begun, but whose end may be lost: from the gap on, until the router's last record.
+_ENDLESS: Final = """
+    SELECT b.vhost, b.user, greatest(b.t_us, gone.from_us) AS from_us,
+        greatest(ends.until_us, gone.from_us + 1) AS to_us
+    FROM opened AS b JOIN lost AS gone ON gone.router = b.router AND gone.boot = b.boot AND gone.to_us >= b.t_us
+    JOIN ends ON ends.router = b.router AND ends.boot = b.boot
+    WHERE NOT EXISTS (SELECT 1 FROM closed AS e WHERE e.router = b.router AND e.boot = b.boot AND e.conn = b.conn)"""
 
 
 def _only(name: str, value: str) -> str:
@@ -88,7 +117,7 @@ def _first_us(day: date) -> int:
 def _peaks(cut: str, name: str) -> str:
     """Return SQL for the peak number of concurrent spans; one that ends as another begins is not concurrent."""
     return f"""
-        SELECT {_KEY}, {_only(name, "max(present)")} FROM (
+        SELECT {_KEY}, {_only(name, "max(present)")}, true AS complete FROM (
             SELECT {_KEY}, sum(change) OVER (
                 PARTITION BY {_KEY} ORDER BY moment_us, change ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
             ) AS present
@@ -101,4 +130,6 @@ def _peaks(cut: str, name: str) -> str:
 
 def _counted(rows: str, name: str) -> str:
     """Return SQL for the number of records in each hour."""
-    return f"SELECT {hour_of('t_us')} AS hour_us, vhost, user, {_only(name, 'count(*)')} FROM {rows} GROUP BY 1, 2, 3"
+    return f"""
+        SELECT {hour_of("t_us")} AS hour_us, vhost, user, {_only(name, "count(*)")}, true AS complete
+        FROM {rows} GROUP BY 1, 2, 3"""
