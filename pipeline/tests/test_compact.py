@@ -542,10 +542,6 @@ def test_a_table_that_is_none_of_records_stops_everything(tmp_path: Path) -> Non
     Folder(log.parent).create({"x": "string"}, ("x",))
     with pytest.raises(NoRecords, match="it is not divided by record"):
         run(tmp_path)
-    shutil.rmtree(log)
-    (log.parent / "_manifest.json").write_text("{}")
-    with pytest.raises(BadTable, match=f"trouter pipeline migrate {tmp_path / 'root'}"):
-        run(tmp_path)
 
 
 def marks(folder: Path) -> dict[str, Mark | None]:

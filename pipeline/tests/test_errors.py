@@ -18,7 +18,6 @@ FAILING = (
     "meter none --engine duckdb",
     "meter . --engine duckdb",
     "vacuum none",
-    "migrate none",
     "report none",
     "report . -c none.conf",
     "report . --out none/r.html",

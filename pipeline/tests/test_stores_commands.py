@@ -184,7 +184,6 @@ def test_secrets_on_the_command_line_are_covered(store: Store, tmp_path: Path) -
         (["compact", "s3://lake/segments", "root"], "this is a folder of this machine; only tables may be elsewhere"),
         (["spool", "--url", "amqp://h", "--address", "a", "--dir", "s3://lake/spool"], "only tables may be elsewhere"),
         (["land", "--spool", "s3://lake/spool", "--out", "root"], "only tables may be elsewhere"),
-        (["migrate", "s3://lake/x"], "only tables may be elsewhere"),
         (["audit", "s3://lake/x", "--stream", "--checkpoint", "s3://lake/c"], "only tables may be elsewhere"),
     ],
 )

@@ -94,7 +94,8 @@ def test_other_programs_read_the_same_version_and_its_history(tmp_path: Path) ->
         assert len(asked.filter("name = 'x' and value > 0").fetchall()) == 2  # text has no bounds in the log
     last = DeltaTable(uri).history(1)[0]
     assert last["userMetadata"] == "trouter test, version 3"
-    assert last["trouter"]["inputs"] == {"a": 2}
+    assert last["trouter"]["inputs"] == 1
+    assert Table(tmp_path, "t").inputs() == {"a": 2}
 
 
 def test_rows_of_a_day_that_is_not_to_be_replaced_change_nothing(tmp_path: Path) -> None:
@@ -338,28 +339,30 @@ def test_a_version_that_the_disk_lost_before_it_was_acknowledged_is_empty(tmp_pa
 
 
 FULL = """
-import resource, signal, sys
+import resource, signal, sys, uuid
+from datetime import timedelta
 from pipeline.tests.test_tables import *
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 table = Table(Path(sys.argv[1]), "t")
 table.last_commit()
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
-    commit(table, arrow(*((FIRST, each) for each in range(2000))), [FIRST], a=2)
+    days = [FIRST + timedelta(each) for each in range(int(sys.argv[3]))]
+    names = [uuid.uuid4().hex for _ in range(int(sys.argv[4]))]
+    commit(table, arrow(*((day, each) for day in days for each in range(100))), days, **dict.fromkeys(names, 1))
 except (OSError, BadTable) as error:
     print(error)
 """
 
 
-@pytest.mark.parametrize("octets", [100, 6_000], ids=["data", "log"])
-def test_a_disk_that_is_full_changes_nothing(tmp_path: Path, octets: int) -> None:
+@pytest.mark.parametrize(
+    ("octets", "days", "inputs"), [(100, 1, 0), (6_000, 1, 1000), (6_000, 40, 0)], ids=["data", "state", "log"]
+)
+def test_a_disk_that_is_full_changes_nothing(tmp_path: Path, octets: int, days: int, inputs: int) -> None:
     table = Table(tmp_path, "t")
-    inputs = {} if octets == 100 else {f"segment-{number}": number for number in range(1000)}
     commit(table, arrow((FIRST, 1)), [FIRST], a=1)
-    script = FULL.replace("a=2", f"**{inputs!r}")
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path), str(octets)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    words = [sys.executable, "-c", FULL, str(tmp_path), *map(str, (octets, days, inputs))]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "arge" in done.stdout, done  # File too large
     assert there(tmp_path) == [(FIRST, 1)]
     assert len(list(Path(table.folder).rglob("*.parquet"))) == 1
@@ -371,8 +374,8 @@ STEPS = {
     "before the files": ("write", "before"),
     "after the files": ("write", "after"),
     "between the places": ("sync", "after"),
-    "before the commit": ("Folder._append", "before"),
-    "after the commit": ("Folder._append", "after"),
+    "before the commit": ("_write", "before"),
+    "after the commit": ("_write", "after"),
 }
 KILLED = """
 import os, signal, sys

@@ -21,18 +21,19 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from deltalake.transaction import AddAction, RemoveAction
 
 from trouter.records.disk import sync
 from trouter_pipeline.files import TableBusy, locked, make_folder
 from trouter_pipeline.parquet import File, frame_of, in_utc, is_arrow, is_in_its_folder, text_of
 from trouter_pipeline.places import Place, Unreached, Where
+from trouter_pipeline.statistics import in_log, simple_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,12 +48,9 @@ SHOWN: Final = "userMetadata"
 MARK: Final = "trouterCommit"
 #: Properties of a table: a checkpoint of the log every so many versions.
 PROPERTIES: Final = {"delta.checkpointInterval": "20"}
-#: Property of a table of whose log no version may be deleted, because the state of its job is in it.
-WHOLE_LOG: Final = {"delta.enableExpiredLogCleanup": "false"}
 #: Features that a reader of plain files may ignore.
 _READABLE: Final = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 _LOCK: Final = "_LOCK"
-_OLD: Final = ("_manifest.json", "_land.json")
 #: How often a commit is tried again after other commits that it does not exclude.
 _TRIES: Final = 20
 
@@ -63,13 +61,6 @@ class BadTable(Exception):
 
 class NoVersion(BadTable):
     """A table has no version of this number or moment."""
-
-
-class Made(NamedTuple):
-    """A version that we committed, and what it was made of."""
-
-    version: int
-    facts: Mapping[str, Any]
 
 
 class Version:
@@ -120,18 +111,14 @@ class Version:
         """Return where a file is."""
         return self.folder / file.path
 
+    def transaction(self, application: str) -> int | None:
+        """Return the number of the last transaction of an application, which checkpoints keep; None without one."""
+        return self._table.transaction_version(application)
+
     def last_batch(self, application: str) -> int:
         """Return the last batch that an application committed, -1 before its first."""
-        found = self._table.transaction_version(application)
+        found = self.transaction(application)
         return -1 if found is None else found
-
-    def made(self) -> Made | None:
-        """Return our last commit up to this version and what it was made of; None without one. BadTable, OSError."""
-        for number in range(self.number, -1, -1):
-            for facts in _commits(self.folder / f"{LOG}/{number:020}.json"):
-                if OURS in facts:
-                    return Made(number, facts[OURS])
-        return None
 
     def frame(self, spark: SparkSession, files: Sequence[File], schema: StructType | None = None) -> DataFrame:
         """Return the rows of these files in Spark, read by their list, with all columns or those of ``schema``."""
@@ -177,16 +164,6 @@ class Folder:
 
     def version(self, at: int | datetime | None = None) -> Version | None:
         """Return a version: the last one, or that of a number or a moment. None without a table; BadTable, OSError."""
-        if self.path.is_local:
-            path = Path(self.path)
-            if old := [name for name in _OLD if (path / name).exists()]:
-                root = path.parent if path.name == "records" else path.parent.parent
-                raise BadTable(
-                    f"{path / old[0]}: an earlier program made this table: run `trouter pipeline migrate {root}`"
-                )
-        return self._version(at)
-
-    def _version(self, at: int | datetime | None = None) -> Version | None:
         try:
             with self.path.reached():
                 table = DeltaTable(
@@ -199,7 +176,7 @@ class Folder:
         except DeltaError as error:
             why = str(error).partition("\n")[0]
             if "not the same as the specified" in why or "Invalid table version" in why:
-                last = self._version()
+                last = self.version()
                 there = "none" if last is None else last.number
                 raise NoVersion(f"{self.path}: there is no version {at}; the last is {there}") from None
             if "found gap" in why:
@@ -233,10 +210,9 @@ class Folder:
         partition: Sequence[str],
         *,
         description: str = "",
-        properties: Mapping[str, str] | None = None,
     ) -> Version:
         """Return the last version; create the table with these columns if there is none. BadTable, OSError."""
-        found = self._version()
+        found = self.version()
         if found is not None:
             return found
         if self.path.is_local:
@@ -249,11 +225,11 @@ class Folder:
                 mode="ignore",
                 partition_by=list(partition),
                 description=description or None,
-                configuration={**PROPERTIES, **(properties or {})},
+                configuration=dict(PROPERTIES),
                 # else delta-rs begins again, and creates it once more, as the next version
                 commit_properties=CommitProperties(max_commit_retries=0),
             )
-        found = self._version()
+        found = self.version()
         if found is None:
             raise BadTable(f"{self.path}: the new table is gone again")
         self._sync_log(found.number)
@@ -312,23 +288,25 @@ class Folder:
         *,
         shown: str,
         batch: tuple[str, int] | None = None,
+        state: tuple[str, int] | None = None,
         columns: Mapping[str, Any] | None = None,
         clash: Callable[[Version], str] = lambda _: "",
     ) -> Version:
         """Add and remove files in one version; return it.
 
         ``facts`` are what it was made of, and ``shown`` says that in the history. ``batch`` is the number of an
-        application's batch, which is committed once: if it is there already, nothing changes. ``columns`` replace
-        those of ``base``, all of whose files must go then. ``clash`` says why a version that came after ``base``
+        application's batch, which is committed once: if it is there already, nothing changes. ``state`` is a number
+        that an application finds in the version, whatever it was before. ``columns`` replace those of ``base``, all of
+        whose files must go then. ``clash`` says why a version that came after ``base``
         excludes this one, "" if it does not. TableBusy for that; BadTable, OSError. If it fails, the files to add
         are deleted.
         """
-        adding, removing = _actions(base.partition, add, remove)
+        adding, removing = _actions(base.partition, add, remove, columns or base.columns)
         mark = uuid.uuid4().hex
         properties = CommitProperties(
             custom_metadata={OURS: dict(facts), SHOWN: shown, MARK: mark},
             max_commit_retries=0,
-            app_transactions=[] if batch is None else [Transaction(batch[0], batch[1])],
+            app_transactions=[Transaction(*each) for each in (batch, state) if each is not None],
         )
         try:
             for _ in range(_TRIES):
@@ -336,10 +314,7 @@ class Folder:
                     self.discard(add)
                     return base
                 with suppress(CommitFailedError), self._faults():
-                    if columns is None:
-                        self._append(base, [*adding, *removing], properties)
-                    else:
-                        self._overwrite(base, adding, columns, properties)
+                    _write(base, adding, removing, columns, properties)
                     break
                 later = self.last()
                 if later.number == base.number:
@@ -363,36 +338,9 @@ class Folder:
         """Return whether a version is the one of this commit."""
         return any(facts.get(MARK) == mark for facts in _commits(self.path / f"{LOG}/{number:020}.json"))
 
-    def _append(self, base: Version, actions: list[Any], properties: CommitProperties) -> None:
-        base._table.create_write_transaction(
-            actions, "append", base._table.schema(), list(base.partition), commit_properties=properties
-        )
-
-    def _overwrite(
-        self, base: Version, adding: list[AddAction], columns: Mapping[str, Any], properties: CommitProperties
-    ) -> None:
-        """Replace the columns and all files; TableBusy if another version came between, which is restored."""
-        if self.last().number != base.number:
-            raise CommitFailedError
-        create_table_with_add_actions(
-            str(self.path),
-            Schema.from_json(schema_of(columns)),
-            adding,
-            mode="overwrite",
-            partition_by=list(base.partition),
-            description=base.description or None,
-            configuration=base._table.metadata().configuration,
-            storage_options=self._options,
-            commit_properties=properties,
-        )
-        made = self.last()
-        if made.number != base.number + 1:
-            made._table.restore(made.number - 1)
-            raise TableBusy(f"{self.path} was changed meanwhile, by version {made.number - 1}: begin again")
-
     def last(self) -> Version:
         """Return the last version; BadTable if there is no table."""
-        found = self._version()
+        found = self.version()
         if found is None:
             raise BadTable(f"{self.path}: the table is gone")
         return found
@@ -462,11 +410,33 @@ class Folder:
             sync(Path(self.path, LOG))
 
 
+def _write(
+    base: Version,
+    adding: list[AddAction],
+    removing: list[RemoveAction],
+    columns: Mapping[str, Any] | None,
+    properties: CommitProperties,
+) -> None:
+    """Write the version after ``base``, or fail if it exists; with ``columns`` all files of ``base`` go.
+
+    CommitFailedError, DeltaError, OSError.
+    """
+    table, partition = base._table, list(base.partition)
+    if columns is None:
+        table.create_write_transaction(
+            [*adding, *removing], "append", table.schema(), partition, commit_properties=properties
+        )
+    else:
+        schema = Schema.from_json(schema_of(columns))
+        table.create_write_transaction([*adding], "overwrite", schema, partition, commit_properties=properties)
+
+
 def _actions(
-    partition: Sequence[str], add: Sequence[File], remove: Sequence[File]
+    partition: Sequence[str], add: Sequence[File], remove: Sequence[File], columns: Mapping[str, Any]
 ) -> tuple[list[AddAction], list[RemoveAction]]:
-    """Return what the log says of files that come and go."""
+    """Return what the log says of files that come and go from a table of these columns."""
     moment = int(time.time() * 1000)
+    simple = [name for name in simple_columns(columns) if name not in partition]
     adding = [
         AddAction(
             each.path,
@@ -474,8 +444,7 @@ def _actions(
             dict(zip(partition, each.partition, strict=True)),
             moment,
             data_change=True,
-            # Only the number: least and greatest values of some columns make deltalake drop rows of the others.
-            stats=json.dumps({"numRecords": each.rows}),
+            stats=in_log(each.statistics, each.rows, simple),
         )
         for each in add
     ]

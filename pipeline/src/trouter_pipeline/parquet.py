@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from trouter_pipeline.files import make_folder
 from trouter_pipeline.places import Place
+from trouter_pipeline.statistics import are_finite, is_simple, of_footer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +30,7 @@ NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 KEPT_BYTES: Final = 64 << 20
 OPEN_FILES: Final = 64
 #: What a task says of each file.
-_WRITTEN: Final = "apart string, path string, partition array<string>, rows bigint, octets bigint"
+_WRITTEN: Final = "apart string, path string, partition array<string>, rows bigint, octets bigint, statistics string"
 _WRITTEN_ARROW: Final = pa.schema(
     {
         "apart": pa.string(),
@@ -37,17 +38,22 @@ _WRITTEN_ARROW: Final = pa.schema(
         "partition": pa.list_(pa.string()),
         "rows": pa.int64(),
         "octets": pa.int64(),
+        "statistics": pa.string(),
     }
 )
 
 
 class File(NamedTuple):
-    """A file of a version: its path in the folder, and the texts of its partition (None for null)."""
+    """A file of a version: its path in the folder, and the texts of its partition (None for null).
+
+    A new one has statistics of its columns (see `statistics`).
+    """
 
     path: str
     partition: tuple[str | None, ...]
     rows: int
     octets: int
+    statistics: str = ""
 
 
 def is_arrow(frame: Any) -> bool:
@@ -94,30 +100,38 @@ class _Part:
         self._values = tuple(values.values())
         self._path = f"{folder_of(values)}/part-{uuid.uuid4().hex}.zstd.parquet"
         self._place = place / self._path
+        self._schema = schema
         self._rows = 0
+        self._finite = True
+        self._footers: list[pq.FileMetaData] = []
         if place.is_local:
             make_folder(Path(self._place).parent)
         with self._place.reached():
             self._file = self._place.output()
             # A dictionary of bodies costs more than all the rest, and their least and greatest are as long as bodies.
-            short = [
-                each.name for each in schema if not (pa.types.is_binary(each.type) or pa.types.is_nested(each.type))
-            ]
+            short = [each.name for each in schema if is_simple(each.type)]
             self._writer = pq.ParquetWriter(
-                self._file, schema, compression="zstd", use_dictionary=short, write_statistics=short
+                self._file,
+                schema,
+                compression="zstd",
+                use_dictionary=short,
+                write_statistics=short,
+                metadata_collector=self._footers,
             )
 
     def add(self, rows: pa.Table) -> None:
         with self._place.reached():
             self._writer.write_table(rows)
         self._rows += rows.num_rows
+        self._finite = self._finite and are_finite(rows)
 
     def close(self) -> File:
         with self._place.reached():
             self._writer.close()
             octets = self._file.tell()
             self._file.close()
-        return File(self._path, self._values, self._rows, octets)
+        statistics = of_footer(self._footers[0], self._schema) if self._finite else ""
+        return File(self._path, self._values, self._rows, octets, statistics)
 
 
 def write_part(rows: pa.Table, place: Place, values: Mapping[str, str | None]) -> File:
@@ -144,8 +158,13 @@ def write_apart(
         found = list(writing.files(frame.to_batches()))
     else:
         rows = frame.mapInArrow(writing, _WRITTEN).collect()
-        found = [(row["apart"], File(row["path"], tuple(row["partition"]), row["rows"], row["octets"])) for row in rows]
+        found = [(row["apart"], _file_of(row)) for row in rows]
     return {apart: sorted(file for which, file in found if which == apart) for apart in places}
+
+
+def _file_of(row: Any) -> File:
+    """Return the file that a task tells of."""
+    return File(row["path"], tuple(row["partition"]), row["rows"], row["octets"], row["statistics"])
 
 
 @dataclass

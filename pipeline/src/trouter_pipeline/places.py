@@ -220,6 +220,27 @@ class Place:
             found = self._arrow.get_file_info(FileSelector(self._key, allow_not_found=True))
         return [self / each.base_name for each in found if each.type == FileType.Directory]
 
+    def files(self, suffix: str) -> list[tuple[Place, float]]:
+        """Return the files in this folder whose names end so, and when they were written (seconds since 1970); OSError.
+
+        None if it does not exist, and without files that are deleted meanwhile.
+        """
+        if self.is_local:
+            return [
+                (self / entry.name, changed)
+                for entry in _entries(str(self))
+                if entry.name.endswith(suffix) and (changed := _changed_s(entry)) is not None
+            ]
+        from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415
+
+        with self.reached():
+            found = self._arrow.get_file_info(FileSelector(self._key, allow_not_found=True))
+        return [
+            (self / each.base_name, each.mtime_ns / 1e9)
+            for each in found
+            if each.type == FileType.File and each.base_name.endswith(suffix)
+        ]
+
     def delete(self) -> None:
         """Delete a file; OSError."""
         if self.is_local:
@@ -300,6 +321,21 @@ class Parquet:
         """Yield all rows, with these columns; OSError, ArrowException."""
         with self._place.reached():
             yield from self._file.iter_batches(columns=columns, use_threads=self._has_threads)
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
+
+
+def _changed_s(entry: os.DirEntry[str]) -> float | None:
+    try:
+        return entry.stat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 #: What a function takes that wants a place.

@@ -15,16 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pyarrow as pa
 
-from trouter_pipeline.delta import (
-    WHOLE_LOG,
-    BadTable,
-    Folder,
-    Version,
-    columns_in,
-)
+from trouter_pipeline.delta import BadTable, Folder, Version, columns_in
 from trouter_pipeline.files import TableBusy
 from trouter_pipeline.parquet import File, is_arrow, write
 from trouter_pipeline.places import Place, Where
+from trouter_pipeline.state import APPLICATION, CLEANED_EVERY, State, States
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,15 +54,17 @@ class Table:
         self.name = name
         self.folder = Place.of(root) / f"tables/{name}"
         self._place = Folder(self.folder)
+        self._states = States(self._place.path)
         self._at = at
         self._looked = False
         self._pinned: Version | None = None
+        self._state: State | None = None
         self._commit: Commit | None = None
 
     def refresh(self) -> None:
         """Look at the last version from now on."""
         self._looked = False
-        self._pinned = self._commit = None
+        self._pinned = self._state = self._commit = None
 
     def version(self) -> Version | None:
         """Return the pinned version; None before the first commit. BadTable, OSError."""
@@ -87,13 +84,15 @@ class Table:
         if version is None or (version.number == 0 and not version.files):  # created, and nothing is committed yet
             return None
         if self._commit is None:
-            made = version.made()
-            if made is None:
+            number = version.transaction(APPLICATION)
+            if number is None:
                 raise BadTable(f"{self.folder}: this table is not one of the pipeline: none of its versions is ours")
+            self._state = self._states.read(number)
+            inputs = self._states.inputs(self._state)
             try:
-                self._commit = msgspec.convert(made.facts, Commit)
+                self._commit = msgspec.convert({**self._state.facts, "inputs": inputs}, Commit)
             except ValueError as error:
-                raise BadTable(f"{self.folder}, version {made.version}: {error}") from None
+                raise BadTable(f"{self.folder}, version {version.number}: {error}") from None
         return self._commit
 
     def inputs(self) -> Mapping[str, int]:
@@ -206,7 +205,7 @@ class Table:
 
     def _created(self, columns: Mapping[str, Any]) -> Version:
         """Create the table, unless another process was faster; TableBusy if that has committed already."""
-        found = self._place.create(columns, BY_DAY, properties=WHOLE_LOG)
+        found = self._place.create(columns, BY_DAY)
         if found.number:
             raise TableBusy(f"{self.folder} was changed meanwhile, by version {found.number}: begin again")
         return found
@@ -225,21 +224,38 @@ class Table:
         batch: tuple[str, int] | None = None,
         columns: Mapping[str, Any] | None = None,
     ) -> None:
-        known = base.made()
+        known = base.transaction(APPLICATION)
         days = {file.partition for file in (*remove, *add)}
 
         def clash(later: Version) -> str:
-            if later.made() != known:
+            if later.transaction(APPLICATION) != known:
                 return "another job committed; begin again"
             changed = {file.partition for file in {*base.files} ^ {*later.files}}
-            return f"it changed {', '.join(str(each[0]) for each in sorted(changed & days))}" if changed & days else ""
+            changed = changed if columns is not None else changed & days  # other columns replace the whole table
+            return f"it changed {', '.join(sorted(str(each[0]) for each in changed))}" if changed else ""
 
         shown = f"trouter {commit.job}, version {commit.job_version}" + (f", batch {batch[1]}" if batch else "")
-        facts = msgspec.to_builtins(commit)
+        facts = {name: value for name, value in msgspec.to_builtins(commit).items() if name != "inputs"}
+        try:
+            state = APPLICATION, self._write_state(facts, commit.inputs)
+        except (BadTable, OSError):
+            self._place.discard(add)
+            raise
+        told = {**facts, "inputs": len(commit.inputs), "state": state[1]}
+        told.pop("pruned", None)
         self._pinned = self._place.commit(
-            base, add, remove, facts, shown=shown, batch=batch, columns=columns, clash=clash
+            base, add, remove, told, shown=shown, batch=batch, state=state, columns=columns, clash=clash
         )
-        self._commit = commit
+        self._state = self._commit = None
+        if self._pinned.number % CLEANED_EVERY == 0:
+            self._states.clean(self._pinned.transaction(APPLICATION) or state[1])
+
+    def _write_state(self, facts: Mapping[str, Any], inputs: Mapping[str, int]) -> int:
+        """Write the state that follows the pinned version's; return its number. BadTable, OSError."""
+        before = self.inputs()
+        changes = {name: inputs.get(name) for name in inputs.keys() | before.keys()}
+        changes = {name: checksum for name, checksum in changes.items() if checksum != before.get(name)}
+        return self._states.write(facts, self._state, changes)
 
     @property
     def place(self) -> Folder:

@@ -25,7 +25,6 @@ ACTIONS: Final[tuple[str, ...]] = (
     "publish",
     "prune",
     "vacuum",
-    "migrate",
     "doctor",
     "pack",
 )
