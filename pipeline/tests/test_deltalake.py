@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,13 @@ def test_statistics_of_only_some_columns_hide_rows(uri: str) -> None:
     assert DeltaTable(uri).to_pyarrow_dataset().to_table(filter=wanted).num_rows == 0
     add(DeltaTable(uri), placed(uri, "none"))
     assert DeltaTable(uri).to_pyarrow_dataset().to_table(filter=wanted).num_rows == 1
+
+
+def test_its_statistics_of_exact_decimals_hide_rows(tmp_path: Path) -> None:
+    """So `Folder.optimize` writes files itself."""
+    price = Decimal("12345678901234567890.123456789012345678")
+    rows = pa.table({"value": [1], "price": pa.array([price], pa.decimal128(38, 18))})
+    write_deltalake(str(tmp_path), rows)
+    wanted = (pc.field("price") == pa.scalar(price, pa.decimal128(38, 18))) & (pc.field("value") > 0)
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table().equals(rows)
+    assert DeltaTable(str(tmp_path)).to_pyarrow_dataset().to_table(filter=wanted).num_rows == 0

@@ -40,9 +40,9 @@ def checkpoint(folder: Path, name: str) -> Path:
 
 
 @contextmanager
-def landing_in(root: Path, frame: DataFrame, query: str = "q1") -> Iterator[Landing]:
+def landing_in(root: Path, frame: DataFrame, query: str = "q1", *, merge_schema: bool = False) -> Iterator[Landing]:
     """Give the claimed tables ``t`` for rows such as ``frame``."""
-    landing = Landing(root, "t")
+    landing = Landing(root, "t", merge_schema=merge_schema)
     with landing.held():
         landing.claim(checkpoint(root / query, query), columns_of_rows(frame), {})
         yield landing
@@ -112,6 +112,22 @@ def test_files_of_a_killed_run_are_never_read(spark: SparkSession, tmp_path: Pat
     assert [row["id"] for row in landed(spark, tmp_path, "t").collect()] == [1]
 
 
+def test_new_columns_are_added_and_missing_ones_are_null(spark: SparkSession, tmp_path: Path) -> None:
+    former = rows(spark, 1)
+    with landing_in(tmp_path, former) as landing:
+        landing.land(former, 0)
+    for number, frame in enumerate((rows(spark, 2).selectExpr("*", "5 AS x"), rows(spark, 3)), 1):
+        with landing_in(tmp_path, frame, merge_schema=True) as landing:
+            landing.land(frame, number)
+    wanted = [(1, None), (2, 5), (3, None)]
+    assert sorted(read_with_duckdb(tmp_path, "t", "id, x")) == wanted
+    assert sorted(map(tuple, landed(spark, tmp_path, "t").select("id", "x").collect())) == wanted
+    changed = rows(spark, 4).selectExpr("*", "'5' AS x")
+    refused = pytest.raises(NotLanded, match=r"t has x integer, not x string, and a column keeps its type: ")
+    with refused, landing_in(tmp_path, changed, merge_schema=True):
+        pass
+
+
 def test_a_table_has_one_landing_run_at_a_time(tmp_path: Path) -> None:
     with Landing(tmp_path, "t").held(), pytest.raises(TableBusy), Landing(tmp_path, "t").held():
         pass
@@ -128,11 +144,17 @@ def test_a_table_belongs_to_its_checkpoint_and_keeps_its_columns(tmp_path: Path)
         assert landing.identity() == Identity("q1", {})
         with pytest.raises(NotLanded, match=r"was landed with another checkpoint than .*second"):
             landing.claim(second, columns, {})
-        with pytest.raises(NotLanded, match=r"has the columns id long, .*, not id string"):
+        with pytest.raises(NotLanded, match=r"has id long, not id string, and a column keeps its type: .*--schema"):
             landing.claim(first, {**columns, "id": "string"}, {})
         (second / "metadata").write_text("v1")
         with pytest.raises(NotLanded, match="is no checkpoint of Spark's"):
             landing.claim(second, columns, {})
+        for other, how in (
+            ({**columns, "x": "long"}, "the rows have x long"),
+            ({"id": "long"}, "the rows lack address"),
+        ):
+            with pytest.raises(NotLanded, match=rf"has the columns id long, .* and {how}.*: give --merge-schema"):
+                landing.claim(first, other, {})
     Folder(tmp_path / "tables" / "x").create(columns, ("address", "date"))
     with pytest.raises(NotLanded, match="was not landed here: give another --name"):
         Landing(tmp_path, "x").claim(first, columns, {})

@@ -278,3 +278,16 @@ def test_a_table_in_an_object_store_is_merged_as_well(spark: SparkSession, tmp_p
             merging.land(frame_of(spark, changes), min(number, 1))
         rows = [tuple(row) for row in landed(spark, root, "t").select("address", "id", "change", "amount").collect()]
         assert sorted(rows) == wanted([*first, *second])[0]
+
+
+def test_changes_with_a_new_column_widen_the_rows(spark: SparkSession, tmp_path: Path) -> None:
+    with merging_in(tmp_path, frame_of(spark, [])) as merging:
+        merging.land(frame_of(spark, [Change("a", 1, 1, 5), Change("a", 2, 1, 6)]), 0)
+    newer = frame_of(spark, [Change("a", 1, 2, 7)]).selectExpr("*", "9 AS x")
+    with pytest.raises(NotLanded, match="give --merge-schema"), merging_in(tmp_path, newer):
+        pass
+    merging = Merging(tmp_path, "t", BY_CHANGE, merge_schema=True)
+    with merging.held():
+        merging.claim(tmp_path / "q1", columns_of_rows(newer), {})
+        merging.land(newer, 1)
+    assert found(tmp_path, what="address, id, amount, x") == [("a", 1, 7, 9), ("a", 2, 6, None)]

@@ -16,6 +16,7 @@ import json
 import shutil
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from trouter.records.disk import sync
 from trouter_pipeline.files import TableBusy, locked, make_folder
-from trouter_pipeline.parquet import File, frame_of, in_utc, is_arrow, is_in_its_folder, text_of
+from trouter_pipeline.parquet import File, frame_of, in_utc, is_arrow, is_in_its_folder, merged, text_of
 from trouter_pipeline.places import Place, Unreached, Where
 from trouter_pipeline.statistics import in_log, simple_columns
 
@@ -51,6 +52,9 @@ PROPERTIES: Final = {"delta.checkpointInterval": "20"}
 #: Features that a reader of plain files may ignore.
 _READABLE: Final = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 _LOCK: Final = "_LOCK"
+#: The size of a small file, and how many of one partition are merged.
+SMALL_BYTES: Final = 8 << 20
+SMALL_FILES: Final = 16
 #: How often a commit is tried again after other commits that it does not exclude.
 _TRIES: Final = 20
 
@@ -245,7 +249,9 @@ class Folder:
             return version
         with self._faults():
             version._table.alter.add_columns(list(Schema.from_json(schema_of(lacking)).fields))
-        return self.last()
+        found = self.last()
+        self._sync_log(found.number)
+        return found
 
     @contextmanager
     def staged(self) -> Iterator[Place]:
@@ -378,6 +384,28 @@ class Folder:
             for path in left:
                 shutil.rmtree(path, ignore_errors=True)
         return [*map(unquote, found), *(f"{STAGING}/{path.name}" for path in left)]
+
+    def optimize(self) -> int:
+        """Merge the small files of partitions that have many; return how many there were. TableBusy, BadTable, OSError.
+
+        Not by `DeltaTable.optimize`, which commits files that the disk need not have yet, and with statistics that may
+        hide rows (see `statistics`).
+        """
+        version = self.last()
+        small = [file for file in version.files if file.octets < SMALL_BYTES]
+        count = Counter(file.partition for file in small)
+        old = sorted((file for file in small if count[file.partition] >= SMALL_FILES), key=lambda each: str(each[1]))
+        if not old:
+            return 0
+
+        def clash(later: Version) -> str:
+            return "" if {*later.files}.issuperset(old) else "files that are to be merged are gone; begin again"
+
+        with self.staged() as staged:
+            new = merged(self.path, old, version.partition, version.schema, staged)
+            facts = {"job": "optimize", "files": len(old)}
+            self.commit(version, self.place(staged, new), old, facts, shown="trouter optimize", clash=clash)
+        return len(old)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -53,8 +53,10 @@ class Part(NamedTuple):
 class Landing:
     """The tables NAME and NAME_dead of one stream; ``held`` locks them for landing."""
 
-    def __init__(self, root: Where, name: str) -> None:
+    def __init__(self, root: Where, name: str, *, merge_schema: bool = False) -> None:
+        """``merge_schema``: add columns that the tables lack, and let rows lack some of theirs."""
         self.name = name
+        self._merge_schema = merge_schema
         self.folder = Place.of(root) / f"tables/{name}"
         self.graves = Place.of(root) / f"tables/{name}{DEAD_SUFFIX}"
         self._places = {False: Folder(self.folder), True: Folder(self.graves)}
@@ -72,7 +74,9 @@ class Landing:
         identity = identity_of(checkpoint, parameters)
         self._query = identity.checkpoint
         for dead, place in self._places.items():
-            self._versions[dead] = bound(place, columns, BY_ADDRESS, identity, checkpoint)
+            self._versions[dead] = bound(
+                place, columns, BY_ADDRESS, identity, checkpoint, merge_schema=self._merge_schema
+            )
 
     def identity(self) -> Identity | None:
         """Return the identity of the table; None before the first batch, or if it is no landed table. BadTable."""
@@ -121,7 +125,7 @@ class Landing:
         version = place.version()
         if version is None:
             raise NotLanded(f"{self.folder}: no message was landed here yet")
-        _check_columns(place, version, columns_of_rows(frame))
+        version = _fitting(place, version, columns_of_rows(frame), merge_schema=self._merge_schema)
         with place.staged() as staged:
             written = write_apart(frame.drop(DEAD), None, {None: staged}, BY_ADDRESS)
             placed = place.place(staged, written[None])
@@ -176,11 +180,17 @@ def identity_of(checkpoint: Path, parameters: Mapping[str, str]) -> Identity:
 
 
 def bound(
-    place: Folder, columns: Mapping[str, Any], partition: Sequence[str], identity: Identity, checkpoint: Path
+    place: Folder,
+    columns: Mapping[str, Any],
+    partition: Sequence[str],
+    identity: Identity,
+    checkpoint: Path,
+    *,
+    merge_schema: bool,
 ) -> Version:
     """Return the last version of a table that belongs to a checkpoint; create it if there is none.
 
-    NotLanded if it is another's table or has other columns, BadTable, OSError.
+    NotLanded if it is another's table or rows of these columns do not fit it, BadTable, OSError.
     """
     version = place.create(columns, partition, description=msgspec.json.encode(identity).decode())
     known = _identity(version)
@@ -198,17 +208,32 @@ def bound(
                 f"{place.path} was landed {_option(name, was)}, and not {_option(name, now)}: give the former options, "
                 "or another --name"
             )
-    _check_columns(place, version, columns)
-    return version
+    return _fitting(place, version, columns, merge_schema=merge_schema)
 
 
-def _check_columns(place: Folder, version: Version, columns: Mapping[str, Any]) -> None:
-    """Verify that a version of a table has these columns; NotLanded."""
-    if version.columns != columns:
+def _fitting(place: Folder, version: Version, columns: Mapping[str, Any], *, merge_schema: bool) -> Version:
+    """Return the version of a table to which rows of these columns may be added; NotLanded, BadTable, OSError."""
+    there = version.columns
+    if other := {name: kind for name, kind in columns.items() if there.get(name, kind) != kind}:
+        former = {name: there[name] for name in other}
         raise NotLanded(
-            f"{place.path} has the columns {_spelt(version.columns)}, not {_spelt(columns)}: give the former "
-            "schema, or another --name"
+            f"{place.path} has {_spelt(former)}, not {_spelt(other)}, and a column keeps its type: give the former "
+            "type in --schema, give the new column another name with --merge-schema, or land under another --name"
         )
+    if there.keys() == columns.keys():
+        return version
+    if not merge_schema:
+        changes = [f"and the rows have {_spelt(new)}"] if (new := _without(columns, there)) else []
+        changes += [f"and the rows lack {_spelt(gone)}"] if (gone := _without(there, columns)) else []
+        raise NotLanded(
+            f"{place.path} has the columns {_spelt(there)}, {' '.join(changes)}: give --merge-schema, with which new "
+            "columns are added and missing ones are null, give the former schema, or land under another --name"
+        )
+    return place.widen(version, columns)
+
+
+def _without(columns: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: kind for name, kind in columns.items() if name not in others}
 
 
 def known_parameters(place: Folder) -> Mapping[str, str]:

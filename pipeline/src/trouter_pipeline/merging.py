@@ -53,7 +53,9 @@ _SOURCE: Final = "_source"
 class Merging:
     """The tables of one stream of changes; ``held`` locks them."""
 
-    def __init__(self, root: Where, name: str, merge: Merge) -> None:
+    def __init__(self, root: Where, name: str, merge: Merge, *, merge_schema: bool = False) -> None:
+        """``merge_schema``: add columns that the tables lack, and let changes lack some of theirs."""
+        self._merge_schema = merge_schema
         tables = Place.of(root) / "tables"
         self.folder = tables / name
         self._merge = merge
@@ -98,7 +100,9 @@ class Merging:
             (self._deleted, gone, BY_BUCKET),
             (self._dead, dead, BY_ADDRESS),
         ):
-            self._versions[place] = bound(place, its_columns, partition, identity, checkpoint)
+            self._versions[place] = bound(
+                place, its_columns, partition, identity, checkpoint, merge_schema=self._merge_schema
+            )
 
     def land(self, changes: DataFrame, batch: int) -> Counter[Part]:
         """Merge a batch of changes, unless it is there already; return the number of changes of each part.

@@ -249,6 +249,18 @@ def frame_of(
     return named.repartition(max(1, len(files))).mapInArrow(reading, schema)
 
 
+def merged(
+    place: Place, files: Sequence[File], partition: Sequence[str], schema: pa.Schema, staged: Place
+) -> list[File]:
+    """Write the rows of files again below another place, with all columns of ``schema``; return the new files.
+
+    Each partition gets one; few of them are open at once if the files are sorted by it. OSError, ArrowException.
+    """
+    reading = _Reading(place, tuple(partition), schema)
+    rows = (batch for file in files for batch in reading.rows(file.path, file.partition))
+    return [file for _, file in _Writing({None: staged}, None, tuple(partition)).files(rows)]
+
+
 @dataclass
 class _Reading:
     """What a task does: read files, whose names are its rows."""
@@ -260,9 +272,11 @@ class _Reading:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for each in batch.to_pylist():
-                yield from self._rows(each["path"], dict(zip(self.partition, each["partition"], strict=True)))
+                yield from self.rows(each["path"], each["partition"])
 
-    def _rows(self, path: str, values: Mapping[str, str | None]) -> Iterator[pa.RecordBatch]:
+    def rows(self, path: str, partition: Sequence[str | None]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file, whose partition has these texts."""
+        values = dict(zip(self.partition, partition, strict=True))
         with (self.place / path).parquet() as file:
             there = [name for name in self.schema.names if name in file.names and name not in values]
             for batch in file.batches(there):

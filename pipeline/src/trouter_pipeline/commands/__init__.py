@@ -24,6 +24,7 @@ ACTIONS: Final[tuple[str, ...]] = (
     "run",
     "publish",
     "prune",
+    "optimize",
     "vacuum",
     "doctor",
     "pack",

@@ -86,6 +86,11 @@ def _add_bodies(parser: argparse.ArgumentParser) -> None:
         help="'id bigint, amount decimal(10,2), at timestamp', or a file that says so",
     )
     bodies.add_argument(
+        "--merge-schema",
+        action="store_true",
+        help="add columns that the table lacks; those that --schema lacks are null. A column keeps its type",
+    )
+    bodies.add_argument(
         "--avro-schema", default="", metavar="FILE", help="the schema that Avro bodies were written with"
     )
 
@@ -237,6 +242,7 @@ def _parameters(arguments: argparse.Namespace) -> Parameters:
         avro_schema_file=arguments.avro_schema,
         deduplicate_within=arguments.deduplicate,
         merge=merge,
+        merge_schema=arguments.merge_schema,
         source={} if arguments.max_rows is None else {"maxRowsPerBatch": str(arguments.max_rows)},
     )
 

@@ -18,9 +18,9 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = actions.add_parser(
         "run",
         help="compact, make every table, and write the report",
-        description=f"Do what `trouter pipeline` compact, {', '.join(STEPS)} and report do, each with its defaults and "
-        "on one Spark, which takes less time than starting it for each. An action without new input does nothing. The "
-        "exit status is 1 if any of them fails; the others are done nevertheless.",
+        description=f"Do what `trouter pipeline` compact, {', '.join(STEPS)}, optimize and report do, each with its "
+        "defaults and on one Spark, which takes less time than starting it for each. An action without new input does "
+        "nothing. The exit status is 1 if any of them fails; the others are done nevertheless.",
     )
     parser.add_argument(
         "segments", nargs="+", type=local_folder, metavar="SEGMENTS_DIR", help="where a router keeps its records"
@@ -42,6 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     quiet = ["--quiet"] if arguments.quiet else []
     with held(arguments):
         failed += [step for step in STEPS if _action(step, *root, *quiet)]
+    if _action("optimize", *root):
+        failed.append("optimize")
     shown = ["--config", str(arguments.config)] if arguments.config else []
     if _action("report", *root, "--out", arguments.out or str(arguments.root / "report.html"), *shown):
         failed.append("report")

@@ -74,6 +74,8 @@ class Parameters:
     source: Mapping[str, str] = field(default_factory=dict)
     #: How messages are merged as changes of rows; None for a row for each message.
     merge: Merge | None = None
+    #: Whether columns that the tables lack are added, and rows may lack some of theirs.
+    merge_schema: bool = False
 
 
 @dataclass(slots=True)
@@ -146,7 +148,10 @@ def run(
     checkpoint = parameters.checkpoint or _checkpoint_in(root, parameters.name)
     summary = Summary()
     merge = parameters.merge
-    landing = Landing(root, parameters.name) if merge is None else Merging(root, parameters.name, merge)
+    wider = {"merge_schema": parameters.merge_schema}
+    landing = (
+        Landing(root, parameters.name, **wider) if merge is None else Merging(root, parameters.name, merge, **wider)
+    )
     with landing.held():
         check_writable(checkpoint)
         check_whole(checkpoint, Landing(root, parameters.name))

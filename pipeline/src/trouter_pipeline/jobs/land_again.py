@@ -44,7 +44,7 @@ def run(
     spark: SparkSession, root: Where, parameters: Parameters, progress: Callable[[str], None] = lambda _: None
 ) -> Summary:
     """Land the dead letters of a table again. NotLanded, BadTable, TableBusy, OSError."""
-    landing = Landing(root, parameters.name)
+    landing = Landing(root, parameters.name, merge_schema=parameters.merge_schema)
     with landing.held():
         letters = _left(spark, root, landing)
         read = _Reader(wanted(parameters), parameters.body_format, parameters.avro_schema_file)
