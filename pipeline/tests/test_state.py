@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from trouter_pipeline.delta import BadTable
+from trouter_pipeline.files import TableBusy
 from trouter_pipeline.places import Place
 from trouter_pipeline.state import State, States
 from trouter_pipeline.tables import Table
@@ -111,6 +112,19 @@ def test_a_version_of_the_log_keeps_its_state_and_others_leave(tmp_path: Path) -
     assert table.inputs() == {"19": 19}
     assert not left.exists()
     assert len(states_of(table)) == 2 * 2  # of the two commits of this day
+
+
+def test_a_job_that_is_refused_leaves_no_state(tmp_path: Path) -> None:
+    table = Table(tmp_path, "t")
+    table.commit(ROWS, [DAY], inputs={"a": 1}, **MADE_BY)
+    stale = Table(tmp_path, "t")
+    assert stale.inputs() == {"a": 1}
+    table.commit(ROWS, [DAY], inputs={"a": 1, "b": 2}, **MADE_BY)
+    before = states_of(table)
+    with pytest.raises(TableBusy):
+        stale.commit(ROWS, [DAY], inputs={"a": 1, "c": 3}, **MADE_BY)
+    assert states_of(table) == before
+    assert Table(tmp_path, "t").inputs() == {"a": 1, "b": 2}
 
 
 def test_a_state_stays_when_other_programs_commit_and_the_log_is_cleaned(tmp_path: Path) -> None:

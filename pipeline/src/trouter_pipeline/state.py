@@ -15,7 +15,7 @@ import io
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import pyarrow as pa
@@ -74,7 +74,7 @@ class States:
         found: dict[str, int | None] = {}
         for part in state.parts:
             found |= self._read(part)
-        return {name: checksum for name, checksum in found.items() if checksum is not None}
+        return _without_former(found)
 
     def write(self, facts: Mapping[str, Any], before: State | None, changes: Mapping[str, int | None]) -> int:
         """Write the state that follows another by changes of inputs, durably; return its number. BadTable, OSError.
@@ -87,7 +87,7 @@ class States:
             while parts and parts[-1].count <= _GROWTH * len(new):
                 new = self._read(parts.pop()) | new
             if not parts:
-                new = {name: checksum for name, checksum in new.items() if checksum is not None}
+                new = dict(_without_former(new))
             if new:
                 parts.append(Part(uuid.uuid4().hex, len(new)))
                 self._put(f"{parts[-1].name}.inputs", _part(new))
@@ -95,10 +95,18 @@ class States:
         self._put(f"{number}.json", msgspec.json.encode(State(dict(facts), parts)))
         return number
 
+    def discard(self, number: int, before: State | None) -> None:
+        """Delete the state that was to follow another, because its version did not come to be. BadTable, OSError."""
+        kept = [] if before is None else before.parts
+        for part in self.read(number).parts:
+            if part not in kept:
+                (self._folder / f"{part.name}.inputs").delete()
+        (self._folder / f"{number}.json").delete()
+
     def clean(self, current: int) -> None:
         """Delete the states that are older than every version in the log, and parts that no state has; OSError.
 
-        The state ``current`` stays, whatever its age. States of versions that did not come to be go as others do.
+        The state ``current`` stays, whatever its age. Those that a killed writer left go as others do.
         """
         kept_from = min((changed for _, changed in self._log.files(".json")), default=0.0)
         files = self._folder.files(".json") + self._folder.files(".inputs")
@@ -134,6 +142,13 @@ class States:
             replace(Path(place), octets)
         else:
             place.write_bytes(octets)
+
+
+def _without_former(found: dict[str, int | None]) -> dict[str, int]:
+    """Return the inputs among these, without those that are no longer any."""
+    for name in [name for name, checksum in found.items() if checksum is None]:
+        del found[name]
+    return cast("dict[str, int]", found)
 
 
 def _gone(place: Place) -> BadTable:

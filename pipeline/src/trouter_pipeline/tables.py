@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,11 +89,11 @@ class Table:
             if number is None:
                 raise BadTable(f"{self.folder}: this table is not one of the pipeline: none of its versions is ours")
             self._state = self._states.read(number)
-            inputs = self._states.inputs(self._state)
             try:
-                self._commit = msgspec.convert({**self._state.facts, "inputs": inputs}, Commit)
+                self._commit = msgspec.convert(self._state.facts, Commit)
             except ValueError as error:
                 raise BadTable(f"{self.folder}, version {version.number}: {error}") from None
+            self._commit.inputs = self._states.inputs(self._state)
         return self._commit
 
     def inputs(self) -> Mapping[str, int]:
@@ -235,7 +236,7 @@ class Table:
             return f"it changed {', '.join(sorted(str(each[0]) for each in changed))}" if changed else ""
 
         shown = f"trouter {commit.job}, version {commit.job_version}" + (f", batch {batch[1]}" if batch else "")
-        facts = {name: value for name, value in msgspec.to_builtins(commit).items() if name != "inputs"}
+        facts = msgspec.to_builtins(msgspec.structs.replace(commit, inputs={}))
         try:
             state = APPLICATION, self._write_state(facts, commit.inputs)
         except (BadTable, OSError):
@@ -243,9 +244,14 @@ class Table:
             raise
         told = {**facts, "inputs": len(commit.inputs), "state": state[1]}
         told.pop("pruned", None)
-        self._pinned = self._place.commit(
-            base, add, remove, told, shown=shown, batch=batch, state=state, columns=columns, clash=clash
-        )
+        try:
+            self._pinned = self._place.commit(
+                base, add, remove, told, shown=shown, batch=batch, state=state, columns=columns, clash=clash
+            )
+        except TableBusy:
+            with suppress(BadTable, OSError):
+                self._states.discard(state[1], self._state)
+            raise
         self._state = self._commit = None
         if self._pinned.number % CLEANED_EVERY == 0:
             self._states.clean(self._pinned.transaction(APPLICATION) or state[1])
@@ -253,8 +259,9 @@ class Table:
     def _write_state(self, facts: Mapping[str, Any], inputs: Mapping[str, int]) -> int:
         """Write the state that follows the pinned version's; return its number. BadTable, OSError."""
         before = self.inputs()
-        changes = {name: inputs.get(name) for name in inputs.keys() | before.keys()}
-        changes = {name: checksum for name, checksum in changes.items() if checksum != before.get(name)}
+        changes: dict[str, int | None] = {name: each for name, each in inputs.items() if before.get(name) != each}
+        if len(before) + sum(name not in before for name in changes) > len(inputs):  # some are inputs no longer
+            changes |= dict.fromkeys(before.keys() - inputs.keys())
         return self._states.write(facts, self._state, changes)
 
     @property
