@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -15,6 +18,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
+from tests.house.sources import ROOT
 from trouter.cli import main
 from trouter_pipeline.delta import SMALL_FILES, Folder, columns_in
 from trouter_pipeline.files import TableBusy
@@ -115,3 +119,29 @@ def test_of_two_that_merge_the_same_files_one_does(folder: Folder, monkeypatch: 
     assert (
         len(list(Path(folder.path).glob("address=*/date=*/*.parquet"))) == SMALL_FILES + 3 + 1
     )  # the refused one is deleted
+
+
+KILLED = """
+import os, signal, sys
+from trouter_pipeline import delta
+step = sys.argv[2]
+former = delta._write
+def killing(*given):
+    if step == "after the commit":
+        former(*given)
+    os.kill(os.getpid(), signal.SIGKILL)
+delta._write = killing
+delta.Folder(sys.argv[1]).optimize()
+"""
+
+
+@pytest.mark.parametrize("step", ["before the commit", "after the commit"])
+def test_a_merge_that_is_killed_changes_no_row(folder: Folder, step: str) -> None:
+    before = rows_of(folder)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(folder.path), step], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert counts(folder) == ([1, 3] if step == "after the commit" else [SMALL_FILES, 3])
+    assert rows_of(folder) == before
+    folder.optimize()
+    assert counts(folder) == [1, 3]
+    assert rows_of(folder) == before

@@ -374,15 +374,17 @@ STEPS = {
     "before the files": ("write", "before"),
     "after the files": ("write", "after"),
     "between the places": ("sync", "after"),
+    "before the state": ("States.write", "before"),
+    "after the state": ("States.write", "after"),
     "before the commit": ("_write", "before"),
     "after the commit": ("_write", "after"),
 }
 KILLED = """
 import os, signal, sys
 from pipeline.tests.test_tables import *
-from trouter_pipeline import delta, tables
+from trouter_pipeline import delta, state, tables
 name, when = sys.argv[2:]
-home = delta if name != "write" else tables
+home = {"write": tables, "States.write": state}.get(name, delta)
 for part in name.split(".")[:-1]:
     home = getattr(home, part)
 name = name.rpartition(".")[2]
