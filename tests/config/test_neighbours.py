@@ -120,6 +120,25 @@ def test_secure_defaults_open_no_listener_for_routers_that_nobody_named(
     assert configuration.unserved(configuration.listeners[0]) == ((NAME_ROUTERS,) if secure and closed else ())
 
 
+@pytest.mark.parametrize("secure", [False, True], ids=["compatible", "strict"])
+@pytest.mark.parametrize(
+    ("role", "more", "closed"),
+    [
+        ("edge", "", True),
+        ("edge", "allowedUsers: spoke", False),
+        ("edge", "allowInsecureRole: yes", False),
+        ("route-container", "", False),
+    ],
+)
+def test_without_vhost_policy_a_listener_for_edge_routers_has_to_name_them_too(
+    role: str, more: str, closed: bool, secure: bool
+) -> None:
+    switch = "yes" if secure else "no"
+    text = f"router {{\n mode: interior\n secureDefaults: {switch}\n}}\npolicy {{\n enableVhostPolicy: no\n}}\n"
+    configuration = load(text=text + ROUTERS.format(role=role, more=f"{SCRAM}\n {more}"))
+    assert configuration.unserved(configuration.listeners[0]) == ((NAME_ROUTERS,) if secure and closed else ())
+
+
 # ------------------------------------------------------------------------------------------------------------- the names
 @pytest.mark.parametrize(
     ("written", "user", "covered"),

@@ -122,8 +122,9 @@ class Configuration:
             if self.router.secure_defaults and entity.role in ROUTER_ROLES:
                 unproven = not (entity.proves_routers or entity.allow_insecure_role)
                 reasons += (f"role {entity.role}: {PROVE_ROUTERS}",) if unproven else ()
-                unnamed = entity.role == "inter-router" and entity.allowed_users is None
-                reasons += (NAME_ROUTERS,) if unnamed and not entity.allow_insecure_role else ()
+                free = entity.role == "inter-router" or not policy  # no vhost says who may be an edge router
+                unnamed = free and entity.allowed_users is None and not entity.allow_insecure_role
+                reasons += (NAME_ROUTERS,) if unnamed else ()
         return reasons
 
     @cached_property

@@ -499,7 +499,8 @@ class ListenerEntity(Socketed):
             name="any-user-is-a-router",
             compatible="every user who can log in may connect, to listeners of role inter-router, edge and "
             "route-container, too",
-            strict="a listener of role inter-router is not opened without it, unless allowInsecureRole is yes",
+            strict="a listener of role inter-router, and without vhost policy one of role edge, is not opened without "
+            "it, unless allowInsecureRole is yes",
             warning="will take every client that can log in for {what}: {why}",
             cure="write allowedUsers: the names by which {what} logs in, or give it an authority of its own",
             page="networks.md",
