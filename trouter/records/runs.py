@@ -27,13 +27,13 @@ class Runs:
                 run = joined
         self._runs.append(run)
         if len(self._runs) > _MAX_RUNS:
-            self._runs.remove(min(self._runs, key=lambda each: each.begin))
+            self._runs.remove(min(self._runs, key=lambda kept: kept.begin))
         return run
 
     def within(self, first: Position, last: Position) -> list[DeletedRun]:
         """Return the runs that have a segment between two positions, oldest first."""
-        found = [run for run in self._runs if first <= run.end and run.begin <= last]
-        return sorted(found, key=lambda run: run.begin)
+        overlapping = [run for run in self._runs if first <= run.end and run.begin <= last]
+        return sorted(overlapping, key=lambda run: run.begin)
 
 
 def _join(one: DeletedRun, other: DeletedRun) -> DeletedRun | None:
