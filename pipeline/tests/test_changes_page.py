@@ -1,21 +1,20 @@
-"""The manual's page on merged changes: its walk as it is printed, its options, and its lines for Kafka."""
+"""The manual's page on merged changes: its walk as it is printed, and its options."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.tests.test_land import fill, letter
 from tests.house.sources import ROOT
 from tests.walks import Shell, steps_in
 from trouter_pipeline.changes import DELETES, SOURCE, SOURCE_FIELDS, UPSERTS
 from trouter_pipeline.merging import BUCKETS
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 PAGE = (ROOT / "docs" / "changes.md").read_text(encoding="utf-8")
 STEPS = steps_in(PAGE)
@@ -37,16 +36,3 @@ def test_the_page_names_files_operations_and_fields_that_are_there() -> None:
 @pytest.mark.pipeline_long
 def test_the_walk_works_as_printed(tmp_path: Path) -> None:
     Shell(tmp_path, PORTS, deadline_s=SPARK_S).walk(STEPS)
-
-
-def test_the_lines_for_kafka_make_keys_that_a_repetition_has_too(amqp: SparkSession, tmp_path: Path) -> None:
-    fill(tmp_path / "spool", "e", letter("m1", b"one"), letter(None, b"two"), b"no message")
-    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    lines = code.replace("readStream", "read").replace('"spool", "spool"', f'"spool", "{tmp_path}/spool"').splitlines()
-    names: dict[str, Any] = {"spark": amqp}
-    exec("\n".join(lines[:-1]), names)
-    found = [(row["key"], bytes(row["value"])) for row in names["letters"].collect()]
-    assert [value for _, value in found] == [b"one", b"two", b"no message"]
-    assert found[0][0] == "m1"
-    assert [key.partition("/")[2] for key, _ in found[1:]] == ["1", "2"]
-    assert lines[-1].startswith('letters.writeStream.format("kafka")')

@@ -17,7 +17,10 @@ from trouter import __version__, _twin
 from trouter.http import web_console
 
 #: Distributions that only the pipeline needs, by the name of their packages too.
-HEAVY = {"pyspark", "py4j", "pandas", "pyarrow", "numpy", "duckdb", "matplotlib", "fastavro", "protobuf", "deltalake"}
+HEAVY = {
+    *("pyspark", "py4j", "pandas", "pyarrow", "numpy", "duckdb", "matplotlib", "fastavro", "protobuf", "deltalake"),
+    *("confluent-kafka", "confluent_kafka"),
+}
 #: Imports each room of the router, and prints the names of all modules that this takes.
 EVERY_ROOM = """
 import importlib, pkgutil, sys, trouter

@@ -58,6 +58,7 @@ ELSEWHERE: Final = {"pipeline": "pip install 'trouter[spark]' brings it"}
 OLDER_NAMES: Final = ("qdstat", "qdmanage", "qdrouterd")
 #: Top-level module that not every installation has -> the extra that brings it.
 EXTRAS: Final = {
+    "confluent_kafka": "kafka",
     "duckdb": "records",
     "matplotlib": "records",
     "numpy": "records",

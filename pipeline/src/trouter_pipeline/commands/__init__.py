@@ -12,6 +12,7 @@ from trouter_pipeline.commands.roots import with_root
 ACTIONS: Final[tuple[str, ...]] = (
     "spool",
     "land",
+    "forward",
     "compact",
     "meter",
     "rollup",

@@ -1,0 +1,280 @@
+"""`trouter pipeline forward`: send messages of spools to a topic of Kafka, each once, in the order of its source."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from trouter.tools.failures import print_problem
+from trouter_pipeline.commands.roots import local_folder
+from trouter_pipeline.commands.spark import SPARK, add_spark, refuse_spark, started
+
+if TYPE_CHECKING:
+    from trouter_pipeline.kafka.local import Summary
+    from trouter_pipeline.kafka.settings import Settings
+
+LOCAL: Final = "local"
+_AROUND: Final = f"--engine {LOCAL}, for which `pip install 'trouter[kafka]'` is enough"
+
+
+def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "forward",
+        help="send messages of spools to a topic of Kafka, a partition for each source",
+        description="Send the messages that `trouter pipeline spool` received to a topic of Kafka: each once, and in "
+        "the order of its source within a partition. The command continues where it stopped, or was killed: each "
+        "record has the number of its message in its headers, and the end of the topic is read at the start.",
+    )
+    parser.add_argument(
+        "--spool",
+        action="append",
+        required=True,
+        type=local_folder,
+        metavar="DIR",
+        help="a spool, or a folder of its shards; may be given again",
+    )
+    parser.add_argument("--kafka", required=True, metavar="HOST:PORT,...", help="some brokers of the cluster")
+    parser.add_argument("--topic", required=True, help="the topic, which must exist")
+    _add_records(parser)
+    parser.add_argument(
+        "--engine",
+        choices=(SPARK, LOCAL),
+        default=SPARK,
+        help="what sends: tasks of Spark (the default), or this process, without Java",
+    )
+    parser.add_argument(
+        "--checkpoint", type=local_folder, metavar="DIR", help="for Spark: the folder of the stream's checkpoint"
+    )
+    parser.add_argument(
+        "--every",
+        type=int,
+        metavar="SECONDS",
+        help="look for new messages so often, until interrupted; else end when all are sent",
+    )
+    parser.add_argument(
+        "--max-rows", type=int, default=10_000, metavar="N", help="messages of one batch at most (10000)"
+    )
+    parser.add_argument("--json", action="store_true", help="print what was sent as JSON")
+    _add_cluster(parser)
+    add_spark(parser)
+    parser.set_defaults(run=run, around=_AROUND)
+
+
+def _add_records(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--partition-by",
+        default="source",
+        metavar="source|FIELD",
+        help="what chooses the partition: the source, which is the address of its spool and has a partition of its own "
+        "(the default), or a field, as Kafka's own clients do by its hash",
+    )
+    parser.add_argument(
+        "--partition",
+        action="append",
+        type=_place,
+        default=[],
+        metavar="SOURCE=NUMBER",
+        help="the partition of a source; by default one that no other source has gone to; may be given again",
+    )
+    parser.add_argument(
+        "--key",
+        type=_names,
+        default=[],
+        metavar="FIELD,...",
+        help="the key of records: a property of the message such as message_id or subject, property:NAME for an "
+        "application property, or a field of a JSON body such as id or after.id; several make a JSON list",
+    )
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the cluster")
+    group.add_argument(
+        "--transactions",
+        choices=("auto", "off"),
+        default="auto",
+        help="whether a batch is a transaction of Kafka, which fences an older writer: if the brokers have them (auto)",
+    )
+    group.add_argument(
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="the longest wait for the brokers (60)"
+    )
+    group.add_argument("--tls", action="store_true", help="connect with TLS; any of the other options for it does so")
+    for name, what in (
+        ("tls-ca", "the certificates that sign the brokers'; by default those of the system"),
+        ("tls-certificate", "the client's certificate"),
+        ("tls-key", "its key"),
+        ("tls-key-password-file", "the key's password"),
+    ):
+        group.add_argument(f"--{name}", default="", metavar="FILE", help=what)
+    group.add_argument("--sasl-mechanism", default="", metavar="NAME", help="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ...")
+    group.add_argument("--sasl-user", default="", metavar="NAME", help="the user")
+    group.add_argument("--sasl-password-file", default="", metavar="FILE", help="the user's password")
+    group.add_argument(
+        "--property",
+        action="append",
+        type=_property,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a property of librdkafka's, such as compression.type=zstd; may be given again",
+    )
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError("write FIELD,FIELD")
+    return names
+
+
+def _place(text: str) -> tuple[str, int]:
+    source, equals, number = text.rpartition("=")
+    if not equals or not source or not (number.isascii() and number.isdecimal()):
+        raise argparse.ArgumentTypeError("write SOURCE=NUMBER, such as changes/east=0")
+    return source, int(number)
+
+
+def _property(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError("write NAME=VALUE")
+    if "password" in name or "secret" in name or name in _FIXED:
+        raise argparse.ArgumentTypeError(f"{name} is not for --property: {_FIXED.get(name, 'give a file with it')}")
+    return name, value
+
+
+#: Properties that exactly once depends on, or that have options.
+_FIXED: Final = {
+    "enable.idempotence": "without it a record may come twice",
+    "acks": "with less than all of them a record may be lost",
+    "transactional.id": "each spool has its own",
+    "bootstrap.servers": "see --kafka",
+    "isolation.level": "it belongs to --transactions",
+}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Forward messages, and print their numbers; return the exit status, 1 for a failure."""
+    if wrong := _wrong(arguments):
+        raise argparse.ArgumentTypeError(wrong)
+    if arguments.engine == LOCAL:
+        refuse_spark(arguments, LOCAL)
+        return _reported(arguments, lambda wants_to_end: _here(arguments, wants_to_end))
+    with started(arguments) as (spark, progress):
+
+        def work(wants_to_end: Callable[[], bool]) -> Summary:
+            from trouter_pipeline.jobs import forward  # noqa: PLC0415  # Spark, once it was seen to be there
+
+            try:
+                return forward.run(
+                    spark,
+                    _settings(arguments),
+                    list(map(str, arguments.spool)),
+                    dict(arguments.partition),
+                    arguments.checkpoint,
+                    every_s=arguments.every,
+                    max_rows=arguments.max_rows,
+                    wants_to_end=wants_to_end,
+                    progress=progress,
+                )
+            finally:
+                progress.close()
+
+        return _reported(arguments, work)
+
+
+def _here(arguments: argparse.Namespace, wants_to_end: Callable[[], bool]) -> Summary:
+    from trouter_pipeline.kafka import local  # noqa: PLC0415  # librdkafka, only when it runs
+    from trouter_pipeline.progress import Progress  # noqa: PLC0415
+    from trouter_pipeline.spool.writer import MAX_MESSAGE_BYTES  # noqa: PLC0415
+
+    progress = Progress(arguments.command_parser.prog, quiet=arguments.quiet)
+    try:
+        return local.run(
+            _settings(arguments),
+            list(map(str, arguments.spool)),
+            dict(arguments.partition),
+            every_s=arguments.every,
+            max_rows=arguments.max_rows,
+            max_message=MAX_MESSAGE_BYTES,
+            wants_to_end=wants_to_end,
+            progress=progress,
+        )
+    finally:
+        progress.close()
+
+
+def _wrong(arguments: argparse.Namespace) -> str:
+    """Return the fault of the options, "" for none."""
+    if arguments.engine == SPARK and arguments.checkpoint is None:
+        return "--checkpoint DIR is needed on Spark: the same one each time"
+    if arguments.engine == LOCAL and arguments.checkpoint is not None:
+        return f"--checkpoint is for --engine {SPARK}: without it the spool keeps the place"
+    if arguments.partition and arguments.partition_by != "source":
+        return "--partition is for --partition-by source"
+    if arguments.max_rows < 1 or arguments.timeout <= 0 or (arguments.every or 0) < 0:
+        return "--max-rows and --timeout are greater than 0, and --every is not negative"
+    if arguments.sasl_mechanism and not (arguments.sasl_user and arguments.sasl_password_file):
+        return "--sasl-mechanism needs --sasl-user and --sasl-password-file"
+    if arguments.sasl_user and not arguments.sasl_mechanism:
+        return "--sasl-user needs --sasl-mechanism"
+    return ""
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    from trouter_pipeline.kafka.settings import Settings  # noqa: PLC0415
+
+    of_tls = (arguments.tls_ca, arguments.tls_certificate, arguments.tls_key, arguments.tls_key_password_file)
+    return Settings(
+        bootstrap=arguments.kafka,
+        topic=arguments.topic,
+        partition_by=arguments.partition_by,
+        keys=arguments.key,
+        timeout_s=arguments.timeout,
+        transactions=arguments.transactions == "auto",
+        tls=arguments.tls or any(of_tls),
+        tls_ca=arguments.tls_ca,
+        tls_certificate=arguments.tls_certificate,
+        tls_key=arguments.tls_key,
+        tls_key_password_file=arguments.tls_key_password_file,
+        sasl_mechanism=arguments.sasl_mechanism,
+        sasl_user=arguments.sasl_user,
+        sasl_password_file=arguments.sasl_password_file,
+        properties=dict(arguments.property),
+    )
+
+
+def _reported(arguments: argparse.Namespace, work: Callable[[Callable[[], bool]], Summary]) -> int:
+    from trouter_pipeline.kafka.failures import NotForwarded  # noqa: PLC0415
+    from trouter_pipeline.session import is_gone  # noqa: PLC0415
+    from trouter_pipeline.spool import SpoolError  # noqa: PLC0415
+
+    ended: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: ended.append(number))
+    try:
+        summary = work(lambda: bool(ended))
+    except BrokenPipeError:
+        raise
+    except (NotForwarded, SpoolError, OSError) as error:
+        if is_gone():  # which is the reason, and reported where Spark was started
+            raise
+        print_problem(arguments, error)
+        return 1
+    _print(summary, as_json=arguments.json)
+    return 0
+
+
+def _print(summary: Summary, *, as_json: bool) -> None:
+    if as_json:
+        document: dict[str, Any] = {"sent": summary.sent, "known": summary.known, "waiting": summary.left}
+        print(json.dumps(document))
+        return
+    for source in sorted(summary.sent):
+        known = f", {summary.known[source]:,} were there already" if summary.known[source] else ""
+        print(f"{source}: {summary.sent[source]:,} sent{known}")
+    if summary.left:
+        print(f"{summary.left:,} messages wait in the spools: run again to send them")
+    elif not summary.sent:
+        print("nothing new: all messages of the spools are sent")
