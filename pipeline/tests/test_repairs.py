@@ -25,6 +25,7 @@ DAYS = [FIRST_DAY + timedelta(days=number) for number in range(3)]
 PLAIN: dict[str, pa.DataType] = {
     "router": pa.string(), "boot": pa.int64(), "link": pa.int64(), "n": pa.int64(), "t_us": pa.int64(),
     "vhost": pa.string(), "user": pa.string(), "addr": pa.string(), "dir": pa.string(), "date": pa.date32(),
+    "repeat": pa.int64(),
 }  # fmt: skip
 INTERVAL = PLAIN | {"t0": pa.int64(), "final": pa.bool_()}
 INTERVAL |= {f"{prefix}_{name}": pa.int64() for prefix in "dc" for name in COUNTERS}

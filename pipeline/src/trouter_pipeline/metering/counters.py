@@ -27,6 +27,16 @@ HOUR: Final = "timestamp_micros(hour_us) AS hour"
 DATE: Final = "CAST(timestamp_micros(hour_us) AS date) AS date"
 
 
+def summed_after(attached: str) -> str:
+    """Return SQL for whether the user of an attach has an end of links later that stands for several.
+
+    A router writes such a record for a user whose links end very often, so the link's own end may be in it.
+    """
+    same = " AND ".join(f"several.{name} = {attached}.{name}" for name in ("router", "boot"))
+    user = " AND ".join(f"several.{name} IS NOT DISTINCT FROM {attached}.{name}" for name in ("vhost", "user"))
+    return f"several.repeat > 1 AND {same} AND {user} AND several.n > {attached}.n"
+
+
 def hour_of(moment_us: str) -> str:
     """Return SQL for the first microsecond of the hour of a time in microseconds."""
     return f"({moment_us}) - ({moment_us}) % {HOUR_US}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from trouter_pipeline.metering.counters import DATE, HOUR, HOUR_US, among, hour_of
+from trouter_pipeline.metering.counters import DATE, HOUR, HOUR_US, among, hour_of, summed_after
 from trouter_pipeline.metering.unproven import Lost, fillers, hours, rows_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def connections(engine: Engine, ends: Mapping[Boot, int], lost: Sequence[Lost], 
     return engine.query(f"""
         WITH unproven AS ({hours("SELECT from_us, to_us FROM lost")}),
             conns AS ({_by_hour(_spans("opened", "closed", "conn", "opened_at"), days)}),
-            links AS ({_by_hour(_spans("attached", "detached", "link", "attached_at"), days)}),
+            links AS ({_by_hour(_LINKS, days)}),
             endless AS ({_by_hour(_ENDLESS, days)}),
             parts AS ({" UNION ALL ".join(parts)}),
             merged AS (
@@ -83,17 +83,34 @@ def _only(name: str, value: str) -> str:
     return ", ".join(f"{value if each == name else 'NULL'} AS {each}" for each in _NUMBERS)
 
 
-def _spans(begun: str, ended: str, what: str, begun_at: str) -> str:
+def _spans(begun: str, ended: str, what: str, begun_at: str, more: str = "") -> str:
     """Return SQL for the begin and end of each connection or link, in microseconds, with its owner.
 
-    ``begun_at`` is the field of the end's record with the time of the begin; 0 if it never began.
+    ``begun_at`` is the field of the end's record with the time of the begin; 0 if it never began. ``more`` has further
+    columns, of the begin ``b`` and the end ``e``.
     """
     return f"""
         SELECT coalesce(b.vhost, e.vhost) AS vhost, coalesce(b.user, e.user) AS user,
-            coalesce(b.t_us, e.{begun_at}) AS from_us, coalesce(e.t_us, ends.until_us) AS to_us
+            coalesce(b.t_us, e.{begun_at}) AS from_us, coalesce(e.t_us, ends.until_us) AS to_us{more and f", {more}"}
         FROM {begun} AS b
         FULL OUTER JOIN {ended} AS e ON b.router = e.router AND b.boot = e.boot AND b.{what} = e.{what}
         JOIN ends ON ends.router = coalesce(b.router, e.router) AND ends.boot = coalesce(b.boot, e.boot)"""
+
+
+_OF_BOTH: Final = (
+    "coalesce(b.link, e.link) AS number, ends.router, ends.boot, b.n, b.conn, e.t_us IS NOT NULL AS has_end"
+)
+#: SQL for the begin and end of each link. One without an end of its own has ended with the next record that stands for
+#: several ends of its user, or with its connection.
+_LINKS: Final = f"""
+    SELECT link.vhost, link.user, link.from_us,
+        CASE WHEN has_end THEN link.to_us ELSE least(link.to_us, coalesce(min(several.t_us), link.to_us),
+            coalesce(min(closed.t_us), link.to_us)) END AS to_us
+    FROM ({_spans("attached", "detached", "link", "attached_at", _OF_BOTH)}) AS link
+    LEFT JOIN detached AS several ON NOT has_end AND {summed_after("link")}
+    LEFT JOIN closed ON NOT has_end AND closed.router = link.router AND closed.boot = link.boot
+        AND closed.conn = link.conn
+    GROUP BY link.vhost, link.user, link.from_us, link.to_us, has_end, link.router, link.boot, link.number, link.n"""
 
 
 def _by_hour(spans: str, days: Collection[date]) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 
 from trouter_pipeline.gaps import Boot, gaps_of
-from trouter_pipeline.metering.counters import COUNTED, SUBJECTS, hour_of
+from trouter_pipeline.metering.counters import COUNTED, SUBJECTS, hour_of, summed_after
 
 if TYPE_CHECKING:
     from trouter_pipeline.datasets import SegmentFacts
@@ -173,6 +173,7 @@ def _events(some_odd: bool) -> str:
     single = f"""
         SELECT {_LINK}, n, n AS n_last, 'attached' AS what, {_UNCOUNTED}, t_us, {_SUBJECTS}
             FROM attached JOIN doubtful USING ({_LINK})
+            WHERE NOT EXISTS (SELECT 1 FROM detached AS several WHERE {summed_after("attached")})
         UNION ALL SELECT {_LINK}, n, n, 'detached', {_UNCOUNTED}, t_us, {_SUBJECTS}
             FROM detached JOIN doubtful USING ({_LINK})"""
     if some_odd:
