@@ -206,7 +206,7 @@ def test_landed_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     print_summary(summary, as_json=False)
     print_summary(summary, as_json=True)
     assert capsys.readouterr().out.splitlines() == [
-        "nothing new: all messages of the spools are landed",
+        "nothing new: all messages of the spools are landed, 3 duplicates left out",
         "source                rows  dead letters",
         "changes/east         1,500             0",
         "x                        0             2",

@@ -258,25 +258,28 @@ def _print(summary: Summary, *, as_json: bool) -> None:
         }
         print(json.dumps(counts))
         return
-    if not summary.batches and not summary.duplicates:
+    if not summary.batches:
         print(_nothing(summary))
         return
     sources = sorted({*summary.rows, *summary.dead})
-    width = max(len("source"), *map(len, sources))
+    width = max(map(len, ["source", *sources]))
     print(f"{'source':{width}}  {'rows':>12}  {'dead letters':>12}")
     for source in sources:
         print(f"{source:{width}}  {summary.rows[source]:>12,}  {summary.dead[source]:>12,}")
     rows, dead = summary.rows.total(), summary.dead.total()
-    left_out = f", {summary.duplicates:,} duplicates left out" if summary.duplicates else ""
-    print(f"{rows:,} rows and {dead:,} dead letters in {summary.batches} batches{left_out}")
+    print(f"{rows:,} rows and {dead:,} dead letters in {summary.batches} batches{_left_out(summary)}")
     if summary.left:
         print(f"{summary.left:,} messages wait in the spools: run again to land them")
+
+
+def _left_out(summary: Summary) -> str:
+    return f", {summary.duplicates:,} duplicates left out" if summary.duplicates else ""
 
 
 def _nothing(summary: Summary) -> str:
     """Return what is said of a run that landed no message."""
     if not summary.left:
-        return "nothing new: all messages of the spools are landed"
+        return f"nothing new: all messages of the spools are landed{_left_out(summary)}"
     why = "ended before its first batch was landed" if summary.interrupted else "they came meanwhile"
     return f"nothing was landed: {summary.left:,} messages wait in the spools ({why}): run again to land them"
 
