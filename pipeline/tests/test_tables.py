@@ -234,6 +234,19 @@ def test_other_columns_replace_the_table_and_not_a_part_of_it(tmp_path: Path) ->
     assert there(tmp_path, 1) == [(FIRST, 1), (SECOND, 2)]
 
 
+def test_other_columns_replace_only_the_version_that_was_seen(tmp_path: Path) -> None:
+    """Else they would remove rows that came meanwhile, on whatever day."""
+    table = Table(tmp_path, "t")
+    commit(table, arrow((FIRST, 1)), [FIRST])
+    stale = Table(tmp_path, "t")
+    assert stale.inputs() == {}
+    write_deltalake(str(table.folder), arrow((THIRD, 3)), mode="append")
+    other = pa.table({"date": pa.array([FIRST], pa.date32()), "name": ["x"]})
+    with pytest.raises(TableBusy, match="was changed meanwhile, by version 2: it changed 2026-03-03"):
+        commit(stale, other, [FIRST])
+    assert there(tmp_path) == [(FIRST, 1), (THIRD, 3)]
+
+
 def test_a_version_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     commit(Table(tmp_path, "t"), arrow((FIRST, 1)), [FIRST])
     with pytest.raises(BadTable, match="there is no version 9; the last is 1"):
