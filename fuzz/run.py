@@ -73,8 +73,7 @@ def main() -> int:
     names = options.target or targets()
     if corpus_folder() is None:
         print("fuzz: no corpus of other projects here; only the seeds of this one are tried")
-    start = [sys.executable, str(HERE / "run.py")]
-    return run([load(name) for name in names], options, lambda target: [*start, target.name])
+    return run([load(name) for name in names], options)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,10 @@
 # Hostile bytes on the fuzz targets; inputs that fail are stored among the seeds.
-.PHONY: fuzz-guided fuzz-coverage fuzz-compare fuzz-image fuzz-packages fuzz-properties
+.PHONY: fuzz-guided fuzz-image fuzz-packages fuzz-properties
 
 # With atheris, which keeps inputs that reach new code. For it clang compiles the hot modules a second time, with counters.
 COUNTED := build/counted
 fuzz-guided: $(VENV)/fuzz $(COUNTED)/built ## the same as fuzz with atheris, guided by coverage inside the compiled modules
 	$(PY) fuzz/run.py $(TARGET) --guided --counted $(COUNTED)/lib --seconds $(or $(SECONDS),60) $(ARGS)
-
-fuzz-coverage: $(VENV)/fuzz $(COUNTED)/built ## measure what the seeds of every target reach, and write the table of docs/fuzzing.md
-	$(PY) -m fuzz.parts.coverage $(ARGS)
-
-# Which fuzzer finds a planted bug first: ours, or atheris with our mutators and without.
-fuzz-compare: $(VENV)/fuzz ## plant bugs and let each fuzzer hunt them, for the same processor time (TARGET, SECONDS, ARGS='--runs 5')
-	$(PY) -m fuzz.parts.compare $(TARGET) --seconds $(or $(SECONDS),60) $(ARGS)
 
 # Builds fuzzers by .clusterfuzzlite/build.sh, with clang of this machine and a `compile_python_fuzzer` as that of the image.
 fuzz-image: $(VENV)/fuzz ## build fuzzers as ClusterFuzzLite and OSS-Fuzz do, without their image (TARGET to choose)

@@ -23,8 +23,9 @@ debhelper|dh_installsysusers|debhelper dpkg-dev fakeroot python3-venv python3-de
 rpm|rpmbuild|rpm|the RPM
 debootstrap|debootstrap|debootstrap|clean roots of Debian
 nspawn|systemd-nspawn|systemd-container|clean machines with systemd
-clang|clang|clang libclang-rt-14-dev|fuzzing by coverage
+clang|clang|clang libclang-rt-dev|fuzzing by coverage
 valgrind|valgrind|valgrind|the count of instructions per message
+spin|spin|spin|the proof of the order of memory among workers
 pkg-config|pkg-config|pkg-config|tests of Proton's logins: it is compiled without Cyrus SASL and TLS
 sasl-headers|/usr/include/sasl/sasl.h|libsasl2-dev|tests of Proton's logins: it is compiled without Cyrus SASL
 openssl-headers|/usr/include/openssl/ssl.h|libssl-dev|tests of Proton's logins by certificate: it is compiled without TLS

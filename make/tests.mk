@@ -23,7 +23,7 @@ SHORT      := -m "not spark and not pipeline_long and not long"
 AT_ONCE    := $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2) + 1)))
 # The Debian packages that they use, by the names of make/system.sh.
 TESTED     := python compiler headers pkg-config sasl-headers openssl-headers npm curl ip sasl openssl java kerberos rabbitmq unshare \
-  mmdebstrap prometheus haproxy cxx proton-c proton-cxx proton-examples proton-python valgrind $(if $(ARGS),,chromium)
+  mmdebstrap prometheus haproxy cxx proton-c proton-cxx proton-examples proton-python valgrind spin $(if $(ARGS),,chromium)
 IN_BROWSER := $(if $(ARGS),,$$(make/system.sh has npm chromium && echo console-tests))
 test-whole: venv build console fuzz-packages interop-system field-clients
 	@mkdir -p build && rm -f build/test-*.log

@@ -25,10 +25,14 @@ DEADLINE_S = 400.0
 PLAIN_LISTENER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
 #: The workers of each router, if not 1; `make test-workers` sets it.
 WORKERS = int(os.environ.get("TROUTER_TEST_WORKERS", "1"))
+#: The compiled router alone has workers.
+HAS_WORKERS = _twin.is_compiled("trouter.net.tallies")
+needs_workers = pytest.mark.skipif(not HAS_WORKERS, reason="the interpreted router has no workers")
 _LISTENING = re.compile(r"SERVER \(notice\) (?:\[W1\] )?Listening on (\S+):(\d+)")
 _OPERATIONAL = re.compile(r"SERVER \(notice\) Operational")
 #: Of a router whose workers are not joined with each other.
 _EDGE = re.compile(r"mode:\s*edge\b")
+_SEVERAL = re.compile(r"^\s*workers: *[2-9]", re.MULTILINE)
 _WORKER = re.compile(r"^(.*?\(\w+\) )\[W\d+\] ")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -162,6 +166,8 @@ def stopped_cleanly(router: RunningRouter) -> Iterator[None]:
 def process(configuration: str, folder: Path, suffix: str = ".conf") -> Iterator[RunningRouter]:
     """Run a router process with ``configuration``; kill it at the end if it still runs."""
     check_twin()
+    if _SEVERAL.search(configuration) and not HAS_WORKERS:
+        pytest.skip("the interpreted router has no workers")
     path = folder / f"trouter-{len(list(folder.iterdir()))}{suffix}"
     path.write_text(configuration, encoding="utf-8")
     with _started(path) as router:

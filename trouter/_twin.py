@@ -25,6 +25,7 @@ INLINED = frozenset(
         "trouter.core.deliveries",
         "trouter.engine.deliveries",
         "trouter.engine.reuse",
+        "trouter.net.atomics",
         "trouter.wire.octets",
     }
 )

@@ -60,6 +60,13 @@ def test_what_is_admitted_by_default_is_found_at_the_start_of_a_router() -> None
     assert "65535 connections are admitted, but only about 920 can be open at once" in str(finding)
 
 
+@pytest.mark.parametrize("unit", ["trouter.service", "trouter@.service"])
+def test_the_units_have_descriptors_for_what_is_admitted_by_default(unit: str) -> None:
+    text = (ROOT / "packaging" / unit).read_text(encoding="utf-8")
+    limit = int(text.partition("LimitNOFILE=")[2].split()[0])
+    assert few_by_default(written(rest=FREE), limit) == []
+
+
 def test_check_warns_and_names_the_cure(tmp_path: Path) -> None:
     path = tmp_path / "router.conf"
     path.write_text(f"router {{\n    id: A\n}}\npolicy {{\n    maxConnections: 5000\n}}\n{FREE}", encoding="utf-8")

@@ -1,5 +1,5 @@
 """The table of the ways in: whoever guesses at a user is delayed, locked out, logged, counted and audited (security.md
-8.1), whichever mechanism and plugin judge the guesses. Forty guesses at each, at the real thing.
+8.1), whichever mechanism and plugin judge the guesses. Guesses at each, at the real thing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.e2e.test_auth_service_example import example, hashed
 from tests.plugins import test_sasl_cyrus as cyrus
 from tests.plugins import test_sasl_pam as pam
 from tests.plugins.tokens import AUDIENCE, EC_KEY, ISSUER, key_set, token
-from trouter.admission.lockout import pair_of
+from trouter.admission.lockout import LockoutRules, pair_of
 from trouter.client import AuthenticationFailed, External, Plain, Scram
 from trouter.client.sasl import SaslMechanism
 from trouter.hooks import Authenticated, Challenge, PeerFacts, Refused, SaslExchange, hookimpl
@@ -34,10 +34,11 @@ pytestmark = [
     pytest.mark.attack,
 ]  # Cyrus SASL has one configuration in a process
 
-GUESSES = 40
+#: More than lock a user out.
+GUESSES = LockoutRules().lock_after + 2
 RIGHT, WRONG = "wonderland", "looking glass"
 HOST = "127.0.0.1"
-#: Each wait is as short as this, so that forty take no time; a power of two, so that sums of times are exact.
+#: Each wait is as short as this, so that all take no time; a power of two, so that sums of times are exact.
 WAIT_S = 2.0**-10
 ROUTER = "router {{ id: R, authLockout: enforce{} }}\n"
 LISTENER = "listener {{ host: 127.0.0.1, port: 0, authenticatePeer: yes, allowInsecurePlain: loopback, {} }}\n"
@@ -223,7 +224,7 @@ CYRUS = ("PLAIN", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "DIGEST-MD5",
 
 
 async def guess(way: Way) -> None:
-    """Guess forty times; assert the consequences."""
+    """Guess until the user is locked out, and more; assert the consequences."""
     outcomes = Outcomes()
     plugins = {} if way.plugin is None else {"keys": way.plugin}
     with captured() as lines:

@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 from trouter.testing.memory import MemoryClient, MemoryRouter, compose
 
 #: Rounds before the count, which fill what the router keeps for its next messages, and rounds that are counted.
-WARM: Final = 100
-COUNTED: Final = 200
+WARM: Final = 50
+COUNTED: Final = 60
 
 
 class Case(NamedTuple):

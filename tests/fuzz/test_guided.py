@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from fuzz import run
-from fuzz.parts import coverage
 from tests.routers import ROOT
 from trouter.testing.fuzz import load_file
 from trouter.testing.fuzz.command import main
@@ -117,9 +116,3 @@ def test_the_services_build_script_makes_what_they_take(folder: str, tmp_path: P
     compiled = [line.split()[1] for line in lines if line.startswith("compile_python_fuzzer")]
     assert {Path(path).stem for path in compiled} == {f"{name}_fuzzer" for name in run.targets()}
     assert any(line.startswith("pip3 install --no-build-isolation -e ./pipeline") for line in lines)
-
-
-def test_the_table_of_coverage_has_every_target() -> None:
-    shown = coverage.PAGE.read_text(encoding="utf-8").partition(coverage.BEGIN)[2].partition(coverage.END)[0]
-    assert shown.startswith(coverage.HEAD)
-    assert re.findall(r"^\| `(\w+)` \| [\d,]+ \|", shown, re.MULTILINE) == run.targets()

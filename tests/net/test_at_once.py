@@ -1,23 +1,24 @@
 """Processes that take places and tokens from one memory at the same time, as fast as they can.
 
 The test notices a worker that reads the numbers of the others before it has written its own. It does not notice that
-`Tallies.put_in_order` is missing, at least not on x86: there a store leaves the processor's buffer long before the
-interpreter comes to the load after it. So that method stands on its reasons alone.
+`atomics.put_in_order` is missing, at least not on x86: there a store leaves the processor's buffer long before Python
+comes to the load after it. `test_order.py` notices that.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 
 from tests.house.sources import ROOT
+from tests.routers import needs_workers
 from trouter.net.tallies import SharedMemory
 
 
+@needs_workers
 @pytest.mark.parametrize("workers", [2, 4])
 def test_processes_have_no_more_places_than_the_limit_and_no_more_tokens_than_the_rate(workers: int) -> None:
     limit = workers - 1
@@ -30,7 +31,6 @@ def test_processes_have_no_more_places_than_the_limit_and_no_more_tokens_than_th
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env={**os.environ, "TROUTER_PURE": "1"},
         )
         for place in range(1, workers + 1)
     ]

@@ -346,4 +346,4 @@ def test_whatever_workers_do_no_limit_is_exceeded_and_nothing_is_left(acts: list
             start = HEAD_BYTES + (place - 1) * tallies.PART_BYTES
             for bucket in range(64):
                 at = start + bucket * tallies.BUCKET_BYTES + tallies.DIGESTS_BYTES
-                assert not any(machine.tallies[0]._memory[at : at + tallies.KEYS * tallies.NUMBER_BYTES])
+                assert not any(os.pread(machine.shared.descriptor, tallies.KEYS * tallies.NUMBER_BYTES, at))

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http.client import HTTPConnection
-from typing import Final
+
+import trio
 
 from tests.routers import DEADLINE_S, RunningRouter
 from trouter.client import Connection, connect
 
-#: Connections until one has come to each of two workers, and to spare: a test may have others that come in between.
-_TRIES: Final = 8
-
 
 @asynccontextmanager
 async def connected(port: int, container: str) -> AsyncIterator[Connection]:
-    """Connect to the router or the worker with this id behind a port; workers get the connections in turn."""
-    for _ in range(_TRIES):
-        async with connect(f"amqp://127.0.0.1:{port}") as connection:
-            if connection.remote.container_id == container:
-                yield connection
-                return
-    raise AssertionError(f"no connection came to {container}")
+    """Connect to the router or the worker with this id behind a port.
+
+    Workers get the connections in turn, but one that has given no sign of life for a while gets none.
+    """
+    with trio.fail_after(DEADLINE_S) as scope:
+        while True:
+            async with connect(f"amqp://127.0.0.1:{port}") as connection:
+                if connection.remote.container_id == container:
+                    scope.deadline = math.inf
+                    yield connection
+                    return
 
 
 def page(router: RunningRouter, name: str) -> tuple[int, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -225,28 +226,28 @@ def message(**head: object) -> bytes:
 
 
 CALL = {"call": "echo", "number": 1, "until": 1e9}
-#: Bytes that are no message, by what is wrong with them.
-BAD: dict[str, bytes] = {
-    "no JSON": b"{",
-    "no UTF-8": b"\xff\xfe\n",
-    "JSON of another form": b"[1]",
-    "a deep list": b"[" * 60_000,
-    "no kind of message": message(number=1),
-    "a call without a number": message(call="echo", until=1.0),
-    "a call with another number": message(**{**CALL, "number": "1"}),
-    "a call whose number is a truth value": message(**{**CALL, "number": True}),
-    "a call without a deadline": message(call="echo", number=1),
-    "a call with no such deadline": message(**{**CALL, "until": float("nan")}),
-    "an unknown note": message(note="something"),
-    "an error with an unknown code": message(error="so", number=1, text=""),
-    "facts of another form": message(**CALL, facts=[]),
-    "a note with the wrong facts": message(note="number", facts={"number": "none"}),
-    "a cut body": message(**CALL, bytes=9) + b"12345678",
-    "more than is said": message(**CALL) + b"1",
-    "bytes without a file": message(**CALL, bytes=MAX_INLINE_BYTES + 1),
-    "a body of minus one": message(**CALL, bytes=-1),
-    "too large a body": message(**CALL, bytes=MAX_BODY_BYTES + 1),
-    "a message that is cut by the reader": message(**CALL, facts={"a": "x" * MAX_MESSAGE_BYTES}),
+#: Bytes that are no message, by what is wrong with them, and how it is said.
+BAD: dict[str, tuple[bytes, str]] = {
+    "no JSON": (b"{", "its first line is not JSON"),
+    "no UTF-8": (b"\xff\xfe\n", "its first line is not JSON"),
+    "JSON of another form": (b"[1]", "its first line has another form"),
+    "a deep list": (b"[" * 60_000, "its first line is not JSON"),
+    "no kind of message": (message(number=1), "no call, answer"),
+    "a call without a number": (message(call="echo", until=1.0), "no call, answer"),
+    "a call with another number": (message(**{**CALL, "number": "1"}), "no call, answer"),
+    "a call whose number is a truth value": (message(**{**CALL, "number": True}), "no call, answer"),
+    "a call without a deadline": (message(call="echo", number=1), "no call, answer"),
+    "a call with no such deadline": (message(**{**CALL, "until": float("nan")}), "no deadline"),
+    "an unknown note": (message(note="something"), "nobody takes"),
+    "an error with an unknown code": (message(error="so", number=1, text=""), "its code is unknown"),
+    "facts of another form": (message(**CALL, facts=[]), "its first line has another form"),
+    "a note with the wrong facts": (message(note="number", facts={"number": "none"}), "not those of 'number'"),
+    "a cut body": (message(**CALL, bytes=9) + b"12345678", "it is cut"),
+    "more than is said": (message(**CALL) + b"1", "it is cut"),
+    "bytes without a file": (message(**CALL, bytes=MAX_INLINE_BYTES + 1), "lacks the file"),
+    "a body of minus one": (message(**CALL, bytes=-1), "it comes with more"),
+    "too large a body": (message(**CALL, bytes=MAX_BODY_BYTES + 1), "it comes with more"),
+    "a message that is cut by the reader": (message(**CALL, facts={"a": "x" * MAX_MESSAGE_BYTES}), "it has more than"),
 }
 
 
@@ -256,12 +257,13 @@ def read_number(content: Content) -> None:
 
 @pytest.mark.parametrize("kind", BAD)
 async def test_what_is_no_message_ends_the_channel_and_nothing_else(kind: str) -> None:
+    octets, why = BAD[kind]
     with descriptors_kept():
         ours, theirs = socket_pair()
         with ours:
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * MAX_MESSAGE_BYTES)
-            socket.send_fds(ours, [BAD[kind]], [])
-            with pytest.raises(BadMessage):
+            socket.send_fds(ours, [octets], [])
+            with trio.fail_after(LIMIT_S), pytest.raises(BadMessage, match=why):
                 await Channel(theirs).run(ANSWERS.get, {"number": read_number})
             assert ours.recv(1) == b""
 
@@ -275,7 +277,7 @@ async def test_a_file_of_another_size_ends_the_channel(size: int) -> None:
         with ours:
             socket.send_fds(ours, [message(**CALL, bytes=MAX_INLINE_BYTES + 1)], [file])
             os.close(file)
-            with pytest.raises(BadMessage, match="another size"):
+            with trio.fail_after(LIMIT_S), pytest.raises(BadMessage, match="another size"):
                 await Channel(theirs).run(ANSWERS.get, {})
 
 
@@ -284,5 +286,55 @@ async def test_a_call_that_brings_descriptors_ends_the_channel() -> None:
         ours, theirs = socket_pair()
         with ours:
             socket.send_fds(ours, [message(**CALL)], [0])
-            with pytest.raises(BadMessage, match="brings descriptors"):
+            with trio.fail_after(LIMIT_S), pytest.raises(BadMessage, match="brings descriptors"):
                 await Channel(theirs).run(ANSWERS.get, {})
+
+
+@contextmanager
+def no_descriptors_left() -> Iterator[None]:
+    """Let this process open no more files in the block."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+async def test_a_note_for_whose_descriptors_there_is_no_room_ends_the_channel() -> None:
+    with descriptors_kept():
+        ours, theirs = socket_pair()
+        with ours:
+            socket.send_fds(ours, [message(note="number", facts={"number": 1})], [0])
+            with (
+                no_descriptors_left(),
+                trio.fail_after(LIMIT_S),
+                pytest.raises(BadMessage, match="no descriptors"),
+            ):
+                await Channel(theirs).run(ANSWERS.get, {"number": read_number})
+
+
+async def test_a_call_for_whose_file_there_is_no_room_fails_and_the_channel_stands() -> None:
+    ours, theirs = socket_pair()
+    file = os.memfd_create("file")
+    os.truncate(file, MAX_INLINE_BYTES + 1)
+    with ours:
+        socket.send_fds(ours, [message(**CALL, bytes=MAX_INLINE_BYTES + 1)], [file])
+        os.close(file)
+        with no_descriptors_left():
+            await _answer_all(theirs, echo)
+        head = json.loads(ours.recv(1000))
+        assert (head["error"], head["number"]) == (CallCode.BUSY, 1)
+
+
+@pytest.mark.parametrize("kind", ["no JSON", "a cut body", "an unknown note", "a note with the wrong facts"])
+async def test_descriptors_that_come_with_what_is_no_message_are_closed(kind: str) -> None:
+    octets, why = BAD[kind]
+    with descriptors_kept():
+        ours, theirs = socket_pair()
+        with ours:
+            socket.send_fds(ours, [octets], [0, 0])
+            with trio.fail_after(LIMIT_S), pytest.raises(BadMessage, match=why):
+                await Channel(theirs).run(ANSWERS.get, {"number": read_number})

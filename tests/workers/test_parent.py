@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.routers import stopped_cleanly, watched
+from tests.routers import needs_workers, stopped_cleanly, watched
 from tests.workers import spoiled
 from tests.workers.test_calls import BAD, message
 from tests.workers.test_view import LISTENER, TWO
@@ -17,12 +17,13 @@ from trouter.workers.calls import MAX_MESSAGE_BYTES
 #: Messages that end the channel, by what is wrong with them, and what the log says of each.
 KINDS = {
     "cut": (b'{"note": "alive", "fac', "its first line is not JSON"),
-    "malformed": (BAD["no kind of message"], "it is no call, answer, error or note"),
+    "malformed": (BAD["no kind of message"][0], "it is no call, answer, error or note"),
     "too large": (b" " * (MAX_MESSAGE_BYTES + 1), f"it has more than {MAX_MESSAGE_BYTES} bytes"),
     "wrong facts": (message(note="alive", facts={"so": 1}), "its facts are not those of 'alive'"),
 }
 
 
+@needs_workers
 @pytest.mark.parametrize("place", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_worker_that_sends_what_is_no_message_is_replaced_and_the_router_goes_on(

@@ -76,15 +76,17 @@ class Both(NamedTuple):
 
 @contextmanager
 def both_of(port: int, address: str = "$management", **options: Any) -> Iterator[Both]:
+    """Connect until both workers have taken a connection: one that has given no sign of life for a while gets none."""
     nodes: dict[str, Node] = {}
+
+    def met_both() -> bool:
+        node = Node(port, address, **options)
+        if nodes.setdefault(node.connection.conn.remote_container, node) is not node:
+            node.close()
+        return len(nodes) == 2
+
     try:
-        for _ in range(4):
-            node = Node(port, address, **options)
-            known = nodes.setdefault(node.connection.conn.remote_container, node)
-            if known is not node:
-                node.close()
-            if len(nodes) == 2:
-                break
+        until(met_both)
         yield Both(nodes[FIRST], nodes[SECOND])
     finally:
         for node in nodes.values():

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.house.sources import ROOT
 from tests.management.node import Node, node_of
 from tests.routers import DEADLINE_S, RunningRouter, process, running, stopped_cleanly, watched
 from tests.workers.clients import connected
@@ -330,6 +331,19 @@ async def test_what_workers_cannot_have_keeps_the_router_from_starting(tmp_path:
     with process(TWO.replace("id: A", f"id: {name}") + LISTENER, tmp_path) as router:
         assert await trio.to_thread.run_sync(router.wait) == 1
     assert "an id of 127 characters cannot be used with workers: the router will not start" in router.text()
+
+
+async def test_the_interpreted_router_has_no_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "router.conf"
+    path.write_text(TWO + LISTENER, encoding="utf-8")
+    monkeypatch.setenv("TROUTER_PURE", "1")
+    command = [sys.executable, "-m", "trouter", "run", "-c", str(path)]
+    with trio.fail_after(DEADLINE_S):
+        done = await trio.run_process(command, cwd=ROOT, capture_stderr=True, check=False)
+    assert done.returncode == 1
+    errors = done.stderr.decode()
+    assert "an interpreted router has no workers: the router will not start" in errors
+    assert "unset TROUTER_PURE, or write workers: 1" in errors
 
 
 async def test_what_waits_at_another_worker_is_bounded_and_the_rest_waits_at_the_senders(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from trouter import _twin
 from trouter.config.configuration import Configuration
 from trouter.config.entities import (
     ConnectorEntity,
@@ -31,6 +32,8 @@ EDGE: Final = "edge"
 STANDALONE: Final = "standalone"
 #: The worker that has everything of which there may only be one.
 FIRST: Final = 1
+#: The module that counts for all workers, which takes operations of C.
+COUNTING: Final = "trouter.net.tallies"
 #: Entities that a finding names.
 _NAMED: Final = 3
 #: The quota and the period of the processor time in a container, of cgroups of version 2.
@@ -134,6 +137,8 @@ def why_not_shared(configuration: Configuration) -> Iterator[Problem]:
         return
     if len(worker_id(router.id, count)) > MAX_ROUTER_ID:
         yield finding_of("not-with-workers", router, what=f"an id of {len(router.id)} characters")
+    if not _twin.is_compiled(COUNTING):
+        yield finding_of("workers-interpreted", router)
 
 
 def worker_findings(configuration: Configuration) -> Iterator[Problem]:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 #: Links of each direction in the explanation: those with the most load.
 MAX_LINKS: Final = 100
-#: How the verdict on an address ends that waits for senders.
-NO_SENDER: Final = "no sender of its own"
 #: Links that a verdict names.
 _NAMED: Final = 5
 
@@ -83,6 +81,8 @@ class AddressExplanation:
     senders: tuple[LinkFacts, ...]
     fallback: str
     verdict: str
+    #: The verdict is that messages would flow, and that no client here sends any.
+    lacks_sender: bool = False
 
     def as_map(self) -> dict[str, object]:
         """Return it as a map for a management answer."""
@@ -98,6 +98,7 @@ class AddressExplanation:
             "senders": [each.as_map() for each in self.senders],
             "fallback": self.fallback,
             "verdict": self.verdict,
+            "lacksSender": self.lacks_sender,
         }
 
 
@@ -119,6 +120,7 @@ def explain(router: Router, address: str) -> AddressExplanation:
     consumers: list[OutgoingEndpoint] = entry.forwarder.consumers
     senders = _senders(entry)
     taken = _fallback(entry)
+    held = _judge_held(router, parsed, rule, entry)
     return AddressExplanation(
         address,
         key,
@@ -130,7 +132,8 @@ def explain(router: Router, address: str) -> AddressExplanation:
         len(senders),
         _facts(router, senders),
         "" if taken is None else taken.key,
-        _judge(router, parsed, rule, entry),
+        held or _judge_free(router, entry),
+        lacks_sender=not held and not entry.senders,
     )
 
 
@@ -198,8 +201,8 @@ def _no_waypoint(rule: AddressRule, waiting: AddressEntry) -> str:
     )
 
 
-def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEntry) -> str:
-    """Return the worst verdict that holds."""
+def _judge_held(router: Router, address: Address, rule: AddressRule, entry: AddressEntry) -> str:
+    """Return the worst verdict on what holds messages back; empty if nothing does."""
     if isinstance(entry.forwarder, Exchange):
         return _judge_exchange(entry.forwarder)
     taken = _fallback(entry)
@@ -231,9 +234,17 @@ def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEn
     behind = [each for each in busy if each.backlog > 0]
     if behind:
         return f"{where}flowing, but {_name(behind)} {'is' if len(behind) == 1 else 'are'} behind"
+    return ""
+
+
+def _judge_free(router: Router, entry: AddressEntry) -> str:
+    """Return the verdict on an address whose messages nothing holds back."""
+    taken = _fallback(entry)
+    served, where = (entry, "") if taken is None else (taken, "on fallback: ")
     if not entry.senders:
-        return f"{where}ready: {NO_SENDER}"
-    return f"{where}flowing" if busy or _moves(router, served) else f"{where}ready: nothing is under way"
+        return f"{where}ready: no sender of its own"
+    moves = any(each.count_load() > 0 for each in served.forwarder.consumers) or _moves(router, served)
+    return f"{where}flowing" if moves else f"{where}ready: nothing is under way"
 
 
 def _senders(entry: AddressEntry) -> list[Ingress]:

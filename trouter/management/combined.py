@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from trouter.core.why import MAX_LINKS, NO_SENDER
+from trouter.core.why import MAX_LINKS
 from trouter.logs.book import KEPT
 from trouter.wire.codec import decode_all
 
@@ -82,6 +82,7 @@ def _join_explanations(answers: Answers, _: Request) -> OperationResult:
             "inProcess": max(each["inProcess"] for each in parts.values()),
             "fallback": next(filter(None, (each["fallback"] for each in parts.values())), ""),
             "verdict": _say_verdicts(parts),
+            "lacksSender": all(each["lacksSender"] for each in parts.values()),
         }
     )
 
@@ -102,9 +103,7 @@ def _say_verdicts(parts: dict[int, _Explanation]) -> str:
     telling = _chosen_or_all(
         {number for number, each in parts.items() if each["consumerCount"] or each["senderCount"]}, parts
     )
-    telling = _chosen_or_all(
-        {number for number in telling if not parts[number]["verdict"].endswith(NO_SENDER)}, telling
-    )
+    telling = _chosen_or_all({number for number in telling if not parts[number]["lacksSender"]}, telling)
     verdicts = {number: parts[number]["verdict"] for number in telling}
     if len(set(verdicts.values())) == 1:
         return str(next(iter(verdicts.values())))

@@ -22,6 +22,8 @@ MAX_DESCRIPTION: Final = 2000
 
 #: The property of an answer with the number of workers that it is the answer of.
 WORKERS: Final = "workers"
+#: The property of an answer that lacks some of them: which, and why.
+MISSING: Final = "missing"
 
 _NOT_DURABLE: Final = section(HEADER, [False])
 
@@ -35,6 +37,8 @@ class OperationResult:
     description: str = ""
     #: Why it is an error; for the other workers, requesters do not get it.
     why: Why = Why.OTHER
+    #: The workers that it lacks, and why; empty if it lacks none.
+    missing: str = ""
 
 
 def answer(value: object, status: int = OK) -> OperationResult:
@@ -60,6 +64,8 @@ def compose(request: Request, given: OperationResult, workers: int = 0) -> bytes
     status: dict[str, object] = {"statusCode": Int(given.status), "statusDescription": description[:MAX_DESCRIPTION]}
     if workers:
         status[WORKERS] = Int(workers)
+    if given.missing:
+        status[MISSING] = given.missing[:MAX_DESCRIPTION]
     return b"".join(
         (
             _NOT_DURABLE,

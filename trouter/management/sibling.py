@@ -51,13 +51,13 @@ def decode_request(octets: bytes) -> tuple[Request, str]:
 
 def encode_result(result: OperationResult) -> bytes:
     """Return an answer as bytes."""
-    return encode([result.status, result.description, str(result.why)]) + result.body
+    return encode([result.status, result.description, str(result.why), result.missing]) + result.body
 
 
 def decode_result(octets: bytes) -> OperationResult:
     """Return the answer of another worker."""
-    (status, description, why), end = decode(octets, 0, len(octets))
-    return OperationResult(status, octets[end:], description, Why(why))
+    (status, description, why, missing), end = decode(octets, 0, len(octets))
+    return OperationResult(status, octets[end:], description, Why(why), missing)
 
 
 def rows_of(body: bytes) -> tuple[list[str], list[bytes]]:

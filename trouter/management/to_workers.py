@@ -122,7 +122,7 @@ def without_missing(result: OperationResult, missing: Mapping[int, str], workers
         return result
     why = "; ".join(f"{workers.ids[number]}: {text}" for number, text in sorted(missing.items()))
     log.warning("an answer of management lacks workers: %s", why)
-    return replace(result, description=f"incomplete, workers are missing: {why}")
+    return replace(result, description=f"incomplete, workers are missing: {why}", missing=why)
 
 
 def _changed(request: Request, properties: Mapping[str, object], names: list[str] | None) -> Request:

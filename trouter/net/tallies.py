@@ -6,10 +6,12 @@ and sums the parts after, and lowers it again if the sum is above the limit. So 
 than the limit; of two that take the last place at the same moment, both may be refused.
 
 For this each of the two has to see what the other one wrote before it looked, unless it was seen itself. Processors may
-read before their own write has left them, also those of Intel; ``Tallies.put_in_order`` keeps them from it.
+read before their own write has left them, also those of Intel; ``atomics.put_in_order`` keeps them from it.
 
 A part is a table of buckets, each with some digests of keys and their numbers. The digests have a secret key, so that
-no client can choose names that fall into one bucket.
+no client can choose names that fall into one bucket. A slot whose number is 0 may get another key at any time: so its
+worker writes the 0, then the digest, then the number, in this order, and the others read the digest, then the number,
+then the digest again. ``tests/net/order/`` has these two proofs.
 """
 
 from __future__ import annotations
@@ -21,8 +23,12 @@ import time
 from collections.abc import Callable
 from functools import lru_cache, partial
 from hashlib import blake2b
-from threading import Lock
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from . import atomics
+
+if TYPE_CHECKING:
+    from cython import Py_ssize_t
 
 BUCKETS: Final = 32_768
 #: Keys in a bucket; the octets of a digest, of a number, of a bucket's digests and of a bucket.
@@ -72,21 +78,21 @@ class Place(NamedTuple):
 class Tallies:
     """The counts of all workers, as the worker ``place`` of ``count`` sees them. A key is a tuple of texts."""
 
+    __slots__ = ("_is_full", "_memory", "_numbers", "_others", "_own", "_place_of", "now")
+
     def __init__(self, descriptor: int, place: int, count: int, now: Callable[[], float] = time.monotonic) -> None:
         """The ``descriptor`` of the shared memory is closed. ``now``: a clock that all workers have, in seconds."""
         self.now = now
-        self._memory = mmap.mmap(descriptor, _size(count))
+        self._memory: mmap.mmap = mmap.mmap(descriptor, _size(count))
         os.close(descriptor)
-        self._place_of = lru_cache(KEPT_DIGESTS)(partial(_place_of, self._memory[:SECRET_BYTES]))
-        self._own = _part_of(place)
-        self._others = [_part_of(other) for other in range(1, count + 1) if other != place]
+        derive = partial(_place_of, self._memory[:SECRET_BYTES])
+        self._place_of: Callable[[tuple[str, ...]], Place] = lru_cache(KEPT_DIGESTS)(derive)
+        self._own: Py_ssize_t = _part_of(place)
+        self._others: list[int] = [_part_of(other) for other in range(1, count + 1) if other != place]
         #: All numbers are as wide as a word of the processor, so that each is written at once: doubles, which have
         #: whole numbers of up to 53 bits.
-        self._numbers = memoryview(self._memory).cast("d")
+        self._numbers: memoryview[float] = memoryview(self._memory).cast("d")
         self._is_full = False
-        #: Taken, except within ``put_in_order``.
-        self._order = Lock()
-        self._order.acquire()
 
     def derive_key(self, purpose: str) -> bytes:
         """Return a secret key that all workers of this router derive for a purpose, and no one else."""
@@ -102,18 +108,18 @@ class Tallies:
         place = self.place_of(key)
         index = self._find_own(place)
         if index >= 0:
-            own = int(self._numbers[index]) + 1
-            self._numbers[index] = own
+            own = int(atomics.read_number(self._numbers, index)) + 1
+            atomics.write_number(self._numbers, index, own)
         elif self.write_number(place, own := 1) < 0:
             return NO_ROOM
-        self.put_in_order()
+        atomics.put_in_order()
         return own + int(sum(self.list_others(place)))
 
     def lower_count(self, *key: str) -> None:
         """Count one less here, if there is any."""
         index = self._find_own(self.place_of(key))
-        if index >= 0 and (own := self._numbers[index]):  # there may have been no room for it
-            self._numbers[index] = own - 1
+        if index >= 0 and (own := atomics.read_number(self._numbers, index)):  # there may have been no room for it
+            atomics.write_number(self._numbers, index, own - 1)
 
     def count_others(self, *key: str) -> int:
         """Return the count of the other workers."""
@@ -124,62 +130,58 @@ class Tallies:
         return self._place_of(key)
 
     def put_in_order(self) -> None:
-        """Let the other workers see what was written here before what is read here after.
+        """Let the other workers see what was written here before anything is read after it."""
+        atomics.put_in_order()
 
-        A lock that is given back and taken again does it: on Intel both are locked instructions, which nothing passes;
-        on ARM no store before the release comes after it, no load after the acquisition before it, and these two
-        stay in their order.
-        """
-        self._order.release()
-        self._order.acquire()
-
-    def write_number(self, place: Place, value: float) -> int:
+    def write_number(self, place: Place, value: float) -> Py_ssize_t:
         """Write the number of this worker, 0 for none; return its index, -1 if there is no room for it."""
         bucket = self._own + place.bucket
-        slot = _find(self._memory, bucket, place.digest)
+        slot: Py_ssize_t = _find(self._memory, bucket, place.digest)
         if slot < 0:
             slot = self._claim_slot(bucket, place.digest) if value else -1
             if slot < 0:
                 return -1
-        index = _index_of(bucket, slot)
-        self._numbers[index] = value
+        index: Py_ssize_t = _index_of(bucket, slot)
+        atomics.write_number(self._numbers, index, value)
         return index
 
-    def write_at(self, index: int, value: float) -> None:
+    def write_at(self, index: Py_ssize_t, value: float) -> None:
         """Write a number of this worker whose index is known: no other key gets it while the number is not 0."""
-        self._numbers[index] = value
+        atomics.write_number(self._numbers, index, value)
 
     def list_others(self, place: Place) -> list[float]:
         """Return the numbers of those other workers that have one."""
-        memory, numbers, found = self._memory, self._numbers, []
+        memory, others = self._memory, []
         digest, within = place
+        bucket: Py_ssize_t
+        slot: Py_ssize_t
         for part in self._others:
             bucket = part + within
-            at = memory.find(digest, bucket, bucket + DIGESTS_BYTES)
-            if at < 0:
+            slot = _find(memory, bucket, digest)
+            if slot < 0:
                 continue
-            slot, beside = divmod(at - bucket, DIGEST_BYTES)
-            if beside and (slot := _find(memory, bucket, digest)) < 0:
-                continue
-            if number := numbers[(bucket + DIGESTS_BYTES) // NUMBER_BYTES + slot]:
-                found.append(number)
-        return found
+            number = atomics.read_number(self._numbers, _index_of(bucket, slot))
+            at = bucket + slot * DIGEST_BYTES
+            if number and memory[at : at + DIGEST_BYTES] == digest:  # else the slot has got another key
+                others.append(number)
+        return others
 
-    def _find_own(self, place: Place) -> int:
+    def _find_own(self, place: Place) -> Py_ssize_t:
         """Return the index of this worker's number, -1 if it has no slot."""
         digest, within = place
-        bucket = self._own + within
-        slot = _find(self._memory, bucket, digest)
-        return (bucket + DIGESTS_BYTES) // NUMBER_BYTES + slot if slot >= 0 else -1
+        bucket: Py_ssize_t = self._own + within
+        slot: Py_ssize_t = _find(self._memory, bucket, digest)
+        return _index_of(bucket, slot) if slot >= 0 else -1
 
-    def _claim_slot(self, bucket: int, digest: bytes) -> int:
+    def _claim_slot(self, bucket: Py_ssize_t, digest: bytes) -> Py_ssize_t:
         """Give the digest a slot whose key has no number left; return it, or -1 if there is none."""
-        first = _index_of(bucket, 0)
+        first: Py_ssize_t = _index_of(bucket, 0)
+        slot: Py_ssize_t
         for slot in range(KEYS):
-            if not self._numbers[first + slot]:
+            if not atomics.read_number(self._numbers, first + slot):
                 at = bucket + slot * DIGEST_BYTES
+                atomics.put_in_order()  # the 0 is before the digest; the number is written after it
                 self._memory[at : at + DIGEST_BYTES] = digest
-                self.put_in_order()  # the number that follows is no other key's
                 return slot
         if not self._is_full:
             self._is_full = True
@@ -197,11 +199,11 @@ class SharedNumber:
 
     def __init__(self, tallies: Tallies, *key: str) -> None:
         self._tallies = tallies
-        self._key = key
+        self._key: tuple[str, ...] = key
         #: Found out when it is needed: most numbers are not.
         self._place: Place | None = None
         #: Where this worker's own is while it is not 0; -1 if that is not known.
-        self._index = -1
+        self._index: Py_ssize_t = -1
         #: The number of this worker; 0 for none.
         self.own: float = 0
 
@@ -239,19 +241,19 @@ def _size(count: int) -> int:
     return HEAD_BYTES + count * PART_BYTES
 
 
-def _part_of(place: int) -> int:
+def _part_of(place: Py_ssize_t) -> int:
     """Return where the part of a worker begins."""
     return HEAD_BYTES + (place - 1) * PART_BYTES
 
 
-def _index_of(bucket: int, slot: int) -> int:
+def _index_of(bucket: Py_ssize_t, slot: Py_ssize_t) -> Py_ssize_t:
     """Return the index of a number, in units of a number."""
     return (bucket + DIGESTS_BYTES) // NUMBER_BYTES + slot
 
 
-def _find(memory: mmap.mmap, bucket: int, digest: bytes) -> int:
+def _find(memory: mmap.mmap, bucket: Py_ssize_t, digest: bytes) -> Py_ssize_t:
     """Return the slot of a digest in a bucket, -1 if it has none."""
-    at = memory.find(digest, bucket, bucket + DIGESTS_BYTES)
+    at: Py_ssize_t = memory.find(digest, bucket, bucket + DIGESTS_BYTES)
     while at >= 0 and (at - bucket) % DIGEST_BYTES:  # the end of one and the beginning of another
         at = memory.find(digest, at + 1, bucket + DIGESTS_BYTES)
     return -1 if at < 0 else (at - bucket) // DIGEST_BYTES

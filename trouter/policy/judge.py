@@ -7,14 +7,14 @@ puts into words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, NamedTuple
 
 from trouter.config.access import goes_on, is_separated
 from trouter.config.entities.group import ANY_NUMBER, LEVELS, OPERATORS
 from trouter.config.tenant_spaces import TenantSpaces
-from trouter.core.addresses import DEFAULT_AREA, plain
+from trouter.core.addresses import plain
 from trouter.core.check import NO_TO, TARGET, USER_ID
 from trouter.hooks import Permissions, VhostPolicy
 from trouter.management.ports import Rights
@@ -22,6 +22,7 @@ from trouter.wire.performatives import Attach, Coordinator, Error, Source, Targe
 
 from .book import Book, QuotaAnswer
 from .choice import ChosenBy
+from .closed import ClosedServices
 from .compiled import AddressRules, ConnectionLimits, Entries, Policy
 from .entries import EntryError
 from .kinds import (
@@ -89,8 +90,8 @@ class Admission:
     quotas: tuple[QuotaRule, ...] = ()
     #: No policy applies to the connection: everything is allowed.
     unrestricted: bool = False
-    #: How addresses begin that are closed to users without all rights in management (``closed_at``).
-    closed: tuple[str, ...] = ()
+    #: What is closed to a user without all rights in management; None for nothing.
+    closed: ClosedServices | None = None
 
     def may_receive(self, address: str) -> Verdict:
         """Return whether a receiver may have `address` for its source."""
@@ -98,7 +99,7 @@ class Admission:
 
     def may_send(self, address: str) -> Verdict:
         """Return whether a sender may have `address` for its target, or send messages to it."""
-        if self.closed and plain(address).startswith(self.closed):
+        if self.closed is not None and self.closed.cover(address):
             return Verdict(False, f"management:{self.settings.management}")
         return judge_address(self.targets, address, self.user_text)
 
@@ -533,16 +534,6 @@ def rights_of(policy: Policy, admission: Admission | None) -> Rights:
         return RIGHTS_AT[policy.entity.router_management]
     settings = admission.settings
     return Rights(settings.management, settings.allow_admin_status_update, settings.allow_dynamic_link_routes)
-
-
-def closed_at(workers: Iterable[str]) -> tuple[str, ...]:
-    """Return how the addresses of the management of these workers begin, in each way of writing them.
-
-    A worker cannot know the rights of a user whose request comes to it from another one. So who has not all of them
-    asks the worker that it is connected to, which asks the others with the rights of the user.
-    """
-    ids = [*workers, "all"]
-    return tuple(f"_topo/{area}/{each}/$" for each in ids for area in ("all", DEFAULT_AREA)) if len(ids) > 1 else ()
 
 
 def deny_management(rights: Rights, admission: Admission | None, what: str) -> Verdict:

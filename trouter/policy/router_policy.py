@@ -27,13 +27,13 @@ from trouter.telemetry.sampling import Sampling
 from trouter.wire.performatives import Error
 
 from .book import Book, QuotaAlarm
+from .closed import ClosedServices
 from .compiled import Policy
 from .connection_policy import ConnectionPolicy, PolicyInForce, scopes_of
 from .judge import (
     EVERYTHING,
     Admission,
     Verdict,
-    closed_at,
     deny_consumer,
     deny_management,
     deny_user,
@@ -73,7 +73,7 @@ class RouterPolicy:
     ) -> None:
         """``tallies``: the counts of all workers; None for a router of one process. ``siblings``: the other workers."""
         self._tallies = tallies
-        self._closed = closed_at(siblings)
+        self._closed = ClosedServices(siblings) if siblings else None
         self.book = Book(now, lambda: Budget(0), self._note_alarm, tallies)
         self._record = PolicyRecord(recorder)
         self._in_force = PolicyInForce(
@@ -204,7 +204,7 @@ class RouterPolicy:
         """Return the policy's decision, without counts; a plugin may choose the vhost or the addresses."""
         verdict = judge_open(self.compiled, request, self._plugins.vhost_policy(request))
         admission = verdict.admission
-        if not self._closed or admission is None or admission.unrestricted:
+        if self._closed is None or admission is None or admission.unrestricted:
             return verdict
         if rights_of(self.compiled, admission) == EVERYTHING:
             return verdict

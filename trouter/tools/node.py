@@ -173,9 +173,9 @@ async def open_node(options: ConnectionOptions) -> AsyncIterator[NodeClient]:
 
 
 def _incomplete(answer: Message) -> str:
-    """Return the description of an answer that says that it is incomplete; else an empty text."""
-    description = str(answer.application_properties.get("statusDescription") or "")
-    return description if description.startswith("incomplete") else ""
+    """Return the description of an answer that lacks workers; else an empty text."""
+    properties = answer.application_properties
+    return str(properties.get("statusDescription") or "") if properties.get("missing") else ""
 
 
 def _body_of(answer: Message) -> Any:

@@ -89,7 +89,7 @@ NOTHING: Final = Content()
 
 #: Returns the answer to a call; CallFailed if there is none.
 Answer = Callable[[Content], Awaitable[Content]]
-#: Takes a note, and returns soon.
+#: Takes a note, and returns soon. It looks at the facts first: if these are wrong, it has taken no descriptors.
 Take = Callable[[Content], None]
 
 
@@ -219,6 +219,7 @@ class Channel:
                 try:
                     take(content)
                 except _WRONG_FACTS as error:
+                    content.close()
                     raise BadMessage(f"its facts are not those of {head['note']!r}") from error
             elif "call" in head:
                 if content.descriptors:

@@ -36,6 +36,8 @@ export interface Answer {
   readonly description: string;
   /** The number of workers that answered as one router; 0 for a router of one process. */
   readonly workers: number;
+  /** The workers whose part the answer lacks, and why; "" if it lacks none. */
+  readonly missing: string;
   readonly body: Value;
 }
 
@@ -196,11 +198,13 @@ export class AmqpConnection {
     const status = Number(properties["statusCode"]);
     const description = properties["statusDescription"];
     const workers = Number(properties["workers"]);
+    const missing = properties["missing"];
     this.complete(String(message.correlation_id), (pending) =>
       pending.resolve({
         status: Number.isInteger(status) ? status : 0,
         description: typeof description === "string" ? description : "",
         workers: Number.isInteger(workers) ? workers : 0,
+        missing: typeof missing === "string" ? missing : "",
         body: toValue(message.body),
       }),
     );

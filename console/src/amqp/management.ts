@@ -59,9 +59,6 @@ export interface Table {
   readonly workers: number;
 }
 
-/** The description of an answer that is not from all workers begins with this. */
-const MISSING = "incomplete, workers are missing: ";
-
 /** Return all rows of a table, requested in pages; throw ManagementError if the router refuses or does not answer. */
 export async function query(amqp: AmqpConnection, router: string, entity: Entity, attributes: readonly string[] | "all"): Promise<Row[]> {
   return (await queryTable(amqp, router, entity, attributes)).rows;
@@ -83,7 +80,7 @@ export async function queryTable(
       body: { attributeNames: attributes === "all" ? [] : attributes },
     });
     const found = queryRows(page.body);
-    if (page.description.startsWith(MISSING)) missing = visible(page.description.slice(MISSING.length));
+    if (page.missing) missing = visible(page.missing);
     rows.push(...found);
     // More rows than requested come from a router that does not page: it has sent all of them.
     if (found.length !== PAGE_ROWS || rows.length >= MAX_ROWS) return { rows, missing, workers: page.workers };

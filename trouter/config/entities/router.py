@@ -124,6 +124,15 @@ class RouterEntity(Entity):
             severity=Severity.PROBLEM,
         ),
         Point(
+            name="workers-interpreted",
+            compatible="only the compiled router has workers: what they count together takes atomic operations of C",
+            warning="this router runs interpreted, and an interpreted router has no workers: the router will not start",
+            cure="install a package or a wheel with compiled modules (in a checkout: make build) and unset "
+            "TROUTER_PURE, or write workers: 1",
+            page="workers.md",
+            severity=Severity.PROBLEM,
+        ),
+        Point(
             name="more-workers-than-cores",
             compatible="more workers than cores are started",
             warning="{count} workers will share {cores} cores, which costs more than it brings",

@@ -10,7 +10,7 @@ from trouter.testing.fuzz.command import hunt_mutations, replay
 from trouter.testing.fuzz.draw import Draw
 from trouter.testing.fuzz.hooks import admits_only_with, hook_target
 from trouter.testing.fuzz.hunting import Check, Found, hunt
-from trouter.testing.fuzz.mutation import Mutator, Pool, behind, files, mutate, octets, text
+from trouter.testing.fuzz.mutation import Mutator, behind, files, octets, text
 from trouter.testing.fuzz.structure import frames, values
 from trouter.testing.fuzz.target import FuzzTarget, load_file, target_of
 
@@ -20,7 +20,6 @@ __all__ = [
     "Found",
     "FuzzTarget",
     "Mutator",
-    "Pool",
     "admits_only_with",
     "behind",
     "files",
@@ -29,7 +28,6 @@ __all__ = [
     "hunt",
     "hunt_mutations",
     "load_file",
-    "mutate",
     "octets",
     "replay",
     "target_of",

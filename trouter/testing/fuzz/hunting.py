@@ -1,25 +1,17 @@
 """Hunting: tries inputs on a check, and returns their number, their speed, and the first failure.
 
-A check is a function of bytes that returns for every input and raises only for a failure. Mutations are bounded by
-executions or by seconds of this process's processor time, so that a busy machine tries as many; the random generator's
-seed determines the inputs.
+A check is a function of bytes that returns for every input and raises only for a failure.
 """
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from trouter.testing.fuzz.mutation import Mutator, Pool, mutate
-
 #: No input of a few kilobytes may take this long, in seconds of processor time.
 SLOW_S: Final = 1.0
-#: Inputs made at once, between two looks at the clock. Mutator and check in turn would displace each other's code and
-#: data from the processor's caches.
-_BATCH: Final = 50
 
 Check: TypeAlias = Callable[[bytes], None]
 
@@ -76,31 +68,6 @@ def hunt(check: Check, inputs: Iterable[bytes]) -> Found:
         if error is not None:
             return Found(tried, time.process_time() - begun_s, data, error)
     return Found(tried, time.process_time() - begun_s)
-
-
-def mutations(
-    rng: random.Random,
-    seeds: Sequence[bytes],
-    mutator: Mutator | None = None,
-    *,
-    executions: int | None = None,
-    seconds: float | None = None,
-) -> Iterator[bytes]:
-    """Yield the seeds, then mutations of them: ``executions`` in all, or for ``seconds`` of processor time."""
-    end_s = None if seconds is None else time.process_time() + seconds
-    yielded = 0
-    for data in seeds:
-        if yielded == executions:
-            return
-        yielded += 1
-        yield data
-    pool = Pool(seeds)
-    while end_s is None or time.process_time() < end_s:
-        count = _BATCH if executions is None else min(_BATCH, executions - yielded)
-        if count == 0:
-            return
-        yielded += count
-        yield from [mutate(rng, pool, mutator) for _ in range(count)]
 
 
 def cuts(data: bytes, maximum: int) -> Iterator[bytes]:

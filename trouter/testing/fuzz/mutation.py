@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import random
 import re
-from bisect import bisect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 #: The longest input that is tried, in bytes.
 MAX_BYTES: Final = 4096
-#: An input of this many bytes is chosen half as often as an empty one.
-_HALF_BYTES: Final = 64
 #: Numbers at which lengths, counts and ids wrap or change their encoding.
 EDGES: Final = (0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF, 0x100, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 #: Every constructor of an AMQP value.
@@ -38,29 +35,6 @@ def below(rng: random.Random, end: int) -> int:
 def pick(rng: random.Random, row: Sequence[Item]) -> Item:
     """Return an item of ``row``, in a third of the time of ``choice``; IndexError if it is empty."""
     return row[int(rng.random() * len(row))]
-
-
-class Pool:
-    """The inputs to mutate. Short ones are chosen more often.
-
-    They run faster, and a change is likelier to hit a part that matters.
-    """
-
-    def __init__(self, inputs: Iterable[bytes]) -> None:
-        self._inputs: list[bytes] = []
-        #: The cumulated weight up to each input.
-        self._ends: list[float] = []
-        for data in inputs:
-            self.append(data)
-
-    def append(self, data: bytes) -> None:
-        """Add an input."""
-        self._inputs.append(data)
-        self._ends.append((self._ends[-1] if self._ends else 0.0) + 1 / (_HALF_BYTES + len(data)))
-
-    def pick(self, rng: random.Random) -> bytes:
-        """Return a random input, b"" if there is none."""
-        return self._inputs[bisect(self._ends, rng.random() * self._ends[-1])] if self._inputs else b""
 
 
 def octets(rng: random.Random, data: bytes, other: bytes) -> bytes:
@@ -91,11 +65,6 @@ def _change(rng: random.Random, data: bytearray, other: bytes) -> None:
         data[at:at] = piece * pick(rng, (1, 2, 40))
     else:
         data[at:] = other[below(rng, len(other) + 1) :]
-
-
-def cut(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """Cut ``data`` off at a random place."""
-    return data[: below(rng, len(data) + 1)]
 
 
 def text(rng: random.Random, data: bytes, other: bytes) -> bytes:
@@ -161,18 +130,3 @@ def behind(skipped: int, inner: Mutator) -> Mutator:
         return bytes(head) + inner(rng, rest, other[skipped:])
 
     return changed
-
-
-def mutate(rng: random.Random, pool: Pool, structured: Mutator | None = None) -> bytes:
-    """Return a changed input of ``pool``: by ``structured`` if given or by bytes, perhaps by both, rarely cut."""
-    data, other = pool.pick(rng), pool.pick(rng)
-    if structured is not None and rng.random() < 0.7:
-        for _ in range(pick(rng, (1, 1, 1, 2, 4))):
-            data = structured(rng, data, other)
-        if rng.random() < 0.2:
-            data = octets(rng, data, other)
-    else:
-        data = octets(rng, data, other)
-    if rng.random() < 0.05:
-        data = cut(rng, data, other)
-    return data[:MAX_BYTES]

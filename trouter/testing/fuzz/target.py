@@ -1,8 +1,8 @@
 """A fuzz target: what its module declares, and its seeds.
 
 A target is a module with a function ``check(data)``; the first line of its docstring is the invariant that it verifies.
-It may name a ``MUTATOR`` (see ``mutation`` and ``structure``) and, in ``COVERS``, the modules whose lines count as its
-coverage. Seeds are in an archive named after the module, in the folder ``seeds`` beside it, and new ones in a folder of
+It may name a ``MUTATOR`` (see ``mutation`` and ``structure``) and, in ``COVERS``, the modules whose coverage guides
+atheris. Seeds are in an archive named after the module, in the folder ``seeds`` beside it, and new ones in a folder of
 the same name.
 """
 
@@ -16,7 +16,6 @@ from pathlib import Path
 from types import ModuleType
 
 from trouter.testing.fuzz.hunting import Check
-from trouter.testing.fuzz.lines import Coverage
 from trouter.testing.fuzz.mutation import Mutator
 from trouter.testing.fuzz.seeds import crash_path, seeds_in
 
@@ -53,15 +52,6 @@ class FuzzTarget:
         path = crash_path(self.folder, data)
         path.write_bytes(data)
         return path
-
-    def watch(self, coverage: Coverage, data: bytes) -> None:
-        """Check an input under ``coverage``; keep one that fails, and raise its exception."""
-        try:
-            with coverage.running():
-                self.check(data)
-        except Exception:
-            self.keep(data)
-            raise
 
 
 def target_of(module: ModuleType, name: str, seeds: Path, borrowed: Iterable[bytes] = ()) -> FuzzTarget:
