@@ -20,6 +20,7 @@ from trouter.core.router import Router
 from trouter.net.host_loop import HostLoop
 from trouter.net.hub import Hub
 from trouter.net.poller import READABLE, Poller
+from trouter.net.timers import NEVER, TimerQueue
 
 
 class Reader:
@@ -51,9 +52,10 @@ class Reader:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[Poller]:
+async def serving(timers: TimerQueue | None = None) -> AsyncIterator[Poller]:
     """Run a poller during the block."""
     poller = Poller(Hub(Router("A")))
+    poller.timers = timers
     with trio.fail_after(DEADLINE_S):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.run)
@@ -195,6 +197,32 @@ async def test_trio_sleeps_while_its_tasks_rest(with_sockets: bool) -> None:
         assert await rest() < 50
 
 
+class Waits(trio.abc.Instrument):
+    """Notes how long trio means to wait each time."""
+
+    def __init__(self) -> None:
+        self.timeouts_s: list[float] = []
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.timeouts_s.append(timeout)
+
+
+@below_trio
+async def test_a_task_that_a_deadline_wakes_does_not_keep_trio_awake() -> None:
+    async with serving() as poller:
+        await wait_all_tasks_blocked(0.02)
+        with trio.move_on_after(0.01):
+            await trio.sleep_forever()
+        waits, woken = Waits(), trio.Event()
+        trio.lowlevel.add_instrument(waits)
+        reader = Reader(poller, woken.set)
+        reader.peer.send(b"1")
+        await woken.wait()
+        trio.lowlevel.remove_instrument(waits)
+        assert waits.timeouts_s[0] > 0.0
+        reader.close()
+
+
 async def test_a_test_waits_until_the_sockets_are_served() -> None:
     async with serving() as poller:
         reader = Reader(poller, lambda: reader.octets < 100 and reader.peer.send(b"n"))
@@ -234,6 +262,76 @@ async def test_the_loop_is_free_again_for_the_next_poller() -> None:
 
 async def test_trio_by_itself_has_no_such_loop() -> None:
     assert HostLoop.current() is None
+
+
+@asynccontextmanager
+async def timing(queue: TimerQueue) -> AsyncIterator[None]:
+    """Run a queue of timers during the block."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(queue.run, Hub(Router("A")))
+        yield
+        nursery.cancel_scope.cancel()
+
+
+@below_trio
+async def test_timers_are_served_without_a_pass_of_trio() -> None:
+    queue, passes, ended = TimerQueue(), Passes(), trio.Event()
+    passes_when_done: list[int] = []
+
+    def work(now_s: float) -> float:
+        passes_when_done.append(passes.count)
+        if len(passes_when_done) < 5:
+            return now_s + 0.001
+        ended.set()
+        return NEVER
+
+    async with serving(queue), timing(queue):
+        await wait_all_tasks_blocked(0.02)
+        trio.lowlevel.add_instrument(passes)
+        queue.add("work", work, trio.current_time() + 0.01)
+        await ended.wait()
+        trio.lowlevel.remove_instrument(passes)
+    assert passes_when_done == [passes_when_done[0]] * 5
+
+
+@in_both_ways
+async def test_a_timer_is_due_while_a_socket_is_always_ready() -> None:
+    queue, done = TimerQueue(), trio.Event()
+
+    def work(_: float) -> float:
+        done.set()
+        return NEVER
+
+    async with serving(queue) as poller, timing(queue):
+        reader = Reader(poller, lambda: reader.peer.send(b"n"))
+        reader.peer.send(b"1")
+        queue.add("work", work, trio.current_time() + 0.01)
+        await done.wait()
+        reader.close()
+
+
+@in_both_ways
+async def test_the_timers_are_served_before_the_poller_runs_and_after_it() -> None:
+    queue = TimerQueue()
+
+    def begin(due_in_s: float) -> trio.Event:
+        done = trio.Event()
+
+        def work(_: float) -> float:
+            done.set()
+            return NEVER
+
+        queue.add("work", work, trio.current_time() + due_in_s)
+        return done
+
+    with trio.fail_after(DEADLINE_S):
+        async with timing(queue):
+            await begin(0.01).wait()
+            async with serving(queue):
+                await begin(0.01).wait()
+                later = begin(0.05)
+            await later.wait()
+            await begin(0.0).wait()
 
 
 class Bug(Exception):

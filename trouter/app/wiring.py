@@ -228,6 +228,7 @@ def _services(
     hub, recorder, connections = Hub(router), _make_recorder(reach.workers), Connections()
     budget, sanctions = Budget(0), Sanctions(trio.current_time)
     poller = make_poller(hub)
+    poller.timers = timers
     secure = Secure(plugins, connections, recorder, calendar, poller, poller.turns)
     return Services(
         hub=hub,

@@ -5,8 +5,9 @@ for a small message. So sockets are served here, outside of trio, and trio goes 
 something to do. This is ``trio.lowlevel.start_guest_run``: trio asks for a call whenever it wants to go on. Without a
 task that can run it sleeps: a thread of its own waits for its deadlines, threads and sockets, and has the call made.
 
-A sleep costs two switches of threads. While tasks work, as for a login, the next one is woken soon, so trio is kept
-awake until they have rested: one task, which does nothing, can then always run.
+A sleep costs two switches of threads. While sockets wake tasks, as for a login, the next one is woken soon, so trio is
+kept awake until they have rested: one task, which does nothing, can then always run. A task that a deadline or a thread
+wakes does not keep trio awake: those come every few milliseconds on a busy router, and nothing follows.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class HostLoop:
         "_serving",
         "_failure",
         "_has_work",
+        "_in_trio",
         "_worked_s",
         "_awake",
         "_keeper",
@@ -84,7 +86,9 @@ class HostLoop:
         self._failure: Exception | None = None
         #: A task has been woken since trio was last called.
         self._has_work = False
-        #: When tasks were last seen at work.
+        #: Trio is at work: what is scheduled now was not woken by a socket.
+        self._in_trio = False
+        #: When sockets last woke tasks.
         self._worked_s = 0.0
         #: Trio is to be kept awake, by this task; and whether that waits.
         self._awake = False
@@ -127,10 +131,13 @@ class HostLoop:
         self._unwrap = outcome.unwrap
 
     def note_scheduled(self, task: trio.lowlevel.Task) -> None:
-        """Note that a task can run, and keep trio awake."""
+        """Note that a task can run, and keep trio awake if a socket has woken it."""
         if task is self._keeper:
             return
-        self._has_work = self._awake = True
+        self._has_work = True
+        if self._in_trio:
+            return
+        self._awake = True
         if self._keeper_waits and self._keeper is not None:
             self._keeper_waits = False
             trio.lowlevel.reschedule(self._keeper)
@@ -197,8 +204,12 @@ class HostLoop:
             except Exception as error:  # noqa: BLE001 - the task that serves the sockets raises it
                 self._fail(error)
         self._has_work = False
-        for _ in range(len(self._calls)):
-            self._calls.popleft()()
+        self._in_trio = True
+        try:
+            for _ in range(len(self._calls)):
+                self._calls.popleft()()
+        finally:
+            self._in_trio = False
 
     def _wait_for_bell(self) -> None:
         look = select.poll()

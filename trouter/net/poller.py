@@ -20,6 +20,7 @@ import trio
 from .host_loop import HostLoop
 from .hub import Hub
 from .shares import FairQueue, ProcessorShare, Shares
+from .timers import NEVER, TimerQueue
 from .turns import TaskTurns
 from .waits import SocketWait
 
@@ -64,7 +65,7 @@ class SocketReader(Protocol):
 class Poller:
     """The readers of all sockets."""
 
-    __slots__ = ("_hub", "_clock", "_epoll", "_readers", "shares", "turns", "_late")
+    __slots__ = ("_hub", "_clock", "_epoll", "_readers", "shares", "turns", "_late", "timers", "_serves_timers")
 
     def __init__(self, hub: Hub, clock: Callable[[], float] = time.perf_counter) -> None:
         self._hub = hub
@@ -75,6 +76,9 @@ class Poller:
         self.turns: TaskTurns = TaskTurns(self.shares, clock)
         #: Descriptors that were ready, or have more to do, and are served in a later round, with epoll's events.
         self._late = FairQueue(self.shares)
+        #: What is served between the rounds, below trio; None for no timers.
+        self.timers: TimerQueue | None = None
+        self._serves_timers = False
 
     # --- who waits for what
 
@@ -127,8 +131,14 @@ class Poller:
         self._readers[loop.bell] = loop
         self._epoll.register(loop.bell, READABLE)
         try:
-            await loop.serve(self)
+            if self.timers is None:
+                await loop.serve(self)
+            else:
+                with self.timers.served_below():
+                    self._serves_timers = True
+                    await loop.serve(self)
         finally:
+            self._serves_timers = False
             self.turns.stop_counting()
 
     async def _run_as_task(self) -> None:
@@ -156,10 +166,34 @@ class Poller:
     def serve_round(self, timeout_s: float) -> bool:
         """Wait for so many seconds at most, below 0 for ever; serve what is ready, and return whether anything was."""
         late: Py_ssize_t = self._late.count
-        ready = self._epoll.poll(0.0 if late else timeout_s, SOCKETS_PER_ROUND)
-        if not (ready or late):
+        due_s: float = NEVER
+        if late:
+            timeout_s = 0.0
+        elif self._serves_timers:
+            due_s = self.timers.due_s  # type: ignore[union-attr]  # it serves some
+            timeout_s = _wait_until(due_s, timeout_s)
+        ready = self._epoll.poll(timeout_s, SOCKETS_PER_ROUND)
+        if ready or late:
+            self._hub.update_clock()
+            self._serve_sockets(ready, late)
+        elif due_s == NEVER or trio.current_time() < due_s:
             return False
-        self._hub.update_clock()
+        else:
+            self._hub.update_clock()
+        if self._serves_timers:
+            self._serve_timers()
+        self._hub.flush()
+        return True
+
+    def _serve_timers(self) -> None:
+        """Do what is due."""
+        timers = self.timers
+        now_s: float = self._hub.router.shared.now_s
+        if timers is not None and timers.due_s <= now_s:
+            timers.do_due_below(now_s)
+
+    def _serve_sockets(self, ready: list[tuple[int, int]], late: Py_ssize_t) -> None:
+        """Serve what is ready, and what was so in earlier rounds."""
         if not late and len(ready) == 1:
             events: c_int
             number: c_int
@@ -167,8 +201,6 @@ class Poller:
             self._call_reader(number, events)
         else:
             self._serve_in_time(ready)
-        self._hub.flush()
-        return True
 
     def _call_reader(self, number: c_int, events: c_int) -> None:
         reader = self._readers.get(number)
@@ -228,3 +260,11 @@ class Poller:
                     self._call_reader(number, events)
                 else:
                     self._late.add(share, number, events)
+
+
+def _wait_until(due_s: float, most_s: float) -> float:
+    """Return the seconds until a time, but at most ``most_s``, of which those below 0 are for ever."""
+    if due_s == NEVER or most_s == 0.0:
+        return most_s
+    wait_s: float = max(0.0, due_s - trio.current_time())
+    return wait_s if most_s < 0.0 or wait_s < most_s else most_s

@@ -1,14 +1,16 @@
 """What is due: one queue for all work that the router does by the clock, and one task that serves it.
 
-Work is a plain function that says when it is due again. Work that has to wait runs in a task of its own, which the
-queue wakes (``repeat``). ``app/periodic.py`` lists what a router does periodically; the others are the heartbeats and
-idle time-outs of connections (AMQP 1.0 part 2, 2.4.5).
+Below trio the poller serves it between its rounds, because a deadline of trio's costs two switches of threads there
+(decision 0034); the task only waits then. Work is a plain function that says when it is due again. Work that has to
+wait runs in a task of its own, which the queue wakes (``repeat``). ``app/periodic.py`` lists what a router does
+periodically; the others are the heartbeats and idle time-outs of connections (AMQP 1.0 part 2, 2.4.5).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -55,7 +57,12 @@ class TimerQueue:
         self._due: list[tuple[float, int, Timer]] = []
         self._numbers = count()
         self._cancelled = 0
+        #: When the first timer is due, or was before it was cancelled.
+        self.due_s = NEVER
         self._sleep = trio.CancelScope()
+        #: The poller serves the timers, and the task need not; the exception with which that failed.
+        self._is_below = False
+        self._failure: Exception | None = None
 
     def add(self, name: str, work: Work, due_s: float = NEVER, drop: Drop | None = None) -> Timer:
         """Return a timer of ``work``, due at ``due_s``.
@@ -82,6 +89,7 @@ class TimerQueue:
             self._cancelled = 0
             self._due = [entry for entry in self._due if entry[2].work is not None]
             heapq.heapify(self._due)
+            self._note_first()
 
     async def repeat(self, name: str, period_s: Callable[[], float], work: Callable[[], Awaitable[object]]) -> None:
         """Await ``work`` every ``period_s`` seconds until cancelled, first after one period.
@@ -108,13 +116,34 @@ class TimerQueue:
             self.cancel(timer)
 
     async def run(self, hub: Hub) -> None:
-        """Do what is due, and write the output that this causes, until cancelled."""
-        while True:
-            hub.update_clock()
-            self.do_due(trio.current_time())
-            hub.flush()
-            with trio.CancelScope(deadline=self._due[0][0] if self._due else NEVER) as self._sleep:
+        """Do what is due, and write the output that this causes, until cancelled; raise what failed below trio."""
+        while self._failure is None:
+            if not self._is_below:
+                hub.update_clock()
+                self.do_due(trio.current_time())
+                hub.flush()
+            with trio.CancelScope(deadline=NEVER if self._is_below else self.due_s) as self._sleep:
                 await trio.sleep_forever()
+        raise self._failure
+
+    @contextmanager
+    def served_below(self) -> Iterator[None]:
+        """Let the caller call ``do_due_below`` within the context, whenever ``due_s`` has come."""
+        self._is_below = True
+        self._sleep.deadline = NEVER
+        try:
+            yield
+        finally:
+            self._is_below = False
+            self._sleep.deadline = self.due_s
+
+    def do_due_below(self, now_s: float) -> None:
+        """Do what is due, as below trio, where nothing may be raised: the task raises what is no bug of a timer."""
+        try:
+            self.do_due(now_s)
+        except Exception as error:  # noqa: BLE001 - the task that serves the timers raises it
+            self._failure = error
+            self._sleep.cancel()
 
     def do_due(self, now_s: float) -> None:
         """Do what is due, each once.
@@ -128,6 +157,7 @@ class TimerQueue:
                 self._cancelled = max(0, self._cancelled - 1)
             elif timer.due_s == due_s:
                 ready.append(timer)
+        self._note_first()
         for timer in ready:
             if timer.work is not None:  # else an earlier one has cancelled it
                 timer.due_s = NEVER
@@ -148,7 +178,13 @@ class TimerQueue:
         timer.due_s = due_s
         if due_s != NEVER:
             heapq.heappush(self._due, (due_s, next(self._numbers), timer))
-            self._sleep.deadline = min(self._sleep.deadline, due_s)
+            if due_s < self.due_s:
+                self.due_s = due_s
+                if not self._is_below:
+                    self._sleep.deadline = due_s
+
+    def _note_first(self) -> None:
+        self.due_s = self._due[0][0] if self._due else NEVER
 
 
 def every(name: str, period_s: Callable[[], float], work: Callable[[], object]) -> Work:
