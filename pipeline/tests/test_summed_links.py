@@ -17,7 +17,7 @@ from trouter_pipeline.tables import Table
 END = START + 3 * HOUR + MINUTE
 
 
-@pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.fixture(params=["duckdb", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.pipeline_long])])
 def engine(request: pytest.FixtureRequest) -> Engine:
     return InProcess() if request.param == "duckdb" else OnSpark(request.getfixturevalue("spark"))
 

@@ -21,7 +21,7 @@ from trouter_pipeline.tables import Table
 PAGE = Path(__file__).parents[2] / "docs/pipeline.md"
 
 
-@pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.fixture(params=["duckdb", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.pipeline_long])])
 def engine(request: pytest.FixtureRequest) -> Engine:
     return InProcess() if request.param == "duckdb" else OnSpark(request.getfixturevalue("spark"))
 

@@ -444,7 +444,7 @@ def test_a_worker_that_takes_the_place_of_another_one_drains_if_the_others_do(tm
             port = int(router.wait_for_line(listens, 2)[1])
             router.wait_for_line(rf"\[W{3 - place}\] Listening on 127\.0\.0\.1:\d+ \(amqp\)", 2)
             with both_of(port):
-                pass
+                assert len(router.matching(drains)) == 2
 
 
 def test_metrics_are_those_of_all_workers(router: RunningRouter, both: Both) -> None:

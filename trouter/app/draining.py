@@ -9,6 +9,7 @@ the others send each other goes around this router, where there is another way.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -66,13 +67,17 @@ class Drain:
         self._leaving: dict[ConnectionView, float] = {}
         #: Connections of operators who ordered the drain: they may watch it.
         self._spared: set[int] = set()
+        #: When it was last started or cancelled, by a clock that all processes of the machine share; 0 for never.
+        self.ordered_s = 0.0
 
-    def start(self, over_s: float, watcher: int) -> None:
+    def start(self, over_s: float, watcher: int, ordered_s: float | None = None) -> None:
         """Close all clients' connections over ``over_s`` seconds from now; spare the connection ``watcher``.
 
-        A drain that is under way gets the new time for the connections that are left.
+        A drain that is under way gets the new time for the connections that are left. ``ordered_s`` is when it was
+        ordered, in the seconds of ``time.monotonic``; None for now.
         """
         now_s = trio.current_time()
+        self.ordered_s = time.monotonic() if ordered_s is None else ordered_s
         self._spared.add(watcher)
         if not self.active:
             self._started_s, self._closed, self._done = now_s, 0, False
@@ -92,6 +97,7 @@ class Drain:
             log.log(logs.NOTICE, "The drain was cancelled after %d closed connections", self._closed)
             self._set_leaving(False)
         self.active = self._done = False
+        self.ordered_s = time.monotonic()
         self._spared.clear()
 
     def closes(self, listener: ListenerEntity) -> bool:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -44,6 +44,13 @@ ASKED_AGAIN_S: Final = 1.0
 log = logging.getLogger("trouter.SERVER")
 
 
+class _Order(NamedTuple):
+    """The state of the drain at another worker, and when that was ordered there."""
+
+    report: DrainReport
+    ordered_s: float
+
+
 class OtherWorkers:
     """The other workers of the router, for one of them. What they ask for and what they send is of the same version."""
 
@@ -69,37 +76,40 @@ class OtherWorkers:
 
     async def start_their_drain(self) -> None:
         """Start to drain if the others do, before this worker opens a listener."""
-        report = await self._query_drain()
-        if report is not None and report.state != SERVING:
-            self._in_force.drain.start(_left_s(report), 0)
+        order = await self._query_drain()
+        if order is not None and order.report.state != SERVING:
+            self._in_force.drain.start(_left_s(order.report), 0, order.ordered_s)
 
     async def follow_drain(self) -> None:
-        """Drain if the others do, else do not, once this worker serves: it got no requests until now."""
-        report, drain = await self._query_drain(), self._in_force.drain
-        if report is None or (report.state != SERVING) == drain.active:
+        """Drain if the others do, else do not, once this worker serves.
+
+        It takes calls by now: an order that came meanwhile is later than what another worker has told before.
+        """
+        order, drain = await self._query_drain(), self._in_force.drain
+        if order is None or order.ordered_s <= drain.ordered_s or (order.report.state != SERVING) == drain.active:
             return
         try:
             if drain.active:
                 await self._control.cancel_drain()
             else:
-                await self._control.start_drain(_left_s(report))
+                await self._control.start_drain(_left_s(order.report))
         except ChangeRefused as refused:
             log.error("cannot follow the drain of the other workers: %s", refused.description)
 
-    async def _query_drain(self) -> DrainReport | None:
+    async def _query_drain(self) -> _Order | None:
         """Return the state of the drain at the first other worker that answers; None if none does in time."""
-        reports: list[DrainReport] = []
+        orders: list[_Order] = []
 
         async def query(number: int, nursery: trio.Nursery) -> None:
             with suppress(OSError):
-                answer = await self._workers.ask(number, DRAIN, limit_s=DRAIN_WITHIN_S)
-                reports.append(DrainReport(**json.loads(answer)))
+                answer = json.loads(await self._workers.ask(number, DRAIN, limit_s=DRAIN_WITHIN_S))
+                orders.append(_Order(DrainReport(**answer["report"]), answer["orderedSeconds"]))
                 nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
             for number in self._others():
                 nursery.start_soon(query, number, nursery)
-        return next(iter(reports), None)
+        return next(iter(orders), None)
 
     # --- logins and decisions
 
@@ -154,7 +164,8 @@ class OtherWorkers:
             return self._decisions.list_in_force()
 
         async def drain(_: bytes) -> bytes:
-            return json.dumps(asdict(self._in_force.drain.report())).encode()
+            drain = self._in_force.drain
+            return json.dumps({"report": asdict(drain.report()), "orderedSeconds": drain.ordered_s}).encode()
 
         answers: Mapping[str, Callable[[bytes], Awaitable[bytes]]] = {
             MANAGE: agent.answer_worker,

@@ -133,6 +133,7 @@ class SaslServer(SaslLayer):
     def offer_mechanisms(self, mechanisms: tuple[str, ...]) -> None:
         """Send the client the mechanisms; its input waits until the next ``receive_data``."""
         self._advance_state(SaslStep.SEND_MECHANISMS)
+        self._mechanisms = mechanisms
         self._write(SaslMechanisms(mechanisms))
 
     def send_challenge(self, challenge: bytes) -> None:
@@ -184,9 +185,11 @@ class SaslServer(SaslLayer):
     def _receive_performative(self, performative: Performative) -> None:
         if isinstance(performative, SaslInit):
             self._advance_state(SaslStep.RECEIVE_INIT)
-            self.mechanism = performative.mechanism
+            named = performative.mechanism
+            # the text that was offered, which all connections share, in place of an equal one
+            self.mechanism = next((offered for offered in self._mechanisms or () if offered == named), named)
             self._connection.report(
-                SaslInitReceived(performative.mechanism, performative.initial_response, performative.hostname)
+                SaslInitReceived(self.mechanism, performative.initial_response, performative.hostname)
             )
         elif isinstance(performative, SaslResponse):
             self._advance_state(SaslStep.RECEIVE_RESPONSE)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
-from functools import partial
 from typing import Final
 
 from trouter._buckets import Bucket
@@ -47,10 +46,11 @@ class Allowances:
 
     def teller(self, vhost: str, user: str, host: str) -> Teller:
         """Return what tells the events of a user of a vhost, or of those without a login on one host."""
-        return partial(self._tell, (vhost, user, place_of(host) if user in _ANYBODY else ""))
+        return _UserTeller(self, vhost, user, place_of(host) if user in _ANYBODY else "")
 
-    def _tell(self, who: tuple[str, str, str], kind: str, write: Writer) -> None:
-        key, now_s = (kind, *who), self._clock()
+    def tell(self, key: tuple[str, ...], write: Writer) -> None:
+        """Tell an event of a kind and a user, which are its key."""
+        now_s = self._clock()
         bucket = self._buckets.get(key)
         if bucket is None:
             if len(self._buckets) >= MAX_STORES:
@@ -67,3 +67,18 @@ class Allowances:
     def _forget_quiet(self, now_s: float) -> None:
         """Forget the users who may have as many events as new ones."""
         self._buckets = {key: each for key, each in self._buckets.items() if each.tokens(now_s) < AT_ONCE}
+
+
+class _UserTeller:
+    """The teller of one connection: there are many, so it is small."""
+
+    __slots__ = ("_allowances", "_place", "_user", "_vhost")
+
+    def __init__(self, allowances: Allowances, vhost: str, user: str, place: str) -> None:
+        self._allowances = allowances
+        self._vhost = vhost
+        self._user = user
+        self._place = place
+
+    def __call__(self, kind: str, write: Writer) -> None:
+        self._allowances.tell((kind, self._vhost, self._user, self._place), write)
