@@ -341,7 +341,8 @@ def test_the_password_is_read_where_it_is_used_and_its_file_is_named(tmp_path: P
         (["--engine", "local", "--property", "acks=1"], "acks is not for --property: with less than all of them"),
         (["--engine", "local", "--property", "sasl.password=x"], "sasl.password is not for --property: give a file"),
         (["--engine", "local", "--sasl-mechanism", "PLAIN"], "--sasl-mechanism needs --sasl-user and"),
-        (["--engine", "local", "--max-rows", "0"], "--max-rows and --timeout are greater than 0"),
+        (["--engine", "local", "--max-rows", "0"], "--max-rows, --timeout and --every are greater than 0"),
+        (["--engine", "local", "--every", "0"], "--max-rows, --timeout and --every are greater than 0"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,7 +65,7 @@ async def joined(heard: list[Content] | None = None) -> AsyncIterator[tuple[Chan
     notes: dict[str, Take] = {"note": heard.append}
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(caller.run, lambda _: None, {}))
-        nursery.start_soon(partial(called.run, ANSWERS.get, notes))
+        nursery.start_soon(partial(called.run, ANSWERS.get, notes, {"note"}))
         yield caller, called
         caller.close()
         called.close()
@@ -281,13 +281,14 @@ async def test_a_file_of_another_size_ends_the_channel(size: int) -> None:
                 await Channel(theirs).run(ANSWERS.get, {})
 
 
-async def test_a_call_that_brings_descriptors_ends_the_channel() -> None:
+@pytest.mark.parametrize("octets", [message(**CALL), message(note="number", facts={"number": 1})], ids=["call", "note"])
+async def test_a_call_or_another_note_that_brings_descriptors_ends_the_channel(octets: bytes) -> None:
     with descriptors_kept():
         ours, theirs = socket_pair()
         with ours:
-            socket.send_fds(ours, [message(**CALL)], [0])
+            socket.send_fds(ours, [octets], [0])
             with trio.fail_after(LIMIT_S), pytest.raises(BadMessage, match="brings descriptors"):
-                await Channel(theirs).run(ANSWERS.get, {})
+                await Channel(theirs).run(ANSWERS.get, {"number": read_number}, {"sockets"})
 
 
 @contextmanager
@@ -337,4 +338,4 @@ async def test_descriptors_that_come_with_what_is_no_message_are_closed(kind: st
         with ours:
             socket.send_fds(ours, [octets], [0, 0])
             with trio.fail_after(LIMIT_S), pytest.raises(BadMessage, match=why):
-                await Channel(theirs).run(ANSWERS.get, {"number": read_number})
+                await Channel(theirs).run(ANSWERS.get, {"number": read_number}, {"number"})

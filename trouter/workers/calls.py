@@ -21,7 +21,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -165,16 +165,19 @@ class Channel:
                 return False
         return True
 
-    async def run(self, answers: Callable[[str], Answer | None], notes: Mapping[str, Take]) -> None:
+    async def run(
+        self, answers: Callable[[str], Answer | None], notes: Mapping[str, Take], bringing: Collection[str] = ()
+    ) -> None:
         """Take what the other end sends until it closes the channel, or ``close`` does; BadMessage if it is no message.
 
-        ``answers`` returns what answers a call, None if this process does not serve it.
+        ``answers`` returns what answers a call, None if this process does not serve it. Notes ``bringing`` descriptors
+        are named; others bring none.
         """
         limiter = trio.CapacityLimiter(AT_ONCE)
         try:
             async with trio.open_nursery() as nursery:
                 with suppress(ChannelEnded):
-                    await self._take_all(answers, notes, nursery, limiter)
+                    await self._take_all(answers, notes, bringing, nursery, limiter)
                 nursery.cancel_scope.cancel()
         except* BadMessage as bad:
             raise bad.exceptions[0] from None
@@ -197,6 +200,7 @@ class Channel:
         self,
         answers: Callable[[str], Answer | None],
         notes: Mapping[str, Take],
+        bringing: Collection[str],
         nursery: trio.Nursery,
         limiter: trio.CapacityLimiter,
     ) -> None:
@@ -216,6 +220,9 @@ class Channel:
                 if take is None:
                     content.close()
                     raise BadMessage("it is a note that nobody takes here")
+                if content.descriptors and head["note"] not in bringing:
+                    content.close()
+                    raise BadMessage("it is a note that brings descriptors")
                 try:
                     take(content)
                 except _WRONG_FACTS as error:

@@ -140,6 +140,7 @@ class WorkerReach:
                         ),
                         SILENT: self._note_silent,
                     },
+                    bringing={MEETS},
                 )
             except BadMessage as bad:
                 log.critical("the parent process sent a bad message: %s", bad)

@@ -213,8 +213,8 @@ def _wrong(arguments: argparse.Namespace) -> str:
         return f"--checkpoint is for --engine {SPARK}: without it the spool keeps the place"
     if arguments.partition and arguments.partition_by != "source":
         return "--partition is for --partition-by source"
-    if arguments.max_rows < 1 or arguments.timeout <= 0 or (arguments.every or 0) < 0:
-        return "--max-rows and --timeout are greater than 0, and --every is not negative"
+    if arguments.max_rows < 1 or arguments.timeout <= 0 or (arguments.every is not None and arguments.every < 1):
+        return "--max-rows, --timeout and --every are greater than 0"
     if arguments.sasl_mechanism and not (arguments.sasl_user and arguments.sasl_password_file):
         return "--sasl-mechanism needs --sasl-user and --sasl-password-file"
     if arguments.sasl_user and not arguments.sasl_mechanism:
