@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 from manual import (
@@ -36,8 +36,11 @@ def pages() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m manual", description="Write the generated pages of the manual.")
+    parser.add_argument("folder", type=Path, help="where to write them, such as docs")
+    folder: Path = parser.parse_args().folder
     for name, text in pages().items():
-        path = Path(sys.argv[1]) / name
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     columns.TYPES_OF_CONSOLE.write_text(columns.console_types(), encoding="utf-8")
