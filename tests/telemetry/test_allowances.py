@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from tests.connections.plays import LISTENER, ROUTER, opened, receiver
 from trouter.records import LinkAttachedRecord, LinkDetachedRecord, PolicyDecision
 from trouter.records.stream import RecordQueue
-from trouter.telemetry.allowances import A_SECOND, AT_ONCE, MAX_STORES, Allowances
+from trouter.telemetry.allowances import A_SECOND, AT_ONCE, MAX_STORES, Allowances, user_key
 from trouter.telemetry.recorder import Repeats
 from trouter.testing.player import octets_of, play
 from trouter.wire.performatives import Detach
@@ -38,7 +38,7 @@ class Told:
     def happen(self, count: int, user: str = "alice", host: str = "192.0.2.7", kind: str = "attached") -> list[int]:
         """Let a user cause events; return what is told at once."""
         for _ in range(count):
-            self.allowances.teller("vhost", user, host)(kind, self.counts.append)
+            self.allowances.tell(kind, user_key("vhost", user, host), self.counts.append)
         told = self.counts[:]
         self.counts.clear()
         return told

@@ -24,7 +24,7 @@ from trouter.hooks import PeerFacts
 from trouter.net.shares import ProcessorShare
 from trouter.net.view import ConnectionView
 from trouter.policy.connection_policy import ConnectionPolicy
-from trouter.telemetry.allowances import Teller, tell_all
+from trouter.telemetry.allowances import user_key
 from trouter.wire.performatives import Error, Open
 
 from .lifetime import Lifetime
@@ -91,10 +91,8 @@ class Membership:
         )
         #: What is left to lose; None until the connection has ended.
         self._loss: Iterator[Step] | None = None
-        tell: Teller = tell_all
-        if role not in ROUTER_ROLES:
-            tell = services.recorder.allowances.teller(policy.admission.vhost, user, facts.remote_host)
-        self.sessions = Sessions(engine, lifetime, services, policy, terms, settings.max_links, share, tell)
+        told_as = None if role in ROUTER_ROLES else user_key(policy.admission.vhost, user, facts.remote_host)
+        self.sessions = Sessions(engine, lifetime, services, policy, terms, settings.max_links, share, told_as)
 
     @property
     def is_active(self) -> bool:

@@ -38,7 +38,7 @@ from trouter.logs.peer_text import and_more, describe_counters, describe_error, 
 from trouter.net.shares import ProcessorShare
 from trouter.policy.connection_policy import ConnectionPolicy
 from trouter.policy.kinds import LINK_DENIED, SINGLY
-from trouter.telemetry.allowances import Teller, Writer
+from trouter.telemetry.allowances import UserKey, Writer
 from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .inbox import Inbox, InboxEvent
@@ -73,8 +73,8 @@ class Sessions:
     """The sessions and links of one connection."""
 
     __slots__ = (
-        "_begun", "_connection", "_container", "_hub", "_inboxes", "_lifetime", "_max_links", "_memory",
-        "_own_sessions", "_policy", "_records", "_repeats", "_routed", "_share", "_suspended", "_tell", "_turns",
+        "_allowances", "_begun", "_connection", "_container", "_hub", "_inboxes", "_lifetime", "_max_links", "_memory",
+        "_own_sessions", "_policy", "_records", "_repeats", "_routed", "_share", "_suspended", "_told_as", "_turns",
         "_uplinks", "lost_resources", "terms",
     )  # fmt: skip
 
@@ -87,11 +87,12 @@ class Sessions:
         terms: PeerTerms,
         max_links: int,
         share: ProcessorShare,
-        tell: Teller,
+        told_as: UserKey | None,
     ) -> None:
         """Make the sessions of an admitted connection, whose links get ``terms`` and those of the policy.
 
-        What its tasks do counts as ``share``; ``tell`` tells the begins and ends of its links.
+        What its tasks do counts as ``share``; the begins and ends of its links are told as events of
+        ``told_as``, None for a router.
         """
         self._turns = services.poller.turns
         self._share = share
@@ -105,7 +106,8 @@ class Sessions:
         self._lifetime = lifetime
         self._records = services.recorder.links
         self._repeats = services.recorder.repeats
-        self._tell = tell
+        self._allowances = services.recorder.allowances
+        self._told_as = told_as
         #: The most links of the peer, and those it has. Empty dicts are a third of the size of empty sets.
         self._max_links = max_links
         self._routed: dict[int, None] = {}
@@ -419,7 +421,8 @@ class Sessions:
         identity = identity_of(link.sink)
         what = f"{self._lifetime.label}[L{identity}] Link attached"
         log_it = partial(_log_attach, what, link.incoming, _describe(attach))
-        self._tell("attached", partial(_write_both, log_it, self._records.attached(link, attach)))
+        write = partial(_write_both, log_it, self._records.attached(link, attach))
+        self._allowances.tell("attached", self._told_as, write)
 
     def _answer_detach(self, event: LinkDetached) -> None:
         link = event.link
@@ -470,7 +473,7 @@ class Sessions:
         if isinstance(sink, Endpoint):
             counts = describe_counters(sink.counters, blocked)
             line = f"{self._lifetime.label}[L{sink.identity}] Link {how}: {counts}{why}"
-            self._tell("ended", partial(_write_both, partial(_log_end, line), record))
+            self._allowances.tell("ended", self._told_as, partial(_write_both, partial(_log_end, line), record))
 
 
 def _waits(link: Link) -> bool:

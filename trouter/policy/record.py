@@ -14,6 +14,7 @@ from typing import Final
 from trouter.columns.security import VhostCounts
 from trouter.logs.peer_text import and_more, quoted
 from trouter.records import Alarm, PolicyDecision
+from trouter.telemetry.allowances import user_key
 from trouter.telemetry.recorder import Denied, Recorder
 
 from .book import QuotaAlarm
@@ -70,7 +71,8 @@ class PolicyRecord:
             if who is None or row.operation == "open":
                 write(1)
             else:
-                self._recorder.allowances.teller(verdict.vhost, who.user, who.remote_host)(row.operation, write)
+                key = user_key(verdict.vhost, who.user, who.remote_host)
+                self._recorder.allowances.tell(row.operation, key, write)
             return
         for name in row.policy:
             setattr(self.counts, name, getattr(self.counts, name) + 1)

@@ -22,13 +22,13 @@ _ANYBODY: Final = frozenset(("", "anonymous"))
 
 #: Writes this many events at once.
 Writer = Callable[[int], None]
-#: Tells an event of a kind: calls the writer at once with 1, or within a second with the number of events.
-Teller = Callable[[str, Writer], None]
+#: A vhost, a user of it, and the host of a client without a login, else empty.
+UserKey = tuple[str, str, str]
 
 
-def tell_all(kind: str, write: Writer) -> None:
-    """Tell every event one by one, as those of routers, which carry the links of many users."""
-    write(1)
+def user_key(vhost: str, user: str, host: str) -> UserKey:
+    """Return the key of a user of a vhost, or of those without a login on one host."""
+    return vhost, user, place_of(host) if user in _ANYBODY else ""
 
 
 class Allowances:
@@ -44,13 +44,15 @@ class Allowances:
         self._clock = clock
         self._buckets: dict[Hashable, Bucket] = {}
 
-    def teller(self, vhost: str, user: str, host: str) -> Teller:
-        """Return what tells the events of a user of a vhost, or of those without a login on one host."""
-        return _UserTeller(self, vhost, user, place_of(host) if user in _ANYBODY else "")
+    def tell(self, kind: str, who: UserKey | None, write: Writer) -> None:
+        """Tell an event: call ``write`` at once with 1, or within a second with the number of such events.
 
-    def tell(self, key: tuple[str, ...], write: Writer) -> None:
-        """Tell an event of a kind and a user, which are its key."""
-        now_s = self._clock()
+        ``who`` has caused it; None for a router, which carries the links of many users: each of its events is told.
+        """
+        if who is None:
+            write(1)
+            return
+        key, now_s = (kind, *who), self._clock()
         bucket = self._buckets.get(key)
         if bucket is None:
             if len(self._buckets) >= MAX_STORES:
@@ -67,18 +69,3 @@ class Allowances:
     def _forget_quiet(self, now_s: float) -> None:
         """Forget the users who may have as many events as new ones."""
         self._buckets = {key: each for key, each in self._buckets.items() if each.tokens(now_s) < AT_ONCE}
-
-
-class _UserTeller:
-    """The teller of one connection: there are many, so it is small."""
-
-    __slots__ = ("_allowances", "_place", "_user", "_vhost")
-
-    def __init__(self, allowances: Allowances, vhost: str, user: str, place: str) -> None:
-        self._allowances = allowances
-        self._vhost = vhost
-        self._user = user
-        self._place = place
-
-    def __call__(self, kind: str, write: Writer) -> None:
-        self._allowances.tell((kind, self._vhost, self._user, self._place), write)
