@@ -81,7 +81,7 @@ async def test_a_path_to_an_unknown_router_is_reported_with_the_known_routers(
 
 
 async def test_an_unknown_router_is_reported_with_the_command_to_run_next(ring: Ring) -> None:
-    ran = await asked(ring, "-g", "-r", "X", timeout="0.5")
+    ran = await asked(ring, "-g", "-r", "X", timeout="3")  # on a busy machine, attaching takes a part of it
     assert ran.status == 1
     cure = "(is router X in reach? `stat -n` lists "
     assert ran.err.startswith(f"trouter stat: no answer from _topo/0/X/$management {cure}")
