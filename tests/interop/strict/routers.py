@@ -333,10 +333,15 @@ class Interior(Router):
                 self.nodes.setdefault(peer, Node())
 
     def _hear_lsr(self, name: str, body: dict[str, Any]) -> None:
-        """Answer a router that it reaches, as a neighbour must say hello first; a request of others is a fault."""
+        """Answer a router that it reaches; a neighbour must say hello before it asks.
+
+        A router beyond the neighbour may ask before it is reached: the neighbour has heard of both, and passes the
+        request on while this router has yet to ask for its new links. Such a router asks again, and hears nothing now.
+        """
         self.nodes.setdefault(name, Node())
         if not self.reaches(name):
-            self.fault(f"{name} asks for links before it has said hello")
+            if self.opened is not None and name == self.opened.fields["container-id"]:
+                self.fault(f"{name} asks for links before it has said hello")
             return
         peers = mapped((text(self.neighbour), integer(self._both_cost()))) if self.neighbour else mapped()
         state = mapped(
