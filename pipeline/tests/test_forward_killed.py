@@ -18,10 +18,13 @@ from pipeline.tests.kafkas import Broker, mock_cluster, records_in, tansu
 from tests.house.sources import ROOT
 from trouter.client import Message, Properties
 from trouter_pipeline.spool import Spool
+from trouter_pipeline.spool.cursors import add_cursor, lags_of
 
 #: Seconds that only a hang takes.
 PATIENCE_S = 600.0
 SITES = ("east", "west")
+#: The cursor of a second consumer.
+CURSOR = "kafka"
 
 
 def fill(folder: Path, site: str, count: int) -> None:
@@ -31,6 +34,7 @@ def fill(folder: Path, site: str, count: int) -> None:
             message = Message(body, properties=Properties(message_id=f"{site}-{number}"))
             spool.append(message.encode(), ingest_us=1_769_904_000_000_000 + number)
         spool.sync()
+    add_cursor(folder, CURSOR)
 
 
 def start(root: Path, broker: Broker, how: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -100,14 +104,17 @@ def walk(root: Path, broker: Broker, how: Sequence[str], count: int, kills: int)
     while start(root, broker, how).wait(PATIENCE_S):
         assert overloaded(root), said(root)
     check(broker, count)
+    for site in SITES:
+        left = {lag.cursor: lag.messages for lag in lags_of(root / site)}
+        assert left == {"default": count, CURSOR: 0} if CURSOR in how else {"default": 0, CURSOR: count}
     assert start(root, broker, [*how, "--json"]).wait(PATIENCE_S) == 0 or overloaded(root)
     check(broker, count)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transactions", ["auto", "off"])
-def test_each_change_is_in_its_partition_once_and_in_order(tmp_path: Path, broker: Broker, transactions: str) -> None:
-    how = ["--engine", "local", "--quiet", "--max-rows", "500", "--transactions", transactions]
+@pytest.mark.parametrize("more", [["--transactions", "off"], ["--cursor", CURSOR]], ids=["no transactions", "cursor"])
+def test_each_change_is_in_its_partition_once_and_in_order(tmp_path: Path, broker: Broker, more: list[str]) -> None:
+    how = ["--engine", "local", "--quiet", "--max-rows", "500", *more]
     walk(tmp_path, broker, how, count=5_000, kills=3)
 
 

@@ -17,15 +17,19 @@ from fastavro.schema import fingerprint, to_parsing_canonical_form
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
 
+from pipeline.tests.kafkas import PATIENCE_S, Broker, mock_cluster
 from pipeline.tests.landed import read_with_duckdb
 from trouter.client import Message, Properties
 from trouter_pipeline.datasource import register
 from trouter_pipeline.delta import BadTable
 from trouter_pipeline.jobs import fraud, land_again
 from trouter_pipeline.jobs.land import Parameters, Summary, parted, run
+from trouter_pipeline.kafka import local
+from trouter_pipeline.kafka.settings import Settings
 from trouter_pipeline.landing import DEAD, Landing, NotLanded, columns_of_rows, landed
 from trouter_pipeline.repetitions import Firsts
 from trouter_pipeline.spool import Spool
+from trouter_pipeline.spool.cursors import lags_of
 from trouter_pipeline.streams import StreamFailed, run_to_end
 
 if TYPE_CHECKING:
@@ -63,6 +67,25 @@ def sale(number: int) -> bytes:
 
 def land(spark: SparkSession, root: Path, *spools: Path, **given: Any) -> Summary:
     return run(spark, root, Parameters(spools=list(map(str, spools)), **given))
+
+
+def test_one_spool_is_landed_and_forwarded_at_the_pace_of_each(spark: SparkSession, tmp_path: Path) -> None:
+    spool, root = tmp_path / "spool", tmp_path / "root"
+    Spool.open(spool, address="changes", cursors=["tables", "kafka"]).close()
+    fill(spool, "changes", *(letter(f"m{n}") for n in range(50)))
+    with pytest.raises(NotLanded, match="has no cursor 'default'"):
+        land(spark, root, spool)
+    assert land(spark, root, spool, cursor="tables").rows == {"changes": 50}
+    assert [lag.messages for lag in lags_of(spool)] == [50, 50]  # Spark moves it with the next batch
+    fill(spool, "changes", *(letter(f"m{n}") for n in range(50, 60)))
+    with mock_cluster() as bootstrap:
+        Broker(bootstrap, makes_topics=True).create("changes")
+        settings = Settings(bootstrap=bootstrap, topic="changes", timeout_s=PATIENCE_S)
+        sent = local.run(settings, [str(spool)], {}, cursor="kafka", max_message=1 << 20)
+        assert (sent.sent, sent.left) == ({"changes": 60}, 0)
+    assert land(spark, root, spool, cursor="tables").rows == {"changes": 10}
+    assert {lag.cursor: lag.messages for lag in lags_of(spool)} == {"tables": 10, "kafka": 0}
+    assert land(spark, root, spool, cursor="tables") == Summary()
 
 
 def test_every_message_lands_once_in_the_partition_of_its_source(spark: SparkSession, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from trouter_pipeline.options import BadOption, Options, Side
 from trouter_pipeline.schema import SCHEMA
 from trouter_pipeline.slices import Slice, Undecodable
 from trouter_pipeline.spool import (
+    NoCursor,
     SegmentMissing,
     Spool,
     SpoolBusy,
@@ -38,6 +39,7 @@ from trouter_pipeline.spool import (
     SpoolReader,
     SpoolReplaced,
 )
+from trouter_pipeline.spool.cursors import add_cursor
 from trouter_pipeline.stream_source import SourceOf40, _Source
 
 BAD = [b"", b"garbage", numbered(1)[0][:-1]]
@@ -280,6 +282,24 @@ def test_only_committed_messages_may_be_deleted(tmp_path: Path) -> None:
     with pytest.raises(SpoolGap, match=f"begins with message {first}: messages 0 to {first - 1} are gone"):
         source.partitions({uuid: 0}, {uuid: 6})
     source.stop()
+
+
+def test_a_named_cursor_is_where_a_stream_begins_and_what_its_commits_move(spool: Path) -> None:
+    (uuid,) = {reader.uuid for reader in [SpoolReader(spool)]}
+    add_cursor(spool, "tables")
+    SpoolReader(spool, "tables").consumed(40)
+    source = stream(spool, cursor="tables")
+    assert source.initialOffset() == {uuid: 40}
+    source.commit({uuid: 60})
+    source.stop()
+    assert (SpoolReader(spool, "tables").position, SpoolReader(spool).position) == (60, 0)
+    assert bodies(batch(spool, cursor="tables"), batch(spool, cursor="tables").partitions()) == list(range(60, 100))
+    with pytest.raises(NoCursor, match="no cursor 'tabels'"):
+        stream(spool, cursor="tabels").initialOffset()
+    with pytest.raises(BadOption, match="cursor is for receiver=none"):
+        options(spool, cursor="tables", receiver="embedded", url="amqp://h", address="a")
+    with pytest.raises(BadOption, match="cursor: '\\.\\.' is no name"):
+        options(spool, cursor="..")
 
 
 def test_tolerated_loss_is_reported_with_the_lost_messages(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

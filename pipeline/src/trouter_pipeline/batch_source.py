@@ -21,7 +21,8 @@ from trouter_pipeline.files import replace
 from trouter_pipeline.options import Options, Receiver
 from trouter_pipeline.shards import open_shards
 from trouter_pipeline.slices import Slice, SliceReader, cut
-from trouter_pipeline.spool import SpoolCorrupt
+from trouter_pipeline.spool import SpoolCorrupt, SpoolReader
+from trouter_pipeline.spool.cursors import DEFAULT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,14 +56,19 @@ class AmqpReader(DataSourceReader):
             return _receive(options, self._load)
         return [
             part
-            for shard in open_shards(options.spool)
-            for part in cut(str(shard.folder), shard.uuid, shard.first, shard.durable(), options.read_parallelism)
+            for shard in open_shards(options.spool, options.cursor)
+            for part in cut(str(shard.folder), shard.uuid, _start(shard), shard.durable(), options.read_parallelism)
         ]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is None:  # Spark passes None if there are no partitions
             return iter(())
         return self._slices.read(cast("Slice", partition))
+
+
+def _start(shard: SpoolReader) -> int:
+    """Return the first message to read: the oldest, or where a named cursor is."""
+    return shard.first if shard.cursor == DEFAULT else shard.begin
 
 
 class _HandedOut(msgspec.Struct):

@@ -14,6 +14,8 @@ from enum import Enum, Flag
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from trouter_pipeline.spool.cursors import DEFAULT, check_name
+
 MIB: Final = 1 << 20
 #: No file with a secret is longer.
 MAX_SECRET_BYTES: Final = 4096
@@ -170,6 +172,9 @@ class Options:
     receiver: Receiver = _option(  # noqa: RUF009 - a dataclass field
         Receiver.EMBEDDED, _READ, "`none` reads what `trouter pipeline spool` receives"
     )
+    cursor: str = _option(
+        DEFAULT, _READ, "the name of this consumer's [cursor](spool.md#several-consumers), for `receiver=none`"
+    )
     credit: int = _option(2000, _READ, "the most messages under way; as many may come twice", low=1, high=1_000_000)
     linger_ms: int = _option(
         5, _READ, "how long a message waits for others before the receiver syncs it", low=0, high=60000
@@ -274,8 +279,14 @@ class Options:
         if self.receiver is Receiver.EMBEDDED:
             if len(self.spool) > 1:
                 raise BadOption("an embedded receiver has one spool; with several, use receiver=none")
+            if self.cursor != DEFAULT:
+                raise BadOption("cursor is for receiver=none: an embedded receiver is the only consumer of its spool")
             if not self.address:
                 raise BadOption("address is missing: what to receive from")
+        try:
+            check_name(self.cursor)
+        except ValueError as error:
+            raise BadOption(f"cursor: {error}") from None
         if self.mode is Mode.DEADLETTER and not self.dead_letter_path:
             raise BadOption("mode=DEADLETTER needs deadLetterPath")
         if self.body_format.lower() not in {"", "json", "avro"}:

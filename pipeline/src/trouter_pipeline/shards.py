@@ -10,44 +10,49 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from trouter_pipeline.spool import SegmentMissing, SpoolGap, SpoolReader, SpoolReplaced, spools_in
+from trouter_pipeline.spool.cursors import DEFAULT
 
 log = logging.getLogger(__name__)
 
 Offset = dict[str, int]
 
 
-def open_shards(folders: Iterable[str]) -> list[SpoolReader]:
-    """Return a reader for each spool in the folders; SegmentMissing for a folder without one, SpoolError, OSError."""
+def open_shards(folders: Iterable[str], cursor: str = DEFAULT) -> list[SpoolReader]:
+    """Return a reader for each spool in the folders, for the consumer of a cursor.
+
+    SegmentMissing for a folder without a spool, SpoolError, OSError.
+    """
     shards = []
     for folder in folders:
         found = spools_in(folder)
         if not found:
             raise SegmentMissing(f"no spool is visible in {folder}. Is the folder on this machine, or mounted?")
-        shards += [SpoolReader(each) for each in found]
+        shards += [SpoolReader(each, cursor) for each in found]
     return shards
 
 
 class Shards:
     """The open shards of a stream, by uuid."""
 
-    def __init__(self, folders: Iterable[str], *, fail_on_loss: bool) -> None:
+    def __init__(self, folders: Iterable[str], *, fail_on_loss: bool, cursor: str = DEFAULT) -> None:
         self._folders = tuple(folders)
+        self._cursor = cursor
         self._fail_on_loss = fail_on_loss
         self._open: dict[str, SpoolReader] = {}
         self._reported: set[str] = set()
         self.look()
 
     def look(self) -> None:
-        """Open new spools; they are read from their first message on."""
-        for reader in open_shards(self._folders):
+        """Open new spools; they are read from the position of the cursor on."""
+        for reader in open_shards(self._folders, self._cursor):
             if reader.uuid in self._open:
                 reader.close()
             else:
                 self._open[reader.uuid] = reader
 
     def first(self) -> Offset:
-        """Return the start of a new query: the oldest message of each spool."""
-        return {uuid: reader.first for uuid, reader in sorted(self._open.items())}
+        """Return the start of a new query: see `SpoolReader.begin`. NoCursor."""
+        return {uuid: reader.begin for uuid, reader in sorted(self._open.items())}
 
     def durable(self) -> Offset:
         """Return the end of what is durable, without access to the disk."""
@@ -58,7 +63,7 @@ class Shards:
         begin = {uuid: start[uuid] for uuid in self._open if uuid in start}
         for uuid, reader in self._open.items():
             if uuid not in begin:
-                begin[uuid] = reader.first
+                begin[uuid] = reader.begin
         waiting = {uuid: max(0, target.get(uuid, 0) - at) for uuid, at in begin.items()}
         left = sum(waiting.values()) if limit is None else limit
         end: Offset = {}
@@ -81,7 +86,7 @@ class Shards:
                 self._lose(SpoolReplaced(self._gone(uuid, since, to)))
                 continue
             first = reader.first
-            since = start.get(uuid, first)
+            since = start.get(uuid, reader.begin)
             if since < first and since < to:
                 self._lose(
                     SpoolGap(
@@ -125,7 +130,7 @@ class Shards:
             log.error("messages are missing, and reading goes on because of failOnDataLoss=false: %s", loss)
 
     def consumed(self, end: Mapping[str, int]) -> None:
-        """Let the spools delete the messages before ``end``; OSError."""
+        """Move the cursor of each spool to ``end``; NoCursor, OSError."""
         for uuid, upto in end.items():
             if (reader := self._open.get(uuid)) is not None and upto <= reader.durable():
                 reader.consumed(upto)

@@ -63,7 +63,7 @@ class _Source(DataSourceStreamReader):
                 self._spool = open_spool(options)
                 self._receiver = ReceiverThread(self._spool, settings)
                 self._end_at_sigterm()
-            self._shards = Shards(options.spool, fail_on_loss=options.fail_on_data_loss)
+            self._shards = Shards(options.spool, fail_on_loss=options.fail_on_data_loss, cursor=options.cursor)
             self._looked_at = time.monotonic()
         if self._receiver is not None:
             self._receiver.check()

@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from pipeline.tests.spool.feeds import until
-from pipeline.tests.spool.support import frames
+from pipeline.tests.spool.support import fill, frames
 from tests.client.support import Router
 from tests.tools.live import status_of
 from trouter.app.process import RouterProcess
@@ -24,6 +24,7 @@ from trouter.config import load
 from trouter.hooks import Plugins
 from trouter_pipeline.commands.spool import size as size_of
 from trouter_pipeline.spool import Spool, SpoolReader, spools_in
+from trouter_pipeline.spool.cursors import cursors_in
 
 SPOOL = (sys.executable, "-m", "trouter", "pipeline", "spool")
 OPEN_ROUTER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
@@ -165,6 +166,19 @@ async def test_proton_sends_through_a_router_and_everything_accepted_is_there(ro
     assert numbers_in(folder) == list(range(400))
     assert command.output.endswith("trouter pipeline spool: 400 messages kept\n")
     assert 'trouter_spool_accepted_total{address="orders",shard="0"} 400.0\n' in metrics.read_text()
+
+
+async def test_a_cursor_that_nobody_moves_is_reported(router: Router, folder: Path) -> None:
+    with Spool.open(folder, address="orders") as spool:
+        fill(spool, 3)  # which came in 1970
+    metrics = folder.parent / "spool.prom"
+    more = ("--cursor", "kafka", "--cursor-age", "0.5", "--metrics-file", str(metrics))
+    async with spooling(router.url, folder, *more) as command:
+        await command.until_printed("cursor default keeps 3 messages .*: run its consumer, or remove it with")
+        await command.until_printed("cursor kafka keeps 3 messages")
+        assert await command.end() == 0
+    assert cursors_in(folder) == ["default", "kafka"]
+    assert 'trouter_spool_cursor_messages{address="orders",cursor="kafka",shard="0"} 3.0\n' in metrics.read_text()
 
 
 @pytest.mark.slow

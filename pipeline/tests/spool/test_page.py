@@ -18,7 +18,7 @@ from trouter.cli import main
 from trouter_pipeline.spool import SpoolReader
 
 _PAGE = (ROOT / "docs" / "spool.md").read_text(encoding="utf-8")
-(COMMAND,) = re.findall(r"^```\n(trouter pipeline spool .*?)^```", _PAGE, re.MULTILINE | re.DOTALL)
+COMMAND, *_ = re.findall(r"^```\n(trouter pipeline spool .*?)^```", _PAGE, re.MULTILINE | re.DOTALL)
 CONFIGURATION = """
 router {{ id: R, usersFile: {folder}/users }}
 sslProfile {{ name: tls, certFile: {certificate}, privateKeyFile: {key} }}

@@ -16,9 +16,10 @@ from pipeline.tests.spool.support import fill
 from pipeline.tests.spool.test_commands import SPOOL
 from trouter_pipeline.commands import spool as command
 from trouter_pipeline.spool import Spool
+from trouter_pipeline.spool.cursors import Lag
 from trouter_pipeline.spool.metrics import metrics_of, write_metrics
 from trouter_pipeline.spool.receiver import Progress
-from trouter_pipeline.spool.reports import Shard, amount_of, line_of
+from trouter_pipeline.spool.reports import Shard, amount_of, line_of, stalled
 
 MANUAL = (Path(__file__).parents[3] / "docs" / "spool.md").read_text(encoding="utf-8")
 
@@ -49,16 +50,30 @@ def test_an_amount_has_three_digits_or_so(octets: float, text: str) -> None:
     assert amount_of(octets) == text
 
 
+def test_a_cursor_for_which_a_message_waits_too_long_is_told() -> None:
+    lag = Lag("tables", 3, 2000, 5_000_000, 1_000_000)
+    assert not stalled(lag, 3601, 3600)
+    assert stalled(lag, 7201, 3600) == (
+        "cursor tables keeps 2,000 messages (5.0 MB), the oldest for 2.0 h: run its consumer, or remove it with "
+        "`trouter pipeline cursors`"
+    )
+    assert not stalled(Lag("tables", 3, 0, 0, 0), 1e9, 1)
+
+
 def test_the_metrics_are_such_as_prometheus_reads(tmp_path: Path) -> None:
     hostile = 'a "b" \\ c\nd'
     path = tmp_path / "spool.prom"
-    write_metrics(path, [shard(0, hostile, messages=3, sync_s=0.5), shard(1, hostile)])
+    behind = shard(1, hostile)
+    behind.lags = [Lag("tables", 3, 2, 100, 1_500_000), Lag("kafka", 5, 0, 0, 0)]
+    write_metrics(path, [shard(0, hostile, messages=3, sync_s=0.5), behind])
     families = {family.name: family for family in text_string_to_metric_families(path.read_text())}
     samples = families["trouter_spool_messages"].samples
     assert [(sample.labels, sample.value) for sample in samples] == [
         ({"address": hostile, "shard": "0"}, 3.0),
         ({"address": hostile, "shard": "1"}, 0.0),
     ]
+    oldest = families["trouter_spool_cursor_oldest_timestamp_seconds"].samples
+    assert {sample.labels["cursor"]: sample.value for sample in oldest} == {"tables": 1.5, "kafka": 0.0}
     assert families["trouter_spool_messages"].type == "counter"
     assert families["trouter_spool_up"].samples[0].value == 1
     assert [entry.name for entry in tmp_path.iterdir()] == ["spool.prom"]
@@ -71,7 +86,9 @@ def test_metrics_that_cannot_be_written_leave_nothing_behind(tmp_path: Path) -> 
 
 
 def test_the_manual_has_every_metric_and_every_option() -> None:
-    metrics = set(re.findall(r"^(trouter_\w+)\{", metrics_of([shard(fault="disk")]).decode(), re.MULTILINE))
+    lagging = shard(fault="disk")
+    lagging.lags = [Lag("tables", 3, 2, 100, 1_000_000)]
+    metrics = set(re.findall(r"^(trouter_\w+)\{", metrics_of([lagging]).decode(), re.MULTILINE))
     assert set(re.findall(r"`(trouter_spool_\w+)`", MANUAL)) == metrics
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())

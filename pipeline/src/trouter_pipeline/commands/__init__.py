@@ -11,6 +11,7 @@ from trouter_pipeline.commands.roots import with_root
 #: Modules beside this one, each with `add_parser(actions)`, in the order in which data passes them.
 ACTIONS: Final[tuple[str, ...]] = (
     "spool",
+    "cursors",
     "land",
     "forward",
     "compact",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from trouter.tools.failures import print_problem
+from trouter_pipeline.commands.cursors import add_cursor
 from trouter_pipeline.commands.roots import local_folder
 from trouter_pipeline.commands.spark import SPARK, add_spark, refuse_spark, started
 
@@ -36,6 +37,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="DIR",
         help="a spool, or a folder of its shards; may be given again",
     )
+    add_cursor(parser)
     parser.add_argument("--kafka", required=True, metavar="HOST:PORT,...", help="some brokers of the cluster")
     parser.add_argument("--topic", required=True, help="the topic, which must exist")
     _add_records(parser)
@@ -173,6 +175,7 @@ def run(arguments: argparse.Namespace) -> int:
                     list(map(str, arguments.spool)),
                     dict(arguments.partition),
                     arguments.checkpoint,
+                    cursor=arguments.cursor,
                     every_s=arguments.every,
                     max_rows=arguments.max_rows,
                     wants_to_end=wants_to_end,
@@ -195,6 +198,7 @@ def _here(arguments: argparse.Namespace, wants_to_end: Callable[[], bool]) -> Su
             _settings(arguments),
             list(map(str, arguments.spool)),
             dict(arguments.partition),
+            cursor=arguments.cursor,
             every_s=arguments.every,
             max_rows=arguments.max_rows,
             max_message=MAX_MESSAGE_BYTES,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trouter_pipeline.commands.answers import reported
+from trouter_pipeline.commands.cursors import add_cursor
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark, started
 
@@ -34,6 +35,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="DIR",
         help="a spool, or a folder of its shards; may be given again",
     )
+    add_cursor(parser)
     parser.add_argument(
         "--from-dead",
         action="store_true",
@@ -234,6 +236,7 @@ def _parameters(arguments: argparse.Namespace) -> Parameters:
         schema = Path(schema).read_text(encoding="utf-8")
     return Parameters(
         spools=list(map(str, arguments.spool or ())),
+        cursor=arguments.cursor,
         name=arguments.name,
         checkpoint=arguments.checkpoint,
         every_s=arguments.every,

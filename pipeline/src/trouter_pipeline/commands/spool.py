@@ -6,15 +6,18 @@ import argparse
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Final
 
 from trouter.records.text import escaped
 from trouter.tools.failures import print_problem
+from trouter_pipeline.commands.cursors import cursor_name
 from trouter_pipeline.commands.roots import local_folder
 from trouter_pipeline.commands.servers import add_servers, servers_of
+from trouter_pipeline.spool.cursors import DEFAULT
 
 if TYPE_CHECKING:
     from trouter_pipeline.spool.reports import Shard
@@ -37,6 +40,8 @@ _EARLIER: Final = (
 #: Seconds between two lines of progress: on a terminal, which shows the last one, and elsewhere.
 _LIVE_S: Final = 1.0
 _PLAIN_S: Final = 10.0
+#: Seconds between two looks at the cursors.
+_CURSORS_S: Final = 10.0
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -64,6 +69,15 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="N",
         help="N processes, each with a spool of its own, FOLDER/shard-000 and so on, among which the server spreads "
         "the messages; default %(default)s, in this process and FOLDER itself",
+    )
+    parser.add_argument(
+        "--cursor",
+        action="append",
+        type=cursor_name,
+        default=[],
+        metavar="NAME",
+        help="a consumer of the spool, which keeps each message until every one has it; may be given again. Without "
+        f"it a new spool has the cursor {DEFAULT!r}, which is that of consumers that name none",
     )
     add_servers(
         parser,
@@ -109,12 +123,26 @@ def _add_bounds(group: argparse._ArgumentGroup) -> None:
             f"--{name}", type=size, default=size(default), metavar="SIZE", help=f"{what}; default {default}"
         )
     group.add_argument(
+        "--cursor-age",
+        type=_hours,
+        default=24.0,
+        metavar="HOURS",
+        help="report a cursor for which a message waits longer; default %(default)g",
+    )
+    group.add_argument(
         "--attempts",
         type=int,
         default=0,
         metavar="N",
         help="rounds of all servers without a message before giving up; default 0, never",
     )
+
+
+def _hours(text: str) -> float:
+    hours = float(text)
+    if not hours > 0:
+        raise ValueError
+    return hours
 
 
 def size(text: str) -> int:
@@ -188,6 +216,7 @@ def jobs_of(arguments: argparse.Namespace) -> list[Job]:
             segment_bytes=arguments.segment_bytes,
             backlog_bytes=arguments.backlog_bytes,
             shard=number,
+            cursors=arguments.cursor,
         )
         for number, path in enumerate(folders)
     ]
@@ -211,6 +240,7 @@ class ReportedRun:
             trio.TooSlowError,
         )
         self._jobs = jobs
+        self._cursor_age_s: float = 3600 * arguments.cursor_age
         self._metrics: Path | None = arguments.metrics_file
         self._served: str | None = arguments.metrics
         self._quiet: bool = arguments.quiet
@@ -239,6 +269,7 @@ class ReportedRun:
             receive = several.run
         async with self._showing(shards), trio.open_nursery() as nursery:
             nursery.start_soon(self._again_and_again, shards)
+            nursery.start_soon(self._look_at_cursors, shards)
             try:
                 async with until_signal(with_input=False):
                     await receive()
@@ -278,6 +309,26 @@ class ReportedRun:
                 after = _totals(shards)
                 self._report(shards, [(b - a) / (now - reported_at) for a, b in zip(before, after, strict=True)])
                 reported_at, before = now, after
+
+    async def _look_at_cursors(self, shards: list[Shard]) -> None:
+        """Measure and report how far cursors are behind, again and again."""
+        import trio  # noqa: PLC0415
+
+        from trouter_pipeline.spool.cursors import lags_of  # noqa: PLC0415
+        from trouter_pipeline.spool.errors import SpoolError  # noqa: PLC0415
+        from trouter_pipeline.spool.reports import stalled  # noqa: PLC0415
+
+        told: dict[tuple[int, str], bool] = {}
+        while True:
+            for job, shard in zip(self._jobs, shards, strict=True):
+                with suppress(SpoolError, OSError):  # which the receiver reports, or which pass
+                    shard.lags = await trio.to_thread.run_sync(lags_of, job.folder)
+                for lag in shard.lags:
+                    finding = stalled(lag, time(), self._cursor_age_s)
+                    if finding and not told.get((shard.number, lag.cursor)):
+                        self.print_line(finding if len(shards) == 1 else f"shard {shard.number}: {finding}")
+                    told[shard.number, lag.cursor] = bool(finding)
+            await trio.sleep(_CURSORS_S)
 
     def _report_troubles(self, shards: list[Shard]) -> None:
         """Print the trouble of each shard when it changes."""

@@ -23,6 +23,7 @@ from trouter_pipeline.kafka.records import COLUMNS, records_of
 from trouter_pipeline.kafka.settings import Settings
 from trouter_pipeline.kafka.writer import Counts, Writer
 from trouter_pipeline.shards import open_shards
+from trouter_pipeline.spool.cursors import DEFAULT
 from trouter_pipeline.streams import StreamFailed, run_to_end
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def run(
     given: Mapping[str, int],
     checkpoint: Path,
     *,
+    cursor: str = DEFAULT,
     every_s: int | None = None,
     max_rows: int = 10_000,
     wants_to_end: Callable[[], bool] = bool,
@@ -93,7 +95,7 @@ def run(
         raise NotForwarded(f"{SPECULATION} gives a spool two writers at once: leave it off")
     summary = Summary()
     with ExitStack() as stack:
-        shards = open_shards(folders)
+        shards = open_shards(folders, cursor)
         for shard in shards:
             stack.callback(shard.close)
         stack.enter_context(held(shards))
@@ -105,7 +107,7 @@ def run(
 
         progress(f"forwarding to {settings.topic}")
         register(spark)
-        options = {"receiver": "none", "spool": ",".join(folders), "readParallelism": "1"}
+        options = {"receiver": "none", "spool": ",".join(folders), "cursor": cursor, "readParallelism": "1"}
         options["maxRowsPerBatch"] = str(max_rows)
         rows = spark.readStream.format("amqp").options(**options).load()
         every: dict[str, Any] = {"availableNow": True}
@@ -117,7 +119,7 @@ def run(
         except StreamFailed as error:
             raise NotForwarded(str(error)) from None
         position = position_of(checkpoint)
-        summary.left = sum(max(0, each.durable() - position.get(each.uuid, each.first)) for each in shards)
+        summary.left = sum(max(0, each.durable() - position.get(each.uuid, each.begin)) for each in shards)
     return summary
 
 

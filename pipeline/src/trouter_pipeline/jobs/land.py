@@ -41,6 +41,7 @@ from trouter_pipeline.reasons import reason_of
 from trouter_pipeline.repetitions import without_repetitions
 from trouter_pipeline.schema import SCHEMA
 from trouter_pipeline.shards import open_shards
+from trouter_pipeline.spool.cursors import DEFAULT
 from trouter_pipeline.streams import StreamFailed, run_to_end
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Parameters:
     """The parameters of the job. ``source`` has further options of the source."""
 
     spools: Sequence[str]
+    cursor: str = DEFAULT
     name: str = "landed"
     #: The folder of Spark's checkpoint; by default below the root.
     checkpoint: Path | None = None
@@ -159,7 +161,7 @@ def run(
         rows = parted(rows) if merge is None else _changes(rows, parameters, merge)
         columns = columns_of_rows(rows)
         within = parameters.deduplicate_within
-        firsts = _firsts(parameters.spools) if within else {}
+        firsts = _firsts(parameters) if within else {}
         if _forget_state(checkpoint):
             progress(f"{checkpoint} remembers message-ids by time: from now on the table does, by sequence")
 
@@ -185,7 +187,7 @@ def run(
         except StreamFailed as error:
             raise NotLanded(str(error)) from None
         summary.interrupted = wants_to_end() and parameters.every_s is None
-        summary.left = _waiting(parameters.spools, checkpoint)
+        summary.left = _waiting(parameters, checkpoint)
     return summary
 
 
@@ -206,11 +208,11 @@ def check_whole(checkpoint: Path, landing: Landing) -> None:
         ) from None
 
 
-def _firsts(spools: Sequence[str]) -> dict[str, int]:
-    """Return the first sequence that each spool still has."""
-    shards = open_shards(spools)
+def _firsts(parameters: Parameters) -> dict[str, int]:
+    """Return the first sequence of each spool for a new query."""
+    shards = open_shards(parameters.spools, parameters.cursor)
     try:
-        return {each.uuid: each.first for each in shards}
+        return {each.uuid: each.begin for each in shards}
     finally:
         for each in shards:
             each.close()
@@ -225,12 +227,12 @@ def _forget_state(checkpoint: Path) -> bool:
     return True
 
 
-def _waiting(spools: Sequence[str], checkpoint: Path) -> int:
+def _waiting(parameters: Parameters, checkpoint: Path) -> int:
     """Return the number of messages in the spools that no batch of the checkpoint has."""
     position = position_of(checkpoint)
-    shards = open_shards(spools)
+    shards = open_shards(parameters.spools, parameters.cursor)
     try:
-        return sum(max(0, each.durable() - position.get(each.uuid, each.first)) for each in shards)
+        return sum(max(0, each.durable() - position.get(each.uuid, each.begin)) for each in shards)
     finally:
         for each in shards:
             each.close()
@@ -270,7 +272,12 @@ def check_writable(folder: Path) -> None:
 
 def _read(spark: SparkSession, parameters: Parameters) -> DataFrame:
     register(spark)
-    options = {"receiver": "none", **parameters.source, "spool": ",".join(parameters.spools)}
+    options = {
+        "receiver": "none",
+        **parameters.source,
+        "spool": ",".join(parameters.spools),
+        "cursor": parameters.cursor,
+    }
     if parameters.body_format:
         options |= {"bodyFormat": "json" if parameters.body_format == DEBEZIUM else parameters.body_format}
     if parameters.merge is not None:  # what turns out to be no change is kept with its message

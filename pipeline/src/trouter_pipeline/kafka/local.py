@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from trouter.records.disk import FileHeld, lock_file
@@ -20,10 +19,9 @@ from trouter_pipeline.kafka.tail import placed, tail_of
 from trouter_pipeline.kafka.writer import Counts, Writer
 from trouter_pipeline.shards import open_shards
 from trouter_pipeline.spool import SpoolReader
-from trouter_pipeline.spool.marks import Mark
-from trouter_pipeline.spool.segments import CONSUMED
+from trouter_pipeline.spool.cursors import DEFAULT
 
-#: The lock in a spool's folder that its forwarder holds.
+#: The lock in a spool's folder that its forwarder holds; that of a named cursor has the name before it.
 LOCK: Final = "forward.lock"
 _BLOCK_BYTES: Final = 1 << 18
 
@@ -46,8 +44,9 @@ def held(shards: Sequence[SpoolReader]) -> Iterator[None]:
     """Lock the spools for this forwarder; NotForwarded if another one has them."""
     with ExitStack() as stack:
         for shard in shards:
+            name = LOCK if shard.cursor == DEFAULT else f"{shard.cursor}.{LOCK}"
             try:
-                stack.callback(os.close, lock_file(shard.folder / LOCK))
+                stack.callback(os.close, lock_file(shard.folder / name))
             except FileHeld as error:
                 raise NotForwarded(
                     f"process {error.holder} forwards spool {shard.folder}: only one may, so that its order is kept"
@@ -69,6 +68,7 @@ def run(
     folders: Sequence[str],
     given: Mapping[str, int],
     *,
+    cursor: str = DEFAULT,
     every_s: int | None = None,
     max_rows: int = 10_000,
     max_message: int,
@@ -78,7 +78,7 @@ def run(
     """Forward all that is there, or with ``every_s`` until ``wants_to_end``; NotForwarded, SpoolError, OSError."""
     summary = Summary()
     with ExitStack() as stack:
-        shards = open_shards(folders)
+        shards = open_shards(folders, cursor)
         for shard in shards:
             stack.callback(shard.close)
         stack.enter_context(held(shards))
@@ -109,10 +109,8 @@ class _Line:
         self._partition = partition
         self._max_message = max_message
         self._writer: Writer | None = None
-        mark = Mark(Path(shard.folder) / CONSUMED, writable=False)
         #: The first sequence that no finished batch has.
-        self._position = max(mark.get(), shard.first)
-        mark.close()
+        self._position = max(shard.position, shard.first)
 
     def left(self) -> int:
         """Return the number of messages that wait."""

@@ -11,6 +11,7 @@ from trouter import _twin
 _twin.select(__path__)
 
 from trouter_pipeline.spool.errors import (  # noqa: E402 - the twin is chosen first
+    NoCursor,
     SegmentMissing,
     SpoolBusy,
     SpoolCorrupt,
@@ -24,6 +25,7 @@ from trouter_pipeline.spool.writer import Spool  # noqa: E402
 
 __all__ = [
     "Frame",
+    "NoCursor",
     "SegmentMissing",
     "Spool",
     "SpoolBusy",

@@ -30,6 +30,10 @@ class SpoolGap(SpoolError):
     """The requested messages were deleted, or have not come yet."""
 
 
+class NoCursor(SpoolError):
+    """The spool has no cursor of this name."""
+
+
 class SegmentMissing(SpoolError):
     """A file of the spool is not visible here: the spool is on another machine, or the folder is not mounted."""
 

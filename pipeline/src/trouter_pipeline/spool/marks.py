@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from trouter.records.disk import open_regular
+from trouter.records.disk import open_regular, place_file
 from trouter_pipeline.spool.errors import SpoolCorrupt
 
 _BYTES: Final = 16
@@ -24,16 +24,9 @@ def _octets(sequence: int) -> bytes:
     return sequence.to_bytes(8, "big") + (sequence ^ _ALL).to_bytes(8, "big")
 
 
-def create_mark(path: Path, mode: int) -> None:
-    """Create a mark at 0 and sync it, unless a mark of the right size exists; OSError."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
-    try:
-        if os.fstat(descriptor).st_size != _BYTES:
-            os.pwrite(descriptor, _octets(0), 0)
-            os.ftruncate(descriptor, _BYTES)
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def place_mark(path: Path, sequence: int) -> None:
+    """Create a mark, on the disk when this returns, or replace the file; OSError."""
+    place_file(path, _octets(sequence))
 
 
 class Mark:

@@ -43,7 +43,14 @@ _METRICS: Final = (
     ),
     ("start_timestamp_seconds", GaugeMetricFamily, "Time at which the receiver started.", "began_at"),
 )
-
+#: The same of each cursor, from its `Lag`.
+_OF_CURSORS: Final = (
+    ("position", "First sequence number that the consumer of the cursor has not finished.", "position"),
+    ("messages", "Messages that wait for the consumer of the cursor.", "messages"),
+    ("bytes", "Bytes of these messages.", "octets"),
+    ("oldest_timestamp_seconds", "Time at which the oldest of these messages came, 0 for none.", "oldest_us"),
+)
+_SCALES: Final = {"oldest_us": 10**6}
 
 _PREFIX: Final = "trouter_spool_"
 _LABELS: Final = ("address", "shard")
@@ -84,6 +91,12 @@ def _metrics(shards: Sequence[Shard]) -> Iterator[Metric]:
         if shard.progress.fault:
             faults.add_metric((*_labels_of(shard), shard.progress.fault), shard.progress.fault_at)
     yield faults
+    for name, text, field in _OF_CURSORS:
+        behind = GaugeMetricFamily(f"{_PREFIX}cursor_{name}", text, labels=(*_LABELS, "cursor"))
+        for shard in shards:
+            for lag in shard.lags:
+                behind.add_metric((*_labels_of(shard), lag.cursor), getattr(lag, field) / _SCALES.get(field, 1))
+        yield behind
 
 
 def _metric(

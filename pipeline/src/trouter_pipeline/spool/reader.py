@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 
 from trouter.records.disk import open_regular
+from trouter_pipeline.spool.cursors import DEFAULT, Cursors, delete_segments, held, open_cursor
 from trouter_pipeline.spool.errors import SegmentMissing, SpoolBusy, SpoolCorrupt, SpoolGap, SpoolReplaced
 from trouter_pipeline.spool.marks import Mark
 from trouter_pipeline.spool.segments import (
-    CONSUMED,
     DURABLE,
     HEADER_BYTES,
     IDENTITY,
@@ -25,11 +24,15 @@ from trouter_pipeline.spool.writer import acquire, read_identity
 
 
 class SpoolReader:
-    """A spool open for reading; only ``consumed`` changes it."""
+    """A spool open for reading; only ``consumed`` changes it, by moving the cursor."""
 
-    def __init__(self, folder: Path | str) -> None:
-        """Open the spool in ``folder``; SegmentMissing if there is none, SpoolCorrupt, OSError."""
+    def __init__(self, folder: Path | str, cursor: str = DEFAULT) -> None:
+        """Open the spool in ``folder``, for the consumer of ``cursor``.
+
+        SegmentMissing if there is no spool, SpoolCorrupt, OSError. Only what needs the cursor looks for it.
+        """
         self.folder = Path(folder)
+        self.cursor = cursor
         try:
             identity = read_identity(self.folder)
             self._durable = Mark(self.folder / DURABLE, writable=False)
@@ -46,6 +49,24 @@ class SpoolReader:
         """First sequence that is still in the spool; OSError."""
         segments = segments_in(self.folder)
         return segments[0].first if segments else self.durable()
+
+    @property
+    def position(self) -> int:
+        """First sequence that this reader's cursor has not passed; NoCursor, SpoolCorrupt, OSError."""
+        mark = open_cursor(self.folder, self.cursor, writable=False)
+        try:
+            return mark.get()
+        finally:
+            mark.close()
+
+    @property
+    def begin(self) -> int:
+        """First sequence for a new consumer: where its cursor is, and the oldest message for the default cursor.
+
+        NoCursor, SpoolCorrupt, OSError.
+        """
+        position = self.position
+        return self.first if self.cursor == DEFAULT else max(self.first, position)
 
     def durable(self) -> int:
         """Return the first sequence that is not durable yet, without a system call; SpoolCorrupt."""
@@ -110,15 +131,16 @@ class SpoolReader:
             os.close(descriptor)
 
     def consumed(self, upto: int) -> None:
-        """Allow deletion of all messages before ``upto``, by the writing process, or by this one if none is writing.
+        """Move the cursor: the messages before ``upto`` may be deleted once every cursor has passed them.
 
-        An ``upto`` below the mark has no effect. ValueError if ``upto`` is not durable, SpoolCorrupt, OSError.
+        The writing process deletes them, or this one if none is writing. An ``upto`` before the cursor has no effect.
+        ValueError if ``upto`` is not durable, NoCursor, SpoolCorrupt, OSError.
         """
         if upto > self.durable():
             raise ValueError(
                 f"message {upto - 1} of spool {self.folder} is not durable yet: a consumer cannot have finished it"
             )
-        mark = Mark(self.folder / CONSUMED, writable=True)
+        mark = open_cursor(self.folder, self.cursor, writable=True)
         try:
             if upto <= mark.get():
                 return
@@ -127,16 +149,17 @@ class SpoolReader:
         finally:
             mark.close()
         with suppress(SpoolBusy):
-            self._reap(upto)
+            self._reap()
 
-    def _reap(self, upto: int) -> None:
+    def _reap(self) -> None:
         lock = acquire(self.folder)
         try:
-            segments = segments_in(self.folder)
-            for segment, following in pairwise(segments):
-                if following.first > upto:
-                    break
-                segment.path.unlink(missing_ok=True)
+            with held(self.folder):
+                cursors = Cursors(self.folder)
+                try:
+                    delete_segments(segments_in(self.folder), cursors.consumed())
+                finally:
+                    cursors.close()
         finally:
             os.close(lock)
 

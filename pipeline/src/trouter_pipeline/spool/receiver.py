@@ -328,7 +328,10 @@ class _Receiving:
             progress.state = "waiting"
             progress.full = True
             limit = self.spool.backlog_limit
-            progress.trouble = f"{limit} bytes in the spool are not consumed yet: the receiver gives no more credit"
+            progress.trouble = (
+                f"{limit} bytes in the spool are not consumed yet, by cursor {self.spool.slowest}: "
+                "the receiver gives no more credit"
+            )
             return owed
         if progress.state != "receiving":
             progress.state = "receiving"

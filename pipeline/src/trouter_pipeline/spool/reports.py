@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from trouter_pipeline.spool.cursors import Lag
 from trouter_pipeline.spool.receiver import Progress
 
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
@@ -21,6 +22,8 @@ class Shard:
     progress: Progress
     running: bool = True
     restarts: int = 0
+    #: How far its cursors are behind, as last looked at.
+    lags: Sequence[Lag] = ()
 
     @property
     def receives(self) -> bool:
@@ -53,6 +56,20 @@ def _states(shards: Sequence[Shard]) -> str:
     if len(set(states)) == 1:
         return states[0]
     return " ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
+
+
+def stalled(lag: Lag, now_s: float, limit_s: float) -> str:
+    """Return what to tell of a cursor whose oldest message came longer ago than the limit; "" for nothing.
+
+    ``now_s`` is in seconds since 1970.
+    """
+    age_s = now_s - lag.oldest_us / 10**6
+    if not lag.messages or age_s <= limit_s:
+        return ""
+    return (
+        f"cursor {lag.cursor} keeps {lag.messages:,} messages ({amount_of(lag.octets)}), the oldest for "
+        f"{age_s / 3600:.1f} h: run its consumer, or remove it with `trouter pipeline cursors`"
+    )
 
 
 def amount_of(octets: float) -> str:

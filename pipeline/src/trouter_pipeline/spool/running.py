@@ -13,7 +13,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -54,6 +54,8 @@ class Job:
     segment_bytes: int = 16 << 20
     backlog_bytes: int = 1 << 30
     shard: int = 0
+    #: See `Spool.open`.
+    cursors: Sequence[str] = ()
     interval_s: float = 1.0
 
     def to_json(self) -> str:
@@ -99,6 +101,7 @@ async def _opened(job: Job) -> Spool:
         backlog_bytes=job.backlog_bytes,
         address=job.settings.address,
         shard=job.shard,
+        cursors=job.cursors,
     )
     deadline = trio.current_time() + _BUSY_S
     while True:

@@ -2,7 +2,9 @@
 
     LOCK                        locked by the writer, with its process id
     spool.json                  uuid, address, shard and creation time of the spool
-    durable, consumed           marks: end of what is durable, and of what the consumer has finished
+    durable                     a mark: end of what is durable
+    consumed, NAME.cursor       marks: ends of what the consumers have finished, see `cursors`
+    cursors.lock                locked while cursors are added or removed, or messages deleted
     <first, 16 digits>.spool    a header, then the frames from that sequence on
     spare                       room for the next segment's header, reserved in case the disk is full
 

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import time
@@ -21,7 +21,6 @@ from typing import Any, Final, NamedTuple, Self
 from uuid import uuid4
 
 from trouter.records.disk import (
-    FILE_MODE,
     FOLDER_MODE,
     PART,
     AppendedFile,
@@ -32,11 +31,11 @@ from trouter.records.disk import (
     rename_durably,
     write_all,
 )
+from trouter_pipeline.spool.cursors import DEFAULT, Cursors, add_cursor, cursors_in, delete_segments, held, make_cursors
 from trouter_pipeline.spool.errors import SpoolBusy, SpoolCorrupt, SpoolReplaced
 from trouter_pipeline.spool.frames import FrameWriter
-from trouter_pipeline.spool.marks import Mark, create_mark
+from trouter_pipeline.spool.marks import Mark, place_mark
 from trouter_pipeline.spool.segments import (
-    CONSUMED,
     DURABLE,
     HEADER_BYTES,
     IDENTITY,
@@ -86,7 +85,7 @@ class Spool:
         self.durable = 0
         self._lock = lock
         self._durable: Mark | None = None
-        self._consumed: Mark | None = None
+        self._cursors: Cursors | None = None
         self._consumed_to = 0
         self._segments: deque[Segment] = deque()
         #: The last segment; a frame is whole in it once it is on the disk.
@@ -104,8 +103,11 @@ class Spool:
         backlog_bytes: int = 1 << 30,
         address: str = "",
         shard: int = 0,
+        cursors: Sequence[str] = (),
     ) -> Self:
         """Open or create the spool in ``folder``; opening an existing one works on a full disk too.
+
+        It has ``cursors`` then, a new one only these, or the default one for none.
 
         SpoolBusy if another process has it open, SpoolReplaced if it belongs to another address or shard, SpoolCorrupt
         if durable frames or other files are damaged, OSError.
@@ -114,9 +116,12 @@ class Spool:
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         spool = cls(folder, acquire(folder), segment_bytes, backlog_bytes)
         try:
-            spool._identify(address, shard)
+            spool._identify(address, shard, cursors)
             spool._durable = Mark(folder / DURABLE, writable=True)
-            spool._consumed = Mark(folder / CONSUMED, writable=False)
+            for name in cursors:
+                if name not in cursors_in(folder):
+                    add_cursor(folder, name)
+            spool._cursors = Cursors(folder)
             spool._recover()
         except BaseException:
             spool.close()
@@ -130,10 +135,16 @@ class Spool:
 
     @property
     def consumed(self) -> int:
-        """First sequence that is not consumed."""
-        if self._consumed is not None:
-            self._consumed_to = min(self._consumed.get(), self.durable)
+        """First sequence that a cursor has not passed."""
+        if self._cursors is not None:
+            self._consumed_to = min(self._cursors.consumed(), self.durable)
         return self._consumed_to
+
+    @property
+    def slowest(self) -> str:
+        """The cursor that keeps the most messages."""
+        positions = self._cursors.positions() if self._cursors is not None else {}
+        return min(positions, key=positions.__getitem__, default=DEFAULT)
 
     @property
     def backlog_bytes(self) -> int:
@@ -200,8 +211,15 @@ class Spool:
         return self.commit(self.take())
 
     def reap(self) -> int:
-        """Delete consumed segments and return their number; OSError."""
+        """Delete consumed segments and return their number, 0 while the cursors are being changed; OSError."""
         self.check()
+        with suppress(SpoolBusy), held(self.folder):
+            return self._reap()
+        return 0
+
+    def _reap(self) -> int:
+        if self._cursors is not None:
+            self._cursors.refresh()
         consumed = self.consumed
         everything = consumed == self.durable and self._last.end - HEADER_BYTES >= min(
             _WORTH_FREEING, self.segment_bytes
@@ -209,13 +227,16 @@ class Spool:
         if everything and (self.folder / SPARE).exists():
             with self._failing():
                 self._roll()
-        gone = 0
-        while len(self._segments) > 1 and self._segments[1].first <= consumed:
-            self._segments[0].path.unlink(missing_ok=True)
-            self._segments.popleft()
-            gone += 1
+        gone = self._delete_before(consumed)
         if gone:
             self._keep_spare()
+        return gone
+
+    def _delete_before(self, upto: int) -> int:
+        """Delete segments whose messages are all before ``upto``; return their number; OSError."""
+        gone = delete_segments(list(self._segments), upto)
+        for _ in range(gone):
+            self._segments.popleft()
         return gone
 
     def check(self) -> None:
@@ -227,10 +248,11 @@ class Spool:
 
     def close(self) -> None:
         """Close the files and release the lock. Messages that were not synced are lost."""
-        for mark in (self._durable, self._consumed):
-            if mark is not None:
-                mark.close()
-        self._durable = self._consumed = None
+        if self._durable is not None:
+            self._durable.close()
+        if self._cursors is not None:
+            self._cursors.close()
+        self._durable = self._cursors = None
         if self._file is not None:
             self._file.close()
         self._file = None
@@ -246,7 +268,7 @@ class Spool:
 
     # --- taking over
 
-    def _identify(self, address: str, shard: int) -> None:
+    def _identify(self, address: str, shard: int, cursors: Sequence[str]) -> None:
         """Read the spool's identity, or write a new one; SpoolCorrupt, SpoolReplaced, OSError."""
         path = self.folder / IDENTITY
         if not path.exists():
@@ -256,9 +278,8 @@ class Spool:
                     0,
                     f"is missing, although there is {segments[0].path.name}: the folder is not a complete spool",
                 )
-            for name in (DURABLE, CONSUMED):
-                (self.folder / name).unlink(missing_ok=True)
-                create_mark(self.folder / name, FILE_MODE)
+            place_mark(self.folder / DURABLE, 0)
+            make_cursors(self.folder, cursors or (DEFAULT,))
             identity = {"version": VERSION, "uuid": str(uuid4()), "address": address, "shard": shard, "created": time()}
             place_file(path, json.dumps(identity).encode() + b"\n")
         found = read_identity(self.folder)
@@ -279,9 +300,10 @@ class Spool:
                 raise SpoolCorrupt(segment_path(self.folder, 0), 0, f"every segment up to message {marked} is gone")
             self._keep_spare(must=True)
             self._begin_segment(0)
-        consumed = min(self._consumed.get(), marked) if self._consumed is not None else 0
-        while len(self._segments) > 1 and self._segments[1].first <= consumed:
-            self._segments.popleft().path.unlink(missing_ok=True)
+        with suppress(SpoolBusy), held(self.folder):
+            if self._cursors is not None:
+                self._cursors.refresh()
+                self._delete_before(min(self._cursors.consumed(), marked))
         self._places = deque([(self._segments[0].first, 0)])
         sequence = self._segments[0].first
         for segment in list(self._segments)[:-1]:
