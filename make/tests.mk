@@ -8,7 +8,7 @@
 # of processors (starts of routers, Spark, the browser), but each would take longer, and what counts real seconds (a peer that is given
 # up as silent, a worker of Spark that must connect) would fail on a slow machine. The longest come first. On the compiled twin: the
 # tests through one router, the parts below, and the tests in memory. On the interpreted twin: the tests in memory of modules with two
-# twins, and those of Spark.
+# twins, and those of Spark; of the pipeline those that reach such a module (tests/house/test_one_twin.py).
 # Beside them the web console, in a browser. The tests left out take long, or use no module with two twins; `make test-all`
 # runs all tests on both.
 ONE_ROUTER := e2e
@@ -51,7 +51,7 @@ test-in-memory:
 	$(PY) -m pytest $(SHORT) $(addprefix --ignore=tests/,field $(ONE_ROUTER) $(foreach part,$(PARTS),$($(part)))) >build/test-in-memory.log 2>&1
 
 test-twins:
-	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1
+	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "(spark or not one_twin) and not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1
 
 # Clients of other projects, in fixed versions: rhea, node-amqp10, Azure's SDK, Proton in three languages, and others.
 test-field: venv build field-clients ## test with clients of other projects, on hosts with addresses of their own (ARGS='-k rhea' to choose)

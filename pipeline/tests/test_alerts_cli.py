@@ -9,6 +9,8 @@ import pytest
 from tests.tools.live import status_of
 from trouter.cli import main
 
+pytestmark = pytest.mark.one_twin
+
 FRAUD = ["fraud", "ROOT", "--events", "payments"]
 
 

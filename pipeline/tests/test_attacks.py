@@ -18,6 +18,8 @@ from trouter_pipeline.detector import judged_in_order, step
 from trouter_pipeline.jobs.audit import Attacks
 from trouter_pipeline.windows import MAX_EVIDENCE, MAX_MEMBERS, Seen
 
+pytestmark = pytest.mark.one_twin
+
 HOUR = 60 * MINUTE
 Key = tuple[str, str | None, str | None, str | None]
 Numbered = tuple[str, int, int, Record]

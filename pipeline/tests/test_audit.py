@@ -24,6 +24,8 @@ from trouter_pipeline.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.one_twin
+
 RULES = ["tenant-1:staff:sources", "tenant-1:staff:targets"]
 
 

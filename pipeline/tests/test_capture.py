@@ -11,6 +11,8 @@ import pytest
 from tests.house.sources import ROOT
 from tests.walks import Shell, steps_in
 
+pytestmark = pytest.mark.one_twin
+
 STEPS = steps_in((ROOT / "docs" / "capture.md").read_text(encoding="utf-8"))
 #: Seconds that only a hang takes, also where Spark takes a minute to start.
 SPARK_S = 600.0

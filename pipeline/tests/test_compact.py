@@ -50,6 +50,8 @@ from trouter_pipeline.files import TableBusy, locked
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.one_twin
+
 LAST = (1 << 63) - 1
 
 

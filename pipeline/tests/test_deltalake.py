@@ -19,6 +19,8 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction
 
+pytestmark = pytest.mark.one_twin
+
 DAY = date(2026, 3, 1)
 ROWS = pa.table({"value": [1], "name": ["x"], "date": pa.array([DAY], pa.date32())})
 #: Without it, deltalake looks for itself whether a commit may follow one that it has not seen.

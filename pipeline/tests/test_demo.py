@@ -13,6 +13,8 @@ import pytest
 from tests.house.sources import ROOT
 from trouter_pipeline.needs import missing
 
+pytestmark = pytest.mark.one_twin
+
 DEMO = ROOT / "examples" / "pipeline" / "demo.py"
 
 

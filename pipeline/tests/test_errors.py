@@ -14,6 +14,8 @@ from pipeline.tests.generate import HOUR, START, Ledger, Scribe, traffic
 from trouter.cli import main
 from trouter_pipeline.commands.answers import reported
 
+pytestmark = pytest.mark.one_twin
+
 FAILING = (
     "meter none --engine duckdb",
     "meter . --engine duckdb",

@@ -21,6 +21,8 @@ from trouter_pipeline.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.one_twin
+
 STAGES = ["runs", "doubtful", "odd", "suspects", "wanted", "found"]
 RECORDS = Records(links=100, steps=4, each=50)
 MOVED = [sum(RECORDS.moved(link, step) for link in range(100)) for step in range(4)]

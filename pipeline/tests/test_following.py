@@ -13,6 +13,8 @@ from pipeline.tests.generate import SECOND, START, Scribe, again, lose, segments
 from trouter.records.reader import Corrupt
 from trouter_pipeline.following import RecordsDataSource, RecordsGone
 
+pytestmark = pytest.mark.one_twin
+
 
 def reader(*folders: Path, kinds: str = "sasl.outcome,policy.decision") -> Any:
     options = {"folders": json.dumps([str(folder) for folder in folders]), "kinds": kinds}

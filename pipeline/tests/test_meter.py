@@ -37,6 +37,8 @@ from trouter_pipeline.metering.engines import Engine, InProcess, OnSpark
 from trouter_pipeline.progress import Progress
 from trouter_pipeline.tables import Table
 
+pytestmark = pytest.mark.one_twin
+
 TABLES = ("meter", "meter_conn", "meter_gaps")
 
 

@@ -18,6 +18,8 @@ from trouter.cli import main
 from trouter_pipeline import __version__, needs
 from trouter_pipeline.needs import CURE, JAVA_CURE, Need, found_in, judged, judged_output, missing, probe_text, scarce
 
+pytestmark = pytest.mark.one_twin
+
 GOOD = {"pyspark": "4.3.0", "pyarrow": "26.0.0", "pandas": "2.3.1", "protobuf": "6.30.0"}
 
 

@@ -24,6 +24,8 @@ from trouter_pipeline.delta import SMALL_FILES, Folder, columns_in
 from trouter_pipeline.files import TableBusy
 from trouter_pipeline.parquet import merged, write
 
+pytestmark = pytest.mark.one_twin
+
 DAYS = date(2026, 3, 1), date(2026, 3, 2)
 PRICE = pa.decimal128(38, 18)
 

@@ -16,6 +16,8 @@ from trouter_pipeline.needs import Found, Need, found_in, probe_text
 from trouter_pipeline.packing import FOLDER
 from trouter_pipeline.workers import CLOCK_CURE, SHIP, clocks_off, differing, lacking
 
+pytestmark = pytest.mark.one_twin
+
 HERE = Found((3, 11, 2), {"pyspark": "4.3.0"}, ours=__version__, compiled=True)
 
 

@@ -11,6 +11,8 @@ import pytest
 from trouter_pipeline.parquet import write, write_part
 from trouter_pipeline.places import Place
 
+pytestmark = pytest.mark.one_twin
+
 
 def test_bytes_have_neither_a_dictionary_nor_limits_and_other_columns_have_both(tmp_path: Path) -> None:
     rows = pa.table({"n": [1, 2], "name": ["a", "a"], "body": [b"x" * 5000, b"y" * 5000]})

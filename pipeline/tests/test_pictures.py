@@ -17,6 +17,8 @@ from pipeline.tests.stored import NOON, a_day, metered, store
 from tests.house.sources import ROOT
 from trouter_pipeline.compact import compact, here
 
+pytestmark = pytest.mark.one_twin
+
 NOTEBOOK = json.loads((ROOT / "examples" / "pipeline" / "pictures.ipynb").read_text(encoding="utf-8"))
 PLOTS = ("metering-plot", "attack-plot", "topology-plot")
 

@@ -13,6 +13,8 @@ from trouter_pipeline.progress import LINE_S, Progress, batch_line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.one_twin
+
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:

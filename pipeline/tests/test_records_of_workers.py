@@ -22,6 +22,8 @@ from trouter_pipeline.jobs import meter
 from trouter_pipeline.metering.engines import InProcess
 from trouter_pipeline.tables import Table
 
+pytestmark = pytest.mark.one_twin
+
 SENT = 50
 ROUTER = """
 router {

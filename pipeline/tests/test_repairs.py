@@ -18,6 +18,8 @@ from trouter_pipeline.metering.engines import InProcess
 from trouter_pipeline.metering.repairs import NO_END, Missing, stretches_of
 from trouter_pipeline.metering.traffic import meter
 
+pytestmark = pytest.mark.one_twin
+
 COUNTERS = tuple(COUNTED.values())
 FIRST_DAY = date(2026, 3, 1)
 BEGIN_US = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp()) * 1_000_000

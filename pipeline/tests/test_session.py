@@ -17,6 +17,8 @@ from trouter_pipeline.session import PARTITIONS, PATIENCE_S, ROWS_IN_PART, dealt
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.one_twin
+
 
 def test_times_are_utc_and_workers_run_this_python(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"

@@ -10,6 +10,8 @@ import pytest
 
 from trouter_pipeline.metering.engines import InProcess
 
+pytestmark = pytest.mark.one_twin
+
 
 def test_the_folder_is_private_is_not_foretold_and_goes_with_the_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

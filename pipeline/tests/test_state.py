@@ -18,6 +18,8 @@ from trouter_pipeline.places import Place
 from trouter_pipeline.state import State, States
 from trouter_pipeline.tables import Table
 
+pytestmark = pytest.mark.one_twin
+
 DAY = date(2026, 3, 1)
 ROWS = pa.table({"date": pa.array([DAY], pa.date32()), "value": [1]})
 MADE_BY: dict[str, Any] = {"job": "test", "version": 1, "parameters": {}}

@@ -24,6 +24,8 @@ from trouter_pipeline.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.one_twin
+
 DAY = date(2026, 3, 1)
 NOON = datetime(2026, 3, 1, 12, 0, 0, 1_234, tzinfo=UTC)
 #: A column of each type that tables have, with two values, of which the first is less.

@@ -26,6 +26,8 @@ from trouter_pipeline.files import TableBusy
 from trouter_pipeline.places import BadPlace, Place, Unreached
 from trouter_pipeline.tables import Table
 
+pytestmark = pytest.mark.one_twin
+
 WRONG = f"{SECRET}-of-somebody-else"
 FIRST, SECOND = date(2026, 3, 1), date(2026, 3, 2)
 

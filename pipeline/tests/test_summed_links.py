@@ -14,6 +14,8 @@ from trouter_pipeline.jobs import meter
 from trouter_pipeline.metering.engines import Engine, InProcess, OnSpark
 from trouter_pipeline.tables import Table
 
+pytestmark = pytest.mark.one_twin
+
 END = START + 3 * HOUR + MINUTE
 
 

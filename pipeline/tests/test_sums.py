@@ -20,6 +20,8 @@ from trouter_pipeline.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.one_twin
+
 MIDNIGHT = datetime(2026, 3, 1)  # noqa: DTZ001 - as Spark gives them where the session's time is UTC
 SHAPE = (
     "hour timestamp, vhost string, user string, addr string, dir string, msgs bigint, bytes bigint, accepted bigint, "

@@ -27,6 +27,8 @@ from trouter_pipeline.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.one_twin
+
 FIRST, SECOND, THIRD = date(2026, 3, 1), date(2026, 3, 2), date(2026, 3, 3)
 SCHEMA = pa.schema({"date": pa.date32(), "value": pa.int64()})
 

@@ -19,6 +19,8 @@ from trouter_pipeline.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.one_twin
+
 
 def up(t: int, peer: str, cause: str | None = None) -> TopologyChange:
     return TopologyChange(t=t, what="neighbour-up", peer=peer, cost_new=1, cause_id=cause)

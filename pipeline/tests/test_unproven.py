@@ -18,6 +18,8 @@ from trouter_pipeline.jobs import meter
 from trouter_pipeline.metering.engines import Engine, InProcess, OnSpark
 from trouter_pipeline.tables import Table
 
+pytestmark = pytest.mark.one_twin
+
 PAGE = Path(__file__).parents[2] / "docs/pipeline.md"
 
 

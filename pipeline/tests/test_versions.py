@@ -13,6 +13,8 @@ from pipeline.tests.stored import TODAY, metered, store
 from trouter.cli import main
 from trouter_pipeline.tables import Table
 
+pytestmark = pytest.mark.one_twin
+
 
 def log(root: Path, number: int) -> Path:
     return root / "tables" / "meter" / "_delta_log" / f"{number:020}.json"

@@ -9,6 +9,8 @@ import pytest
 from pipeline.tests.generate import HOUR, START, Ledger, Scribe, traffic
 from tests.extras import RECORDS, SPARKS, run_without
 
+pytestmark = pytest.mark.one_twin
+
 METER = ("pipeline", "meter", "root", "--engine", "duckdb")
 
 

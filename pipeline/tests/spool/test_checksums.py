@@ -14,6 +14,8 @@ import pytest
 
 from trouter_pipeline.spool import checksums
 
+pytestmark = pytest.mark.one_twin
+
 
 @pytest.fixture
 def without_isal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
