@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trouter.admission.guard import LOG_EVERY_S, Guard
+from trouter._seldom import LOG_EVERY_S
+from trouter.admission.guard import Guard
 from trouter.admission.memory import MemoryWatch
 from trouter.engine.ports import Budget
 from trouter.telemetry.recorder import Recorder

@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.house.sources import ROOT
-from trouter.app.descriptor_findings import few_by_default, few_descriptors
+from trouter.app.descriptor_findings import MORE_OF_WEBSOCKET, few_by_default, few_descriptors
 from trouter.config import Configuration, load
+from trouter.http.bridge import socket_pair
 
 LISTENER = "listener {{\n    host: 127.0.0.1\n    port: {port}\n    maxConnections: {most}\n}}\n"
 FREE = "listener {\n    host: 127.0.0.1\n    port: 5\n}\n"
+WEB = "listener {\n    host: 127.0.0.1\n    port: 4\n    http: yes\n}\n"
+WEB_OF_100 = WEB.replace("http", "maxConnections: 100\n    http")
+PAGES = FREE + WEB.replace("http", "websockets: no\n    http")
 
 
 def written(
@@ -42,6 +46,12 @@ def written(
         (written(listeners=(500, 700), rest=FREE), 1024, None),  # nothing is written about the third
         (written(rest=FREE), 1024, None),
         (written(policy=5, rest=FREE), 4, 109),
+        (written(policy=1000, rest=WEB), 3000, 3104),  # each may be a WebSocket, which has three
+        (written(policy=1000, rest=WEB), 3104, None),
+        (written(policy=1000, rest=FREE + WEB_OF_100), 1200, 1304),  # of which 100 may be
+        (written(policy=1000, rest=PAGES), 1103, 1104),  # whose connections have one
+        (written(listeners=(500,), rest=WEB_OF_100), 800, 904),
+        (written(policy=4000, rest=WEB, workers=2), 6000, 6104),
     ],
 )
 def test_too_few_descriptors_are_found_with_the_number_that_is_needed(
@@ -60,11 +70,30 @@ def test_what_is_admitted_by_default_is_found_at_the_start_of_a_router() -> None
     assert "65535 connections are admitted, but only about 920 can be open at once" in str(finding)
 
 
+@pytest.mark.parametrize(
+    ("limit", "open_at_once"), [(1024, "920 can be open at once, 720"), (250, "148 can be open at once, 49")]
+)
+def test_the_finding_says_how_many_websockets_can_be_open(limit: int, open_at_once: str) -> None:
+    (finding,) = few_descriptors(written(policy=1000, rest=FREE + WEB_OF_100), limit)
+    assert f"only about {open_at_once} if as many as may be are WebSockets, which have three descriptors" in str(
+        finding
+    )
+
+
+def test_a_websocket_has_as_many_descriptors_as_are_counted() -> None:
+    before = set(Path("/proc/self/fd").iterdir())
+    near, far = socket_pair()
+    assert len(set(Path("/proc/self/fd").iterdir()) - before) == MORE_OF_WEBSOCKET
+    near.close()
+    far.close()
+
+
+@pytest.mark.parametrize("web", ["", WEB])
 @pytest.mark.parametrize("unit", ["trouter.service", "trouter@.service"])
-def test_the_units_have_descriptors_for_what_is_admitted_by_default(unit: str) -> None:
+def test_the_units_have_descriptors_for_what_is_admitted_by_default(unit: str, web: str) -> None:
     text = (ROOT / "packaging" / unit).read_text(encoding="utf-8")
     limit = int(text.partition("LimitNOFILE=")[2].split()[0])
-    assert few_by_default(written(rest=FREE), limit) == []
+    assert few_by_default(written(rest=FREE + web), limit) == []
 
 
 def test_check_warns_and_names_the_cure(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ MAY_IMPORT = {
         "config",
     ),
 }
-EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_bugs", "_fetch", "_text", "_twin", "mechanisms")
+EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_bugs", "_fetch", "_seldom", "_text", "_twin", "mechanisms")
 #: What the pipeline shares with the router beside rooms: the choice of the twin.
 SHARED = ("_twin",)
 #: The rooms of the router that wait, read and write.

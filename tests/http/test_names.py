@@ -6,10 +6,12 @@ import socket
 from pathlib import Path
 
 import pytest
+from trio.testing import MockClock
 
 from tests.http.sites import Site, client_of, http_entity, listening
 from tests.http.test_websockets import upgrade
-from trouter.config import load
+from trouter._seldom import LOG_EVERY_S
+from trouter.config import Secret, load
 from trouter.config.findings import unsafe
 from trouter.config.schema import BadValue
 from trouter.config.texts import allowed_hosts
@@ -22,6 +24,10 @@ OWN = {
     "allowed_hosts": ("console.example", "*.svc.example"),
     "web_socket_origins": ("https://pages.example:8443", "null"),
 }
+FOREIGN_PAGE = (
+    "GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nUpgrade: websocket\r\n"
+    "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
+)
 
 
 @pytest.mark.parametrize(
@@ -203,3 +209,33 @@ def test_metrics_that_every_machine_may_read_are_reported(
     monkeypatch.setenv("TOKEN", "0123456789abcdef0123")
     configuration = load(text=f"{CERTIFICATES}listener {{\n port: 0\n http: yes\n {listener}\n}}\n")
     assert ("metrics-for-others" in {finding.point for finding in unsafe(configuration)}) is is_found
+
+
+@pytest.mark.parametrize(
+    ("head", "line"),
+    [
+        ("GET / HTTP/1.1\r\nHost: evil.example", "request for 'evil.example'"),
+        (FOREIGN_PAGE, "its origin http://evil.example"),
+        ("GET /metrics HTTP/1.1\r\nHost: localhost", "request for /metrics"),
+    ],
+    ids=["host", "origin", "metrics"],
+)
+async def test_requests_without_end_that_are_refused_write_few_lines(
+    head: str, line: str, caplog: pytest.LogCaptureFixture, mock_clock: MockClock
+) -> None:
+    """All strangers share a line; the next one says how many were left out."""
+    caplog.set_level("INFO")
+    token = Secret("secret") if "metrics" in head else None
+    async with listening(Site(), allowed_hosts=(), web_socket_origins=(), metrics_token=token) as listener:
+        for _ in range(3):
+            async with client_of(listener) as client:
+                for _ in range(5):
+                    await client.send(f"{head}\r\n\r\n".encode())
+                    assert (await client.answer()).status in {401, 403, 421}
+        mock_clock.jump(LOG_EVERY_S)
+        async with client_of(listener) as client:
+            await client.send(f"{head}\r\n\r\n".encode())
+            assert (await client.answer()).status in {401, 403, 421}
+    first, second = [text for text in caplog.messages if line in text]
+    assert second.endswith("(14 more since the last such line)")
+    assert "more" not in first

@@ -18,7 +18,16 @@ from trouter.cli import main
 from trouter.records.check import CheckReport, check_folder
 from trouter.records.schema import RecordsDropped, RecordsSealed
 from trouter.records.sealed import MAX_KEYS
-from trouter.records.seals import MAX_STEPS, KeyState, SealingKey, key_path, read_state, write_first
+from trouter.records.seals import (
+    MAX_STEPS,
+    KeyState,
+    SealingKey,
+    first_key,
+    key_path,
+    later_key,
+    read_state,
+    write_first,
+)
 from trouter.records.segments import (
     SegmentHeader,
     SegmentPosition,
@@ -274,6 +283,33 @@ def test_a_huge_number_of_a_seal_is_an_error_at_once(epoch: int, forged: str, tm
     if forged == "the segment":
         why = f"seal {epoch} comes, and the router's key is for seal 6"
     assert any(why in error for error in checked(folder).errors)
+
+
+@pytest.mark.parametrize("epoch", [MAX_KEYS + 10, 2**60, 2**200])
+def test_a_huge_number_of_the_router_s_key_is_an_error_at_once(epoch: int, tmp_path: Path) -> None:
+    folder = sealed(tmp_path / "log")
+    key_path(folder, LABEL).write_bytes(line_of(KeyState(epoch=epoch, key=state_of(folder).key)))
+    assert any(f"seals missing at the end: 6-{epoch - 1}" in error for error in checked(folder).errors)
+
+
+def test_many_keys_that_are_computed_at_once_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = sealed(tmp_path / "log")
+    renumbered(folder, 100)
+    announced: list[str] = []
+    monkeypatch.setattr("trouter.records.sealed._MANY_KEYS", 50)
+    check_folder(folder, key=KEY, announce=announced.append)
+    assert announced == ["computing the keys of 95 seals, which takes up to a second for each million"]
+
+
+@pytest.mark.parametrize("epoch", [0, 2, 5])
+def test_the_key_of_an_earlier_seal_is_compared_with_the_verification_key(epoch: int, tmp_path: Path) -> None:
+    """As a kill leaves it between a seal and the erasure of its key."""
+    folder = sealed(tmp_path / "log")
+    key = later_key(first_key(KEY, LABEL), epoch)
+    key_path(folder, LABEL).write_bytes(line_of(KeyState(epoch=epoch, key=key.hex())))
+    assert checked(folder).errors == []
+    key_path(folder, LABEL).write_bytes(line_of(KeyState(epoch=epoch, key=later_key(key, 1).hex())))
+    assert any(f"is not the key of seal {epoch}" in error for error in checked(folder).errors)
 
 
 def test_all_routers_together_cost_no_more_keys_than_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
 from urllib.parse import quote
 
 import trio
 
+from trouter._seldom import SeldomLine
 from trouter.columns.security import LockoutFacts
 from trouter.config.entities import RouterEntity
 from trouter.core.terms import ROUTER_ROLES
@@ -21,9 +21,6 @@ from .handshakes import HandshakeRules, Handshakes
 from .lockout import Key, Lockout, LockoutRules
 from .memory import MemoryWatch
 from .turns import Turns
-
-#: Seconds between two log lines about refused connections.
-LOG_EVERY_S: Final = 1.0
 
 log = logging.getLogger("trouter.SERVER")
 
@@ -51,9 +48,7 @@ class Guard:
         self.turned_away = 0
         #: All refusals before an open, by listener and reason.
         self.refusals = Refusals(now)
-        self._now = now
-        self._logged_at_s = float("-inf")
-        self._unlogged = 0
+        self._line = SeldomLine(log, now)
 
     def configure(self, router: RouterEntity) -> None:
         """Apply the limits of the router entity from now on; counts are kept."""
@@ -70,13 +65,7 @@ class Guard:
         if not why:
             return False
         self.turned_away += 1
-        now_s = self._now()
-        if now_s - self._logged_at_s < LOG_EVERY_S:
-            self._unlogged += 1
-            return True
-        others = f" ({self._unlogged} more since the last such line)" if self._unlogged else ""
-        log.warning("connection from %s:%s refused: %s%s", host, port, why, others)
-        self._logged_at_s, self._unlogged = now_s, 0
+        self._line.write("connection from %s:%s refused: %s", host, port, why)
         return True
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from heapq import merge
 from itertools import groupby
 from pathlib import Path
@@ -110,7 +111,7 @@ def run_check(arguments: argparse.Namespace) -> int:
             raise ValueError("seals and heads are verified in a whole folder: give the folder of the records, no file")
         if path.is_dir():
             with progress(f"checking {path}", len(segments_in(path)), " segments") as advance:
-                report = check_folder(path, advance, key, heads)
+                report = check_folder(path, advance, key, heads, partial(print, file=sys.stderr))
         else:
             report = check_file(path)
     except (OSError, ValueError) as error:

@@ -7,13 +7,14 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final
 
 import h11
 import trio
 
+from trouter._seldom import SeldomLine
 from trouter.config import ListenerEntity
 from trouter.net.turns import Turn
 
@@ -54,6 +55,10 @@ class NotTaken(Exception):
         self.response = response
 
 
+def _seldom() -> SeldomLine:
+    return SeldomLine(log, trio.current_time)
+
+
 @dataclass(frozen=True, slots=True)
 class HttpService:
     """The settings and objects that the connections of a listener share."""
@@ -63,6 +68,8 @@ class HttpService:
     site: Site
     pages: Pages
     door: Door
+    refused_names: SeldomLine = field(default_factory=_seldom)
+    refused_websockets: SeldomLine = field(default_factory=_seldom)
 
 
 class HttpConnection:
@@ -141,7 +148,9 @@ class HttpConnection:
         named = hosts_in(request)
         if all(self._settings.names.hold(each) for each in named):
             return None
-        log.warning("request for %r from %s:%d refused: allowedHosts has no such name", named[-1][:256], *self.remote)
+        self._service.refused_names.write(
+            "request for %r from %s:%d refused: allowedHosts has no such name", named[-1][:256], *self.remote
+        )
         return refusal(421, why="this listener is not known by that name; allowedHosts can name it")
 
     async def _answer(self, request: h11.Request) -> Response:
@@ -264,7 +273,7 @@ class HttpConnection:
         try:
             accepted, subprotocol = handshake.accept(self._settings.origins, on_loopback=self._on_loopback)
         except UpgradeRefused as refused:
-            log.warning("WebSocket from %s:%d refused: %s", *self.remote, refused)
+            service.refused_websockets.write("WebSocket from %s:%d refused: %s", *self.remote, refused)
             return refused.response
         if why := self._door.why_no_websocket(service.entity.max_connections):
             service.site.refuses_upgrade(self.remote, service.entity.name, why)

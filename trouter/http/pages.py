@@ -12,6 +12,7 @@ import h11
 import trio
 
 from trouter._bugs import BUGS
+from trouter._seldom import SeldomLine
 from trouter.config.hosts import address_of
 
 from . import web_console
@@ -57,6 +58,7 @@ class Pages:
         self._probes: dict[tuple[str, ...], Callable[[], Awaitable[Response]]] = {}
         if settings.metrics:
             self._pages["metrics",] = self._metrics
+        self._refusals = SeldomLine(log, trio.current_time, logging.INFO)
         if settings.healthz:
             self._probes["healthz",] = self._healthz
             self._probes["livez",] = self._livez
@@ -96,7 +98,7 @@ class Pages:
     async def _metrics(self, request: h11.Request, visitor: Visitor) -> Response:
         refused = self._refused(request, visitor)
         if refused is not None:
-            log.info("request for /metrics from %s refused with status %d", visitor.host, refused.status)
+            self._refusals.write("request for /metrics from %s refused with status %d", visitor.host, refused.status)
             return refused
         return Response(200, await self._scrapes.text(), CONTENT_TYPE)
 

@@ -13,6 +13,7 @@ import msgspec
 from trouter.records.anchors import Anchors, SegmentHead
 from trouter.records.chain import Chain, Missing
 from trouter.records.disk import is_locked
+from trouter.records.holes import DELETED
 from trouter.records.losses import RETENTION
 from trouter.records.reader import Corrupt, SegmentReader
 from trouter.records.runs import run_of
@@ -103,17 +104,19 @@ def check_folder(
     advance: Callable[[int], object] = lambda _: None,
     key: bytes | None = None,
     heads: Iterable[SegmentHead] | None = None,
+    announce: Callable[[str], object] = lambda _: None,
 ) -> CheckReport:
-    """Verify every segment of a folder and that none is missing; OSError. Call `advance` with 1 for each segment.
+    """Verify every segment of a folder and that none is missing; OSError.
 
-    With the verification key ``key``, verify the seals too; compare ``heads`` that were received earlier.
+    Call `advance` with 1 for each segment, and ``announce`` with what takes more than a second. With the verification
+    key ``key``, verify the seals too; compare ``heads`` that were received earlier.
     """
     places = segments_in(folder)
     checker = _Checker(places)
     if heads is not None:
         checker.anchors = Anchors(heads, checker.report.errors, checker.report.notes)
     if key is not None:
-        checker.seals = Seals(folder, key, checker.report.errors, checker.report.notes)
+        checker.seals = Seals(folder, key, checker.report.errors, checker.report.notes, announce)
         places = segments_in(folder)  # none of them is older than the keys that were read
         checker.follow(places)
     for place in places:
@@ -363,9 +366,10 @@ class _Checker:
             offset += len(line)
         paths = {place.name: place.path for place in places}
         for name, entry in entries.items():
-            if entry.state == "deleted":
-                continue
-            if name not in paths:
+            if entry.state == DELETED:
+                if self._is_unreported(path, name):
+                    self.report.errors.append(f"{path}: lists {name} as deleted, and no record reports that")
+            elif name not in paths:
                 self.report.errors.append(f"{path}: lists {name}, which is not in the folder")
             elif name not in self._seen:
                 if name not in self._corrupt and paths[name].exists():  # otherwise it was completed meanwhile
@@ -375,14 +379,32 @@ class _Checker:
             elif self._seen[name] != (entry.first, entry.last, entry.count, entry.crc):
                 self.report.errors.append(f"{path}: lists {name} with other numbers or another checksum")
 
+    def _is_unreported(self, manifest: Path, name: str) -> bool:
+        """Return whether no record reports a deletion, though the router has stopped and names what it deletes."""
+        place = place_of(manifest.with_name(name))
+        if place is None:
+            return True
+        streams = [stream for (label, _), stream in self._streams.items() if label == place.router]
+        if any(report.old for stream in streams for report in stream.reported) or _is_writing(place) is not False:
+            return False
+        position = place.boot, place.first
+        return not any(run.includes(position) for run in self._runs(place.router, proved=self.seals is not None))
+
+
+def _is_writing(place: SegmentPosition) -> bool | None:
+    """Return whether the router of a segment writes now; None if that cannot be seen."""
+    try:
+        return is_locked(place.path.with_name(lock_name(place.router)))
+    except OSError:
+        return None
+
 
 def _why_open(place: SegmentPosition) -> str:
     """Return why a segment may be without a trailer."""
-    try:
-        held = is_locked(place.path.with_name(lock_name(place.router)))
-    except OSError:
+    writing = _is_writing(place)
+    if writing is None:
         return "is still being written, or was when the router ended; its end is not proved"
-    if held:
+    if writing:
         return "is still being written; its end is not proved"
     return "has no trailer although its router has stopped, so its end is not proved; the next start completes it"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -78,19 +79,14 @@ def boots_with_manifest(folder: Path, label: str) -> list[int]:
     return [int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) <= _MAX_DIGITS]
 
 
+def entries_in(manifest: Path) -> Iterator[ManifestEntry]:
+    """Yield the entries of a manifest that can be read; none if it cannot."""
+    with suppress(OSError):
+        for line in entry_lines(manifest):
+            with suppress(ValueError):
+                yield _ENTRY.decode(line)
+
+
 def deleted_in(manifest: Path) -> list[ManifestEntry]:
     """Return the entries of the segments that a manifest calls deleted; [] if it cannot be read."""
-    try:
-        lines = list(entry_lines(manifest))
-    except OSError:
-        return []
-    found = []
-    for line in lines:
-        if b'"deleted"' in line:
-            try:
-                entry = _ENTRY.decode(line)
-            except ValueError:
-                continue
-            if entry.state == DELETED:
-                found.append(entry)
-    return found
+    return [entry for entry in entries_in(manifest) if entry.state == DELETED]

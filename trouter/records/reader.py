@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
-from trouter.records.schema import KINDS, VERSION, Record, RecordsSealed
+from trouter.records.schema import KINDS, VERSION, Record, RecordsDropped, RecordsSealed
 from trouter.records.segments import (
     COMPRESSED,
     MAX_LINE_BYTES,
@@ -230,6 +230,16 @@ def seals_in(path: Path) -> tuple[int, int] | None:
     return (min(seals), max(seals)) if seals else None
 
 
+def deletions_in(path: Path) -> list[RecordsDropped]:
+    """Return the reports of missing numbers in a segment; those before its first fault if it cannot be read."""
+    reports = []
+    with suppress(OSError, EOFError, ValueError, zlib.error), opened(path) as file:
+        while line := file.readline(MAX_LINE_BYTES):
+            if b'"k":"records.dropped"' in line:
+                reports.append(msgspec.json.decode(line, type=RecordsDropped))
+    return reports
+
+
 def last_number(path: Path) -> int | None:
     """Return the last number by a segment's trailer; None if there is none or it cannot be read."""
     trailer = last_trailer(path)
@@ -255,6 +265,11 @@ def digest_of(path: Path) -> str:
     trailer = last_trailer(path)
     if trailer is None or trailer.sha:
         return "" if trailer is None else trailer.sha
+    return content_digest(path)
+
+
+def content_digest(path: Path) -> str:
+    """Return the SHA-256 of all lines of a segment but the last, by reading it; "" if that fails."""
     sha, held = hashlib.sha256(), b""
     try:
         with opened(path) as file:

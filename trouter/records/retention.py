@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from trouter.records.compression import compress
+from trouter.records.deletions import Deletion, Deletions
 from trouter.records.disk import open_own
 from trouter.records.holes import DELETED, Hole, Holes, boots_with_manifest, deleted_in
 from trouter.records.losses import RETENTION
@@ -78,10 +79,18 @@ class _Kept(NamedTuple):
 class Retention:
     """The complete segments of one router in one folder, oldest first. The writer owns it.
 
-    ``report`` gets a record of each loss that a deletion causes or leaves without a record.
+    ``report`` gets a record of each loss that a deletion causes or leaves without a record. ``remember`` gets what is
+    deleted before a segment is removed, and afterwards.
     """
 
-    def __init__(self, folder: Path, label: str, bounds: Bounds, report: Callable[[RecordsDropped], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        label: str,
+        bounds: Bounds,
+        report: Callable[[RecordsDropped], None],
+        remember: Callable[[Deletions], None],
+    ) -> None:
         self.bounds = bounds
         #: The start of the router that writes now.
         self.boot = 0
@@ -94,6 +103,7 @@ class Retention:
         self._folder = folder
         self._label = label
         self._report = report
+        self._remember = remember
         self._kept: deque[_Kept] = deque()
         self._runs = Runs()
         #: Marks that did not fit their segments, with the times of the marks in nanoseconds.
@@ -114,6 +124,25 @@ class Retention:
         self.kept_bytes += kept.bytes
         if not kept.place.rest:
             self.plain.append(kept.place)
+
+    def deletions(self, going: Deletion | None = None) -> Deletions:
+        """Return what was deleted, and the segment that is ``going`` to be removed now."""
+        return Deletions(holes=list(self.holes), runs=list(self._runs), going=going)
+
+    def restore(self, deleted: Deletions) -> None:
+        """Take over what an earlier start has deleted; a segment that was still to be removed may be there."""
+        for hole in deleted.holes:
+            self.holes.add(hole)
+        for run in deleted.runs:
+            if run.is_valid():
+                self._runs.add(run)
+        going = deleted.going
+        if going is not None and going.run.is_valid() and going.run.first not in self._names():
+            self.holes.add(going.hole)
+            self._note_deletion(going, self._runs.add(going.run), 0)
+
+    def _names(self) -> set[str]:
+        return {kept.place.name for kept in self._kept}
 
     def find_holes(self) -> None:
         """Read the holes of the kept starts, and of those between and just before them, from their manifests."""
@@ -196,7 +225,7 @@ class Retention:
     def _first_to_go(self) -> int:
         """Return the index of the segment to delete first: the oldest with a valid mark, else the oldest."""
         marks = marks_in(self._folder, self._label) if len(self.holes) < _MAX_HOLES else {}
-        for name in marks.keys() - {kept.place.name for kept in self._kept}:
+        for name in marks.keys() - self._names():
             with suppress(OSError):
                 mark_path(self._folder, name).unlink()  # its segment is gone
         for index, kept in enumerate(self._kept):
@@ -221,13 +250,17 @@ class Retention:
         if not self._kept:
             return False
         kept = self._with_facts(self._kept[index])
-        place, size, last = kept.place, kept.bytes, kept.last
+        place, size = kept.place, kept.bytes
+        going = self._deletion_of(kept)
+        if place.path.exists():  # what another program has deleted is not remembered, so that no report says so
+            self._remember(self.deletions(going))
         try:
             place.path.unlink()
         except FileNotFoundError:
-            last = None  # not this router deleted it, so no report may say so
+            going = None
             log.error("%s was deleted by another program", place.path)
         except OSError as error:
+            self._remember(self.deletions())
             log.error("%s cannot be deleted: %s", place.path, error.strerror)
             return False
         with suppress(OSError):
@@ -235,17 +268,31 @@ class Retention:
         self._doubted.pop(place.name, None)
         del self._kept[index]
         self.kept_bytes -= size
-        if last is not None and kept.after is not None:
-            count = last - place.first + 1
-            run = self._runs.add(_run_of_one(place.name, kept.after, kept.seals))
-            self._report_holes(place, last, count)
-            entry = ManifestEntry(
-                seg=place.name, first=place.first, last=last, count=count, bytes=size, crc=0, state=DELETED, run=run
-            )
-            for boot in {place.boot, run.end[0]}:  # the manifest of the latest is kept longest
-                self.note(boot, entry)
+        if going is not None:
+            run = self._runs.add(going.run)
+            self._report_holes(place, going.hole, _count_of(going))
+            self._note_deletion(going, run, size)
         self._forget_old_starts()
+        self._remember(self.deletions())
         return True
+
+    def _note_deletion(self, deletion: Deletion, run: DeletedRun, size: int) -> None:
+        """Note in the manifests that a segment of ``size`` bytes, which is in a run now, is deleted."""
+        segment, count = deletion.run.first, _count_of(deletion)
+        boot, first = deletion.run.begin
+        entry = ManifestEntry(
+            seg=segment, first=first, last=deletion.hole.last, count=count, bytes=size, crc=0, state=DELETED, run=run
+        )
+        for each in {boot, run.end[0]}:  # the manifest of the latest is kept longest
+            self.note(each, entry)
+
+    def _deletion_of(self, kept: _Kept) -> Deletion | None:
+        """Return what the deletion of a kept segment takes away; None if no report can say it."""
+        place, last = kept.place, kept.last
+        if last is None or kept.after is None:
+            return None
+        begin = self._begin_of_hole(place.boot, place.first) if last >= place.first else place.first
+        return Deletion(run=_run_of_one(place.name, kept.after, kept.seals), hole=Hole(place.boot, begin, last))
 
     def _with_facts(self, kept: _Kept) -> _Kept:
         """Return what is kept of a segment with its last number and its seals, as far as they can be read."""
@@ -260,18 +307,18 @@ class Retention:
     def _forget_old_starts(self) -> None:
         """Forget the starts of which nothing is left, but the latest before the oldest segment, which names it."""
         oldest = min((kept.place.boot for kept in self._kept), default=self.boot)
-        gone = sorted(boot for boot in boots_with_manifest(self._folder, self._label) if boot < oldest)
+        boots = {*boots_with_manifest(self._folder, self._label), *(hole.boot for hole in self.holes)}
+        gone = sorted(boot for boot in boots if boot < oldest)
         for boot in gone[:-1]:
             self.holes.forget_boot(boot)
             with suppress(OSError):
                 (self._folder / manifest_name(self._label, boot)).unlink()
 
-    def _report_holes(self, place: SegmentPosition, last: int, count: int) -> None:
+    def _report_holes(self, place: SegmentPosition, made: Hole, count: int) -> None:
         """Report the hole that a deletion made, and those that only the deleted segment reported."""
-        begin = self._begin_of_hole(place.boot, place.first) if count else place.first
-        hole = self.holes.add(Hole(place.boot, begin, last))
+        hole = self.holes.add(made)
         own = place.boot == self.boot
-        for each in self.holes.to_report(place.first if own else -1, last if own else -1):
+        for each in self.holes.to_report(place.first if own else -1, made.last if own else -1):
             position = place.boot, place.first
             for run in self._runs.within((each.boot, each.first), (each.boot, max(each.first, each.last))):
                 dropped = RecordsDropped(
@@ -294,6 +341,11 @@ def _boot_of(entry: ManifestEntry) -> int:
     """Return the start of an entry's segment, -1 if that is no name of a segment."""
     place = place_of(Path(entry.seg))
     return -1 if place is None else place.boot
+
+
+def _count_of(deletion: Deletion) -> int:
+    """Return how many numbers a deleted segment had."""
+    return deletion.hole.last - deletion.run.begin[1] + 1
 
 
 def _run_of_one(segment: str, after: str, seals: tuple[int, int] | None) -> DeletedRun:

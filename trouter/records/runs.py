@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from trouter.records.schema import RecordsDropped
@@ -17,6 +18,9 @@ class Runs:
 
     def __init__(self) -> None:
         self._runs: list[DeletedRun] = []
+
+    def __iter__(self) -> Iterator[DeletedRun]:
+        return iter(self._runs)
 
     def add(self, run: DeletedRun) -> DeletedRun:
         """Add a valid run; return the joined one that it is part of."""

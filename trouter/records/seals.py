@@ -4,7 +4,7 @@ A seal is an HMAC-SHA256 over the digest of all octets of the segment before it 
 its own, the hash of the key before, and the router erases a key once its seal is on the disk (forward-secure sealing,
 as in Marson and Poettering, "Practical Secure Logging", 2013). Who has the verification key can compute all of them.
 
-    <router>.sealkey         the next key and its number, for the router's user alone
+    <router>.sealkey         the next key, its number, and what was deleted, for the router's user alone
     <router>.sealkey.part    the key after that, for a moment
 """
 
@@ -22,6 +22,7 @@ from typing import Final, Self
 
 import msgspec
 
+from trouter.records.deletions import Deletions
 from trouter.records.disk import open_regular, sync, write_all
 from trouter.records.segments import line_of
 
@@ -30,17 +31,29 @@ _NEXT: Final = b"trouter records: next key\0"
 _FIRST: Final = b"trouter records: first key\0"
 _PART: Final = ".part"
 #: A longer file is no key.
-_MAX_BYTES: Final = 1024
+_MAX_BYTES: Final = 1 << 18
 #: Keys that a router may step over at its start, which are those of seals that it made after the file was written last.
 MAX_STEPS: Final = 100_000
 _VERIFICATION: Final = re.compile(r"[0-9a-f]{64}")
 
 
-class KeyState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, tag_field="k", tag="records.key", frozen=True):
-    """The contents of a file with a key: the number of the seal that it is for, and the key in hexadecimal."""
+class KeyState(
+    msgspec.Struct,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="k",
+    tag="records.key",
+    frozen=True,
+):
+    """The contents of a file with a key: the number of the seal that it is for, and the key in hexadecimal.
+
+    ``deleted`` is what the router has deleted; None if it has not started with this key yet, or an older version did.
+    """
 
     epoch: int
     key: str
+    deleted: Deletions | None = None
 
 
 _STATE: Final = msgspec.json.Decoder(KeyState)
@@ -67,6 +80,16 @@ def first_key(verification: bytes, label: str) -> bytes:
 def next_key(key: bytes | bytearray) -> bytes:
     """Return the key of the next seal."""
     return hashlib.sha256(_NEXT + key).digest()
+
+
+def later_key(key: bytes, steps: int) -> bytes:
+    """Return the key of the seal that is ``steps`` after that of ``key``."""
+    begun = hashlib.sha256(_NEXT)
+    for _ in range(steps):
+        step = begun.copy()
+        step.update(key)
+        key = step.digest()
+    return key
 
 
 def seal_of(key: bytes | bytearray, digest: bytes, line: bytes) -> str:
@@ -126,6 +149,8 @@ class SealingKey:
         self.epoch = state.epoch
         #: The file has this key, and no earlier one.
         self.saved = True
+        #: What the router has deleted, which the file has, too.
+        self.deleted = state.deleted
         self._path = path
         self._key = bytearray.fromhex(state.key)
 
@@ -174,12 +199,15 @@ class SealingKey:
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            write_all(descriptor, line_of(KeyState(epoch=self.epoch, key=self._key.hex())), 0)
+            write_all(descriptor, self._line(), 0)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
         _replace(self._path, part)
         self.saved = True
+
+    def _line(self) -> bytes:
+        return line_of(KeyState(epoch=self.epoch, key=self._key.hex(), deleted=self.deleted))
 
     def skip(self, last: int) -> int:
         """Step over the keys of seals up to number ``last``, which are on the disk; return how many.

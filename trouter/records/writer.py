@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 
 from trouter.records.anchors import SegmentHead
 from trouter.records.compression import clear_halves
+from trouter.records.continuity import contradictions, unreported_deletions
+from trouter.records.deletions import Deletions
 from trouter.records.disk import FOLDER_MODE, FileHeld, lock_file
 from trouter.records.holes import Hole
 from trouter.records.losses import RETENTION, Losses
@@ -30,6 +32,7 @@ from trouter.records.segments import (
     EMPTY,
     OPEN,
     SegmentHeader,
+    SegmentPosition,
     file_label,
     lock_name,
     numbered,
@@ -46,6 +49,8 @@ BATCH: Final = 256
 RETRY_US: Final = 5_000_000
 #: Time after which records are sealed, if there is a key.
 SEAL_US: Final = 60_000_000
+#: Alarm of records that are not as the router left them.
+CHANGED: Final = "recordsChanged"
 #: Rounds of reporting losses at the end: a report may delete a segment, which is another loss.
 _LAST_WORDS: Final = 4
 
@@ -107,7 +112,7 @@ class SegmentWriter:
         self._key: SealingKey | None = None
         #: Gaps that no record reports yet.
         self._losses = Losses()
-        self.retention = Retention(folder, self._label, bounds, self._losses.add)
+        self.retention = Retention(folder, self._label, bounds, self._losses.add, self._remember)
         #: Segments that could not be completed because the disk failed.
         self._torn: list[_Torn] = []
         self._lock = -1
@@ -177,7 +182,37 @@ class SegmentWriter:
             sealed = max(sealed, -1 if trailer is None or trailer.epoch is None else trailer.epoch)
         if self._key is not None and self._key.skip(sealed):
             log.warning("the router ended between seal %d of %s and the erasure of its key", sealed, self.folder)
-        self.retention.find_holes()
+        self._take_over_deletions(kept)
+        next_seal = 0 if self._key is None else self._key.epoch
+        self._alarm_changes(contradictions(self.folder, self._label, kept, self.retention.deletions(), next_seal))
+
+    def _take_over_deletions(self, kept: Sequence[SegmentPosition]) -> None:
+        """Take over what earlier starts deleted: as the key's file has it, else as the manifests have it; OSError."""
+        key = self._key
+        if key is None or key.deleted is None:
+            self.retention.find_holes()
+            self._alarm_changes(unreported_deletions(self.folder, self._label, kept))
+        else:
+            self.retention.restore(key.deleted)
+        self._remember(self.retention.deletions())
+
+    def _alarm_changes(self, changes: Iterable[str]) -> None:
+        """Log each change that was made while the router was stopped, and raise an alarm for it."""
+        for text in changes:
+            log.critical("the records in %s were changed while the router was stopped: %s", self.folder, text)
+            self._alarm("raised", text, name=CHANGED)
+
+    def _remember(self, deletions: Deletions) -> None:
+        """Keep with the key what is deleted; before a segment goes, in the key's file, as far as the disk has room."""
+        key = self._key
+        if key is None:
+            return
+        key.deleted, key.saved = deletions, False
+        if deletions.going is not None:
+            try:
+                key.save()
+            except OSError as error:
+                log.warning("cannot note the next deletion in %s: %s", self.folder, error.strerror)
 
     def close(self, now: Now) -> None:
         """Complete the open segment and release the folder."""
@@ -460,6 +495,6 @@ class SegmentWriter:
             self._alarm("cleared", self._trouble)
             self._trouble = ""
 
-    def _alarm(self, state: str, value: str) -> None:
+    def _alarm(self, state: str, value: str, *, name: str = "records") -> None:
         subject = str(self.folder)
-        self.news.append(Alarm(name="records", severity="critical", subject=subject, state=state, value=value))
+        self.news.append(Alarm(name=name, severity="critical", subject=subject, state=state, value=value))
