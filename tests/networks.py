@@ -15,6 +15,8 @@ from tests.routers import WORKERS, RunningRouter, running
 from tests.waiting import until
 
 OPEN = "host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS"
+#: For clients, which may be silent: one of Proton that blocks sends nothing while its test does something else.
+FOR_CLIENTS = f"{OPEN}, idleTimeoutSeconds: 0"
 
 
 def interior(
@@ -27,7 +29,7 @@ def interior(
     """
     lines = [
         f"router {{ mode: interior, id: {name}{', ' if router else ''}{router} }}",
-        f"listener {{ {OPEN} }}",
+        f"listener {{ {FOR_CLIENTS} }}",
         f"listener {{ {OPEN}, role: inter-router, allowInsecureRole: yes }}",
     ]
     for other, port in dials.items():
@@ -45,7 +47,7 @@ EDGE_LISTENER = f"listener {{ {OPEN}, role: edge, allowInsecureRole: yes }}"
 
 def edge(name: str, ports: Sequence[int], more: str = "") -> str:
     """Return the configuration of an edge router that dials interior routers at these ports."""
-    lines = [f"router {{ mode: edge, id: {name} }}", f"listener {{ {OPEN} }}"]
+    lines = [f"router {{ mode: edge, id: {name} }}", f"listener {{ {FOR_CLIENTS} }}"]
     for number, port in enumerate(ports):
         lines.append(
             f"connector {{ name: up{number}, host: 127.0.0.1, port: {port}, role: edge, saslMechanisms: ANONYMOUS }}"

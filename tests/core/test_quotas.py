@@ -425,7 +425,7 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, settings().max_examples))
 @given(OPERATIONS)
 def test_counts_are_those_of_a_reference(operations: list[tuple[str, int, int]]) -> None:
     """Connect and disconnect: links and addresses are those of the open connections, and nothing is left."""
