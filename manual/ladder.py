@@ -121,7 +121,15 @@ LADDER: Final = (
     Rung(
         _LOG,
         "16 faults or denials of one connection in a second",
-        "further ones are counted, in one line at the end of the connection",
+        "further ones are counted, in one line a second",
+        "-",
+        "the counts themselves",
+        "after a second",
+    ),
+    Rung(
+        _LOG,
+        "64 denials of a kind to one user in a second that are the first of a connection, and 64 others",
+        "further ones are counted, in one line a second for all connections of the user",
         "-",
         "the counts themselves",
         "after a second",

@@ -118,6 +118,7 @@ RUNGS: tuple[tuple[str, ...], ...] = (
         "e2e/test_shortages.py:test_a_flood_of_refusals_is_few_lines_in_the_log",
     ),
     ("e2e/test_records.py:test_attaches_that_are_denied_over_and_over_are_reported_together",),
+    ("connections/test_denials_of_a_user.py:test_refused_attaches_of_a_client_are_told_within_its_allowance",),
     ("logs/test_outputs.py:test_a_pipe_that_is_read_no_more_holds_nothing_up",),
 )
 UNITS = {"KiB": 1024, "MiB": 1 << 20}

@@ -187,7 +187,7 @@ class Pod:
 
     def _environment(self, spec: Mapping[str, Any]) -> dict[str, str]:
         fields = {"metadata.name": self.name, "status.podIP": self.ip}
-        values: dict[str, str] = {}
+        values = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
         for row in spec.get("env", ()):
             if "value" in row:
                 values[row["name"]] = _VARIABLE.sub(lambda found: values.get(found[1], found[0]), str(row["value"]))

@@ -192,12 +192,28 @@ def test_a_pod_runs_without_rights_on_a_read_only_disk(documents: list[dict[str,
         assert pod["automountServiceAccountToken"] is False
         drain_s = int(re.search(r"drainTimeoutSeconds: (\d+)", texts(documents)["edge.conf"])[1])  # type: ignore[index]
         assert pod["terminationGracePeriodSeconds"] > drain_s + 5
-        for container in pod["containers"] + pod["initContainers"]:
-            assert container["securityContext"]["readOnlyRootFilesystem"]
-            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-        router = pod["containers"][0]
+        (router,) = pod["containers"]
+        assert router["securityContext"]["readOnlyRootFilesystem"]
+        assert router["securityContext"]["capabilities"] == {"drop": ["ALL"]}
         assert all(port["containerPort"] > 1024 for port in router["ports"])
         assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(router)
+
+
+def test_a_pod_copies_no_secret_and_gets_the_keys_alone_that_its_configuration_names() -> None:
+    """A Secret of cert-manager may have more, such as key stores with their passwords."""
+    documents = render(*OUTSIDE)
+    text = "".join(texts(documents).values())
+    for pod in pods_of(documents):
+        spec = pod["spec"]
+        assert "initContainers" not in spec
+        (router,) = spec["containers"]
+        mounted = {mount["name"]: mount["mountPath"] for mount in router["volumeMounts"]}
+        secrets = {each["name"]: each["secret"] for each in spec["volumes"] if "secret" in each}
+        given = {f"{mounted[name]}/{item['path']}" for name, secret in secrets.items() for item in secret["items"]}
+        assert {path for path in given if path not in text} == set()
+        assert {"/etc/trouter/users/users", "/etc/trouter/clients/tls.key", "/etc/trouter/network/ca.crt"} <= given
+        assert all(mount["readOnly"] for mount in router["volumeMounts"] if mount["name"] in secrets)
+        assert all(secret["defaultMode"] == 0o440 for secret in secrets.values())
 
 
 def test_a_pod_may_leave_its_user_and_groups_to_the_cluster() -> None:
@@ -290,28 +306,38 @@ def test_a_release_of_edge_pods_alone_dials_the_uplinks() -> None:
 
 
 @pytest.fixture(scope="module")
-def mounts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make the files that the pods mount: secrets behind two symbolic links, and the copied file of users."""
+def mounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Make the files that the pods mount, secrets behind two symbolic links, for processes in a container."""
     made, root = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("mounts")
     authority = Authority(made, "authority")
     certificate, key = authority.pair("127.0.0.1")
-    for secret in ("network", "clients", "authorities/outside"):
-        folder = root / secret / "..2026"
-        folder.mkdir(parents=True)
-        (root / secret / "..data").symlink_to("..2026")
-        for name, source in {"tls.crt": certificate, "tls.key": key, "ca.crt": authority.certificate}.items():
-            shutil.copyfile(source, folder / name)
-            (folder / name).chmod(0o440)
-            (root / secret / name).symlink_to(f"..data/{name}")
-    (root / "password").write_text(f"{PASSWORD}\n", encoding="utf-8")
-    (root / "password").chmod(0o600)
+    pair = {"tls.crt": certificate, "tls.key": key}
+    mount(root / "network", {**pair, "ca.crt": authority.certificate})
+    mount(root / "clients", pair)
+    mount(root / "authorities" / "outside", {"ca.crt": authority.certificate})
+    (made / "password").write_text(f"{PASSWORD}\n", encoding="utf-8")
+    (made / "password").chmod(0o600)
     for user in ("ann", "bob"):
-        run(*TROUTER, "passwd", "add", root / "users", user, "--password-file", root / "password")
-    return root
+        run(*TROUTER, "passwd", "add", made / "users", user, "--password-file", made / "password")
+    mount(root / "users", {"users": made / "users"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+        yield root
+
+
+def mount(secret: Path, files: Mapping[str, Path]) -> None:
+    """Make the folder of a Secret as the kubelet does."""
+    folder = secret / "..2026"
+    folder.mkdir(parents=True)
+    (secret / "..data").symlink_to("..2026")
+    for name, source in files.items():
+        shutil.copyfile(source, folder / name)
+        (folder / name).chmod(0o440)
+        (secret / name).symlink_to(f"..data/{name}")
 
 
 def placed(text: str, mounts: Path) -> str:
-    return text.replace("/etc/trouter", str(mounts)).replace("/run/trouter", str(mounts))
+    return text.replace("/etc/trouter", str(mounts))
 
 
 def test_every_configuration_passes_the_strict_check(
@@ -367,7 +393,7 @@ class Release:
 
     def connect(self, router: RunningRouter, user: str = "bob", **more: Any) -> AbstractAsyncContextManager[Connection]:
         """Return the connection of a user at a pod, to be opened."""
-        context = ssl.create_default_context(cafile=str(self.mounts / "clients" / "ca.crt"))
+        context = ssl.create_default_context(cafile=str(self.mounts / "network" / "ca.crt"))
         return connect(self.url(router), user=user, password=PASSWORD, ssl_context=context, **more)
 
 

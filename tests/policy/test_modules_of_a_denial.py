@@ -31,7 +31,7 @@ PACKAGE = Path(trouter.__file__).parent
 #: level, and so do the modules at the top of the package, which every room may import.
 LEAVES = {
     "core.addresses", "core.patterns", "logs.levels", "logs.loggers", "logs.peer_text", "records.text",
-    "telemetry.clocks",
+    "telemetry.clocks", "telemetry.user_keys",
 }  # fmt: skip
 MOST = 5
 

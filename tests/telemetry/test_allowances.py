@@ -8,8 +8,9 @@ from trio.testing import MockClock
 from tests.connections.plays import LISTENER, ROUTER, opened, receiver
 from trouter.records import LinkAttachedRecord, LinkDetachedRecord, PolicyDecision
 from trouter.records.stream import RecordQueue
-from trouter.telemetry.allowances import A_SECOND, AT_ONCE, MAX_STORES, Allowances, user_key
+from trouter.telemetry.allowances import A_SECOND, AT_ONCE, MAX_STORES, Allowances
 from trouter.telemetry.recorder import Repeats
+from trouter.telemetry.user_keys import user_key
 from trouter.testing.player import octets_of, play
 from trouter.wire.performatives import Detach
 

@@ -24,7 +24,7 @@ from trouter.hooks import PeerFacts
 from trouter.net.shares import ProcessorShare
 from trouter.net.view import ConnectionView
 from trouter.policy.connection_policy import ConnectionPolicy
-from trouter.telemetry.allowances import user_key
+from trouter.telemetry.user_keys import user_key
 from trouter.wire.performatives import Error, Open
 
 from .lifetime import Lifetime

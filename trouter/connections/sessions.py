@@ -38,7 +38,8 @@ from trouter.logs.peer_text import and_more, describe_counters, describe_error, 
 from trouter.net.shares import ProcessorShare
 from trouter.policy.connection_policy import ConnectionPolicy
 from trouter.policy.kinds import LINK_DENIED, SINGLY
-from trouter.telemetry.allowances import UserKey, Writer
+from trouter.telemetry.allowances import Writer
+from trouter.telemetry.user_keys import UserKey
 from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .inbox import Inbox, InboxEvent
@@ -284,7 +285,7 @@ class Sessions:
         if event.fault is not None:
             what = f"{self._lifetime.label} Session on channel {session.channel}"
             write = partial(_log_session_end, what, str(event.fault))
-            self._repeats.happened((self._lifetime.label, "session"), SINGLY, write)
+            self._tell_refusal("session", write)
         self._lose_links(session, event.error)
         session.end()
         self._connection.drop_session(session)
@@ -407,7 +408,15 @@ class Sessions:
             self._log_attached(link, event.attach)
         else:
             write = partial(_log_attach, f"{self._lifetime.label} Link refused", link.incoming, _describe(event.attach))
-            self._repeats.happened((self._lifetime.label, "attach"), SINGLY, write)
+            self._tell_refusal("attach", write)
+
+    def _tell_refusal(self, what: str, write: Writer) -> None:
+        """Log that the router has refused or ended something; what a connection or its user repeats, in sum."""
+        connection = self._lifetime.label, what
+        if self._told_as is None:
+            self._repeats.happened(connection, SINGLY, write)
+        else:
+            self._repeats.happened_to_user((self._told_as, what), connection, SINGLY, write)
 
     def _full_rule(self) -> str:
         """Return the rule by which the peer may attach no more links; empty if it may."""

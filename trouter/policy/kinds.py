@@ -58,27 +58,27 @@ class RequestKind(NamedTuple):
     reason: str
     policy: tuple[str, ...] = ()
     vhost: str = ""
-    #: Denials on one connection that are reported one by one within a second; 0 for all.
-    singly: int = 0
+    #: Denials on one connection that are reported one by one within a second; of a user's ``recorder.OF_USER`` more.
+    singly: int = SINGLY
 
 
 class Judged(Enum):
     """The kinds of requests that are judged."""
 
-    ACCEPT = RequestKind("accept", "max-connections", ("connections_denied", "total_denials"), singly=SINGLY)
+    ACCEPT = RequestKind("accept", "max-connections", ("connections_denied", "total_denials"))
     OPEN = RequestKind("open", "connection", ("vhost_connections_denied",), "connections_denied")
     ORDER = RequestKind("open", "decision", ("vhost_connections_denied",), "connections_denied")
     TENANT = RequestKind("open", "tenant", ("vhost_connections_denied",))
     USER = RequestKind("open", "user", ("vhost_connections_denied",))
     CONNECTOR = RequestKind("open", "connector", ("vhost_connections_denied",))
-    BEGIN = RequestKind("begin", "session", ("total_denials",), "session_denied", singly=SINGLY)
-    SENDER = RequestKind("attach", "sender", ("links_denied", "total_denials"), "sender_denied", singly=SINGLY)
-    RECEIVER = RequestKind("attach", "receiver", ("links_denied", "total_denials"), "receiver_denied", singly=SINGLY)
+    BEGIN = RequestKind("begin", "session", ("total_denials",), "session_denied")
+    SENDER = RequestKind("attach", "sender", ("links_denied", "total_denials"), "sender_denied")
+    RECEIVER = RequestKind("attach", "receiver", ("links_denied", "total_denials"), "receiver_denied")
     TARGET = RequestKind("send", "target", ("messages_denied",), singly=EACH)
     NO_TO = RequestKind("send", "no-address", ("messages_denied",), singly=EACH)
     USER_ID = RequestKind("send", "user-id", ("user_id_denied",), singly=EACH)
     TOO_LARGE = RequestKind(
-        "send", "message-size", ("max_message_size_denied", "total_denials"), "max_message_size_denied", singly=SINGLY
+        "send", "message-size", ("max_message_size_denied", "total_denials"), "max_message_size_denied"
     )
     DECISION = RequestKind("send", "decision", ("messages_denied",), singly=EACH)
     MANAGEMENT = RequestKind("manage", "management", ("management_denied",), singly=EACH)

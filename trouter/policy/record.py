@@ -14,8 +14,8 @@ from typing import Final
 from trouter.columns.security import VhostCounts
 from trouter.logs.peer_text import and_more, quoted
 from trouter.records import Alarm, PolicyDecision
-from trouter.telemetry.allowances import user_key
 from trouter.telemetry.recorder import Denied, Recorder
+from trouter.telemetry.user_keys import user_key
 
 from .book import QuotaAlarm
 from .judge import Verdict
@@ -79,12 +79,12 @@ class PolicyRecord:
         if row.vhost and verdict.vhost:
             counts = self.counts_of(verdict.vhost)
             setattr(counts, row.vhost, getattr(counts, row.vhost) + 1)
-        if row.singly:
-            number = 0 if who is None else who.connection_id
-            write = partial(self._write_denial, verdict, row, who)
-            self._recorder.repeats.happened((number, row.reason), row.singly, write)
-        else:
-            self._write_denial(verdict, row, who, 1)
+        write = partial(self._write_denial, verdict, row, who)
+        if who is None:
+            self._recorder.repeats.happened(row.reason, row.singly, write)
+            return
+        user = user_key(verdict.vhost, who.user, who.remote_host), row.reason
+        self._recorder.repeats.happened_to_user(user, (who.connection_id, row.reason), row.singly, write)
 
     def record_alarm(self, alarm: QuotaAlarm, *, configured: bool) -> None:
         """Log, count and record that a quota is met, or no longer is; ``configured``: its vhost is."""

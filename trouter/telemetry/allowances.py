@@ -10,25 +10,16 @@ from collections.abc import Callable, Hashable
 from typing import Final
 
 from trouter._buckets import Bucket
-from trouter.config.hosts import place_of
+
+from .user_keys import UserKey
 
 #: Events of a kind and a user that are told one by one: so many at once, and so many in each second.
 AT_ONCE: Final = 1024
 A_SECOND: Final = 16
 #: Kinds and users counted at a time; events of further ones are told one by one.
 MAX_STORES: Final = 10_000
-#: What clients without a login are called.
-_ANYBODY: Final = frozenset(("", "anonymous"))
-
 #: Writes this many events at once.
 Writer = Callable[[int], None]
-#: A vhost, a user of it, and the host of a client without a login, else empty.
-UserKey = tuple[str, str, str]
-
-
-def user_key(vhost: str, user: str, host: str) -> UserKey:
-    """Return the key of a user of a vhost, or of those without a login on one host."""
-    return vhost, user, place_of(host) if user in _ANYBODY else ""
 
 
 class Allowances:

@@ -68,7 +68,7 @@ class Telemetry:
 
     def record_last_second(self) -> None:
         """Record what has accumulated since the last second."""
-        self._recorder.repeats.write()
+        self._recorder.repeats.write_all()
         self._record_faults()
         self._record_latency()
 

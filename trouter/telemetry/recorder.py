@@ -23,6 +23,9 @@ from .link_records import LinkRecords
 
 #: Subjects counted at a time; events of further ones are written at once.
 MAX_SUBJECTS: Final = 10_000
+#: Events of all connections of one user that are written one by one in a second: the first of each connection, and as
+#: many of the others. That is more than three connections write that repeat a denial without end.
+OF_USER: Final = 64
 #: Different denials that are kept.
 MAX_REMEMBERED: Final = 100
 
@@ -37,11 +40,11 @@ class _Subject:
         self.together = 0
         self.write = write
 
-    def hold_back(self, write: Writer) -> None:
-        """Count an event to be written with others, by the ``write`` of the first of them."""
+    def hold_back(self, count: int, write: Writer) -> None:
+        """Count events to be written with others, by the ``write`` of the first of them."""
         if not self.together:
             self.write = write
-        self.together += 1
+        self.together += count
 
 
 class Repeats:
@@ -53,23 +56,32 @@ class Repeats:
     def __init__(self) -> None:
         self._subjects: dict[Hashable, _Subject] = {}
 
-    def happened(self, subject: Hashable, singly: int, write: Writer) -> None:
+    def happened(self, subject: Hashable, singly: int, write: Writer, count: int = 1) -> None:
         """Note an event of ``subject``: write it at once if fewer than ``singly`` came since the last round, else then.
 
-        The ``write`` of the first event held back is called for all that follow it.
+        The ``write`` of the first event held back is called for all that follow it. An event may stand for ``count``.
         """
         known = self._subjects.get(subject)
         if known is None:
             if len(self._subjects) < MAX_SUBJECTS:
                 known = self._subjects[subject] = _Subject(write)
             else:
-                write(1)
+                write(count)
                 return
         if known.singly < singly:
             known.singly += 1
-            write(1)
+            write(count)
             return
-        known.hold_back(write)
+        known.hold_back(count, write)
+
+    def happened_to_user(self, user: Hashable, connection: Hashable, singly: int, write: Writer) -> None:
+        """Note an event of a ``connection``, as `happened` does, and of its ``user``, who has OF_USER in a second.
+
+        The first event of each connection counts apart from the others, so that connections that repeat theirs hide
+        none of a connection that does not. Beyond both, the events of the user are written together.
+        """
+        of_user = user, connection in self._subjects
+        self.happened(connection, singly, lambda count: self.happened(of_user, OF_USER, write, count))
 
     def write(self) -> None:
         """Write what was held back, and begin anew; called about once a second."""
@@ -78,6 +90,11 @@ class Repeats:
             for each in subjects.values():
                 if each.together:
                     each.write(each.together)
+
+    def write_all(self) -> None:
+        """Write what was held back, also what that adds to sums of users; nothing comes afterwards."""
+        while self._subjects:
+            self.write()
 
 
 class Denied(NamedTuple):

@@ -59,6 +59,9 @@ listener {
     {{- if and (eq $role "inter-router") (not (hasKey $given "allowedUsers")) }}
     allowedUsers: {{ ternary "*" .routers (not (empty $row.authoritySecret)) | quote }}
     {{- end }}
+    {{- if and (eq $role "edge") $row.users (not (hasKey $given "allowedUsers")) }}
+    allowedUsers: {{ join ", " $row.users | quote }}
+    {{- end }}
     {{- range $key, $value := $given }}
     {{ $key }}: {{ include "trouter.value" $value }}
     {{- end }}
@@ -192,6 +195,6 @@ listener {
 
 {{- define "trouter.router" -}}
 secureDefaults: yes
-usersFile: /run/trouter/users
+usersFile: /etc/trouter/users/users
 drainTimeoutSeconds: {{ .Values.drainTimeoutSeconds }}
 {{- end -}}

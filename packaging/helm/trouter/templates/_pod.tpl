@@ -40,20 +40,6 @@ spec:
         matchLabels: {{- include "trouter.selector" $part | nindent 10 }}
     {{- end }}
   {{- end }}
-  initContainers:
-    # A Secret is mounted as a symbolic link to a file that its group may read. The router requires a file of passwords that only
-    # its own user may read; so the file is copied.
-    - name: users
-      image: {{ include "trouter.image" .root }}
-      imagePullPolicy: {{ $all.image.pullPolicy }}
-      command: [install, -m, "0600", /secrets/users, /run/trouter/users]
-      {{- include "trouter.containerSecurity" .root | nindent 6 }}
-      resources: &small
-        requests: {cpu: 5m, memory: 8Mi}
-        limits: {memory: 32Mi}
-      volumeMounts: &secrets
-        - {name: users, mountPath: /secrets, readOnly: true}
-        - {name: run, mountPath: /run/trouter}
   containers:
     - name: router
       image: {{ include "trouter.image" .root }}
@@ -104,7 +90,7 @@ spec:
         - {name: configuration, mountPath: /etc/trouter/configuration, readOnly: true}
         - {name: network, mountPath: /etc/trouter/network, readOnly: true}
         - {name: clients, mountPath: /etc/trouter/clients, readOnly: true}
-        - {name: run, mountPath: /run/trouter}
+        - {name: users, mountPath: /etc/trouter/users, readOnly: true}
         - {name: tmp, mountPath: /tmp}
         {{- range (include "trouter.listeners" . | fromJson).rows }}
         {{- if .tlsSecret }}
@@ -117,41 +103,28 @@ spec:
         {{- with concat $all.extraVolumeMounts $values.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
-    # Copies the users again whenever the Secret has changed; the router notices by itself.
-    - name: follow-users
-      image: {{ include "trouter.image" .root }}
-      imagePullPolicy: {{ $all.image.pullPolicy }}
-      command:
-        - sh
-        - -c
-        - |
-          trap 'exit 0' TERM
-          while :; do
-            if ! cmp -s /secrets/users /run/trouter/users; then
-              install -m 0600 /secrets/users /run/trouter/users.new && mv /run/trouter/users.new /run/trouter/users && echo "the users have changed"
-            fi
-            sleep 5 & wait $!
-          done
-      {{- include "trouter.containerSecurity" .root | nindent 6 }}
-      resources: *small
-      volumeMounts: *secrets
   volumes:
     - name: configuration
       configMap: {name: {{ include "trouter.name" .root }}}
+    # Of each Secret the router gets only the keys that it reads, and nothing is copied; the router notices changes by itself.
     - name: network
-      secret: {secretName: {{ include "trouter.networkSecret" .root }}, defaultMode: 0440}
+      secret:
+        secretName: {{ include "trouter.networkSecret" .root }}
+        defaultMode: 0440
+        items: [{key: ca.crt, path: ca.crt}, {key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
     - name: clients
-      secret: {secretName: {{ include "trouter.clientsSecret" .root }}, defaultMode: 0440}
+      secret:
+        secretName: {{ include "trouter.clientsSecret" .root }}
+        defaultMode: 0440
+        items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
     - name: users
-      secret: {secretName: {{ $all.clients.usersSecret }}, defaultMode: 0440}
-    - name: run
-      emptyDir: {medium: Memory, sizeLimit: 64Mi}
+      secret: {secretName: {{ $all.clients.usersSecret }}, defaultMode: 0440, items: [{key: users, path: users}]}
     - name: tmp
       emptyDir: {sizeLimit: 64Mi}
     {{- range (include "trouter.listeners" . | fromJson).rows }}
     {{- if .tlsSecret }}
     - name: listener-{{ .name }}
-      secret: {secretName: {{ .tlsSecret }}, defaultMode: 0440}
+      secret: {secretName: {{ .tlsSecret }}, defaultMode: 0440, items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]}
     {{- end }}
     {{- if .authoritySecret }}
     - name: authority-{{ .name }}
