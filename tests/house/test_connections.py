@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import inspect
+import re
 from collections import Counter
 from typing import Protocol
 
@@ -22,6 +23,8 @@ MAX_OBJECTS = 7
 MAX_POLICY_OBJECTS = 4
 #: The rooms whose objects are those of the engine and the core, or data of the hooks.
 BELOW = ("wire", "engine", "core", "hooks")
+#: The class whose object has everything that connections share, or an import of it.
+SERVICES = re.compile(r"^class Services\b|^ *from .* import .*\bServices\b", re.MULTILINE)
 
 
 def rooms_of_objects() -> Counter[tuple[str, str]]:
@@ -51,6 +54,14 @@ async def test_an_open_connection_with_a_session_consists_of_seven_objects(mock_
         own = {name: count for (room, name), count in made.items() if room != "policy"}
         assert sum(own.values()) <= MAX_OBJECTS, own
         assert sum(count for (room, _), count in made.items() if room == "policy") <= MAX_POLICY_OBJECTS, made
+
+
+def test_no_part_gets_all_that_connections_share() -> None:
+    """A part takes what it uses by its constructor; only the assembly of the router holds everything together."""
+    users = {
+        path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if SERVICES.search(path.read_text())
+    }
+    assert users == {"app/wiring.py", "app/periodic.py"}
 
 
 def protocols() -> list[type]:

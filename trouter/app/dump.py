@@ -26,11 +26,13 @@ from trouter.columns.links import LINK
 from trouter.columns.rows import Rows
 from trouter.config import Configuration
 from trouter.connections.listeners import Standing
-from trouter.connections.shared import Services
+from trouter.connections.registry import Connections
 from trouter.core.entry import AddressEntry
 from trouter.core.links import Endpoint
 from trouter.core.router import Router
+from trouter.engine.ports import Budget
 from trouter.engine.session import Session
+from trouter.net.hub import Hub
 from trouter.net.view import ConnectionView
 
 from .in_force import ConfigurationInForce
@@ -68,9 +70,11 @@ LINK_NUMBERS: Final = {
 class StateDump:
     """Writer of the dumps of one process, which are numbered from 1."""
 
-    def __init__(self, router: Router, services: Services) -> None:
-        self._router = router
-        self._services = services
+    def __init__(self, hub: Hub, budget: Budget, connections: Connections) -> None:
+        self._router = hub.router
+        self._hub = hub
+        self._budget = budget
+        self._connections = connections
         self._count = 0
         self._began_s = time.monotonic()
 
@@ -102,7 +106,7 @@ class StateDump:
 
     def lines(self, in_force: ConfigurationInForce) -> Iterator[str]:
         """Yield the dump, line by line."""
-        router, connections = self._router, self._services.connections
+        router, connections = self._router, self._connections
         listeners, connectors = in_force.parts.listeners.all, in_force.parts.connectors.all
         yield from self._process(in_force.configuration)
         yield from ("", "TASKS")
@@ -123,7 +127,7 @@ class StateDump:
         yield from map(address_line, bounded(router.table.entries.values()))
 
     def _process(self, configuration: Configuration) -> Iterator[str]:
-        own, budget, shared = configuration.router, self._services.budget, self._router.shared
+        own, budget, shared = configuration.router, self._budget, self._router.shared
         used = resource.getrusage(resource.RUSAGE_SELF)
         python = sys.version.split()[0]
         yield f"trouter {trouter.__version__} ({_twin.running()}, Python {python}), process {os.getpid()}"
@@ -133,7 +137,7 @@ class StateDump:
         yield f"draining {'yes' if shared.stopping else 'no'}"
         yield f"cpu {used.ru_utime:.1f} s user, {used.ru_stime:.1f} s system; memory at most {used.ru_maxrss} KiB"
         yield f"messages under way {budget.held} bytes of {budget.limit}"
-        yield f"connections to be flushed {len(self._services.hub.outbox)}"
+        yield f"connections to be flushed {len(self._hub.outbox)}"
         threads = len(list(Path("/proc/self/task").iterdir()))
         yield f"threads {threads}; objects in the collector's generations {gc.get_count()}"
         yield f"log lines lost {logs.book.lost}"

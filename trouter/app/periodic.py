@@ -28,10 +28,8 @@ from .rounds import ROUND_S, make_round
 from .routes import LOOK_S
 
 if TYPE_CHECKING:
-    from trouter.connections.shared import Services
-
     from .supervision import Supervisor
-    from .wiring import Assembly
+    from .wiring import Assembly, Services
 
 #: Seconds, or a function that returns them for the next time.
 Period = float | Callable[[], float]

@@ -16,6 +16,7 @@ import trio
 import trouter
 from trouter import _twin, logs
 from trouter._bugs import BUGS
+from trouter.backbone.backbone import Backbone
 from trouter.columns.router import ROUTER, ProcessFacts
 from trouter.columns.rows import Rows
 from trouter.config import AutoLinkEntity, LinkRouteEntity, ListenerEntity
@@ -24,7 +25,6 @@ from trouter.config.findings import brief, counted
 from trouter.config.problems import Severity
 from trouter.config.workers import FIRST, joins_workers
 from trouter.connections.listen import Listener
-from trouter.connections.shared import Services
 from trouter.core.addresses import temporary_token
 from trouter.core.allocations import owners
 from trouter.core.autolinks import ACTIVE
@@ -33,6 +33,7 @@ from trouter.core.inprocess import InsideMessage
 from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
+from trouter.engine.ports import Budget
 from trouter.hooks import PeerFacts
 from trouter.http.figures import (
     AddressFigures,
@@ -46,7 +47,7 @@ from trouter.http.figures import (
     TenantFigures,
 )
 from trouter.http.ports import Secured
-from trouter.net.turns import Turn, host_key
+from trouter.net.turns import TaskTurns, Turn, host_key
 from trouter.net.workers import ANSWERED_WITHIN_S, METRICS, READY, Workers
 from trouter.telemetry.refusals import BLOCKED, LIMIT, PROXY_HEADER, REASONS
 from trouter.wire.constants import AMQP_VALUE
@@ -70,9 +71,11 @@ class RouterSite:
     def __init__(
         self,
         router: Router,
-        services: Services,
         in_force: ConfigurationInForce,
         make_gate: Callable[[ListenerEntity], Listener],
+        turns: TaskTurns,
+        budget: Budget,
+        backbone: Backbone | None,
         workers: Workers | None = None,
     ) -> None:
         """``make_gate`` returns the listener that admits the clients of an HTTP listener's WebSockets.
@@ -81,8 +84,10 @@ class RouterSite:
         """
         self._workers = workers
         self._router = router
-        self._services = services
         self._in_force = in_force
+        self._turns = turns
+        self._budget = budget
+        self._backbone = backbone
         self._make_gate = make_gate
         self._gates: dict[str, Listener] = {}
         self._began_s = trio.current_time()
@@ -151,7 +156,7 @@ class RouterSite:
 
     def turns_away(self, remote: tuple[str, int], listener: str, full: Callable[[], str]) -> bool:
         """Return whether a new connection is to be closed at once; ``full`` returns a reason or an empty string."""
-        guard, host = self._services.guard, remote[0]
+        guard, host = self._in_force.parts.guard, remote[0]
         blocked = guard.blocking_reason(host, "normal")
         why = blocked or guard.handshakes.too_fast(host) or full()
         if why:
@@ -160,17 +165,17 @@ class RouterSite:
 
     def refuses_header(self, remote: tuple[str, int], listener: str, why: str) -> None:
         """Note that a connection without a valid PROXY header is closed."""
-        self._services.guard.refusals.count_refused(listener, PROXY_HEADER)
-        self._services.guard.refuses_connection(*remote, why)
+        self._in_force.parts.guard.refusals.count_refused(listener, PROXY_HEADER)
+        self._in_force.parts.guard.refuses_connection(*remote, why)
 
     def refuses_upgrade(self, remote: tuple[str, int], listener: str, why: str) -> None:
         """Note that a connection is refused a WebSocket because its listener has too many."""
-        self._services.guard.refusals.count_refused(listener, LIMIT)
-        self._services.guard.refuses_connection(*remote, why)
+        self._in_force.parts.guard.refusals.count_refused(listener, LIMIT)
+        self._in_force.parts.guard.refuses_connection(*remote, why)
 
     def turn(self, host: str) -> Turn:
         """Return the turns of a task that works for a client on ``host``."""
-        return Turn(self._services.poller.turns, host_key(host))
+        return Turn(self._turns, host_key(host))
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float, turn: Turn
@@ -178,8 +183,8 @@ class RouterSite:
         """Return the stream of an accepted socket, with TLS if the client begins it; None if the handshake failed."""
         loopback = ip_address(remote[0].partition("%")[0]).is_loopback
         facts = PeerFacts(0, listener_facts(entity), *remote, encrypted=False, loopback=loopback)
-        refused = partial(self._services.guard.refusals.count_refused, entity.name)
-        met = await self._services.secure.accept(sock, facts, entity, timeout_s, turn, refused)
+        refused = partial(self._in_force.parts.guard.refusals.count_refused, entity.name)
+        met = await self._in_force.parts.secure.accept(sock, facts, entity, timeout_s, turn, refused)
         if met is None:
             return None
         from trouter.tls.stream import SecureStream  # noqa: PLC0415
@@ -226,9 +231,9 @@ class RouterSite:
 
     def figures(self) -> Figures:
         """Return the present figures of the router."""
-        budget, uplink = self._services.budget, self._in_force.uplink()
-        quota_alarms, quota_alarms_raised = self._services.policy.quota_alarms()
-        engines = [each.engine for each in self._services.connections.values()]
+        parts, budget, uplink = self._in_force.parts, self._budget, self._in_force.uplink()
+        quota_alarms, quota_alarms_raised = parts.policy.quota_alarms()
+        engines = [each.engine for each in parts.connections.values()]
         return Figures(
             totals=self._totals(),
             version=trouter.__version__,
@@ -240,25 +245,25 @@ class RouterSite:
             findings=counted(self._in_force.findings()),
             listeners=[
                 ListenerFigures(each.entity.name, len(each.peers), each.accepted, each.refused)
-                for each in self._in_force.parts.listeners.running
+                for each in parts.listeners.running
                 if not joins_workers(each.entity)
             ],
             connectors=self._connectors(),
             auto_links=[
                 self._route_figures(entity, auto.state == ACTIVE, auto.attempts)
-                for entity, auto in self._in_force.parts.routes.auto_links.values()
+                for entity, auto in parts.routes.auto_links.values()
             ],
             link_routes=[
                 self._route_figures(entity, self._router.routes.is_active(route))
-                for entity, route in self._in_force.parts.routes.routes.values()
+                for entity, route in parts.routes.routes.values()
                 if self._workers is None or self._workers.number == FIRST  # the others reach brokers through it
             ],
             uplink_down_since_s=None if uplink is None else uplink.down_since_us / 1e6,
-            turned_away=self._services.guard.turned_away,
-            handshakes_open=len(self._services.guard.handshakes),
-            logins_waiting=self._services.guard.turns.waiting,
+            turned_away=parts.guard.turned_away,
+            handshakes_open=len(parts.guard.handshakes),
+            logins_waiting=parts.guard.turns.waiting,
             refused=self._refused(),
-            locked=self._services.guard.lockout.count_locked(),
+            locked=parts.guard.lockout.count_locked(),
             vhost_connections=self._vhost_connections(),
             quota_alarms=quota_alarms,
             quota_alarms_raised=quota_alarms_raised,
@@ -271,7 +276,7 @@ class RouterSite:
             log_events=_log_events(),
             log_lines_lost=logs.book.lost,
             bugs=BUGS.total,
-            certificates=[CertificateExpiry(*each) for each in self._services.secure.ends()],
+            certificates=[CertificateExpiry(*each) for each in parts.secure.ends()],
             addresses=[
                 AddressFigures(name, deliveries, present)
                 for name, (deliveries, present) in self._router.table.counts.sums(
@@ -285,13 +290,13 @@ class RouterSite:
     def _refused(self) -> Mapping[tuple[str, str], int]:
         """Return the refused handshakes of each listener by reason, zeros too: a counter must be there to grow."""
         names = [each.entity.name for each in self._in_force.parts.listeners.running]
-        return dict.fromkeys(product(names, REASONS), 0) | dict(self._services.guard.refusals.counts)
+        return dict.fromkeys(product(names, REASONS), 0) | dict(self._in_force.parts.guard.refusals.counts)
 
     def _route_figures(self, entity: LinkRouteEntity | AutoLinkEntity, up: bool, attempts: int = 0) -> RouteFigures:
         return RouteFigures(entity.name, up, self._in_force.parts.routes.down_since_us(entity, up=up) / 1e6, attempts)
 
     def _network(self) -> NetworkFigures:
-        backbone = self._services.backbone
+        backbone = self._backbone
         if backbone is None:
             return NetworkFigures()
         topology = backbone.topology
@@ -342,7 +347,7 @@ class RouterSite:
         configuration = self._in_force.configuration
         rows = Rows(ROUTER, self._router)
         facts = ProcessFacts(
-            connections=len(self._services.connections),
+            connections=len(self._in_force.parts.connections),
             link_routes=len(configuration.link_routes),
             auto_links=len(configuration.auto_links),
         )
@@ -358,7 +363,7 @@ class RouterSite:
     def _vhost_connections(self) -> Mapping[str, int]:
         known = dict.fromkeys((vhost.hostname for vhost in self._in_force.configuration.vhosts), 0)
         counts: Counter[str] = Counter(known)
-        for connection in self._services.connections.values():
+        for connection in self._in_force.parts.connections.values():
             remote = connection.engine.remote_open
             name = remote.hostname if remote is not None else None
             counts[name if name in known and name is not None else ""] += 1

@@ -24,9 +24,10 @@ from trouter.config import Configuration, ConnectorEntity, ListenerEntity, Route
 from trouter.connections.connectors import Connectors
 from trouter.connections.listen import ConnectionNumbers, Listener
 from trouter.connections.listeners import Listeners, Standing
+from trouter.connections.making import LoginMaker, PeerMaker
+from trouter.connections.opening import OpenAdmission
 from trouter.connections.registry import Connections
-from trouter.connections.settings import connector_settings
-from trouter.connections.shared import Services
+from trouter.connections.settings import connector_settings, listener_settings
 from trouter.core.identities import Identities
 from trouter.core.marks import Marks
 from trouter.core.past import PastAddresses
@@ -69,6 +70,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Services:
+    """What all connections of a router share; no part is given the whole."""
+
+    hub: Hub
+    poller: Poller
+    timers: TimerQueue
+    plugins: Plugins
+    #: The octets of messages that all connections hold together.
+    budget: Budget
+    connections: Connections
+    recorder: Recorder
+    guard: Guard
+    secure: Secure
+    policy: RouterPolicy
+    auth_services: AuthServices
+    #: None on a router without neighbours.
+    backbone: Backbone | None
+    #: None on a router that is no edge router.
+    uplinks: Uplinks | None
+
+
+@dataclass(frozen=True, slots=True)
 class Assembly:
     """The objects of a router that does not run yet."""
 
@@ -87,8 +110,11 @@ class Assembly:
 class Makers:
     """Maker of the listeners and connectors that run for entities of the configuration."""
 
-    def __init__(self, services: Services, reach: Reach) -> None:
+    def __init__(self, services: Services, reach: Reach, *, secure_defaults: bool) -> None:
         self._services = services
+        self._secure_defaults = secure_defaults
+        self._logins = LoginMaker(services.plugins, services.guard, services.recorder, services.auth_services)
+        self._peers = _peer_maker(services)
         self._reach = reach
         self._router = services.hub.router
         workers = reach.workers
@@ -110,21 +136,42 @@ class Makers:
         return self._amqp_listener(entity, [])
 
     def _amqp_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Listener:
-        return Listener(entity, sockets, self._router.table.router_id, self._services, self._numbers)
+        services = self._services
+        return Listener(
+            entity,
+            sockets,
+            partial(listener_settings, self._router.table.router_id, secure=self._secure_defaults),
+            self._numbers,
+            services.guard,
+            services.policy,
+            services.secure,
+            services.poller,
+            self._logins,
+            self._peers,
+        )
 
     def connector(self, entity: ConnectorEntity) -> Connector:
         """Return the connector that dials for an entity."""
         from trouter.connections.connector import Connector  # noqa: PLC0415  # most routers have none
 
-        settings = connector_settings(self._router.table.router_id, entity)
-        return Connector(entity, settings, self._services, self._numbers, self._reach)
+        services, settings = self._services, connector_settings(self._router.table.router_id, entity)
+        return Connector(entity, settings, self._numbers, self._reach, services.secure, services.plugins, self._peers)
 
     def site(self, in_force: ConfigurationInForce) -> RouterSite:
         """Return the router as its HTTP listeners see it, made on first use."""
         if self._site is None:
             from .site import RouterSite  # noqa: PLC0415
 
-            self._site = RouterSite(self._router, self._services, in_force, self._admitter, self._reach.workers)
+            services = self._services
+            self._site = RouterSite(
+                self._router,
+                in_force,
+                self._admitter,
+                services.poller.turns,
+                services.budget,
+                services.backbone,
+                self._reach.workers,
+            )
         return self._site
 
 
@@ -149,7 +196,7 @@ def assemble(
     telemetry = Telemetry(
         router, recorder, plugins, lambda: record_logs.interval_s, lambda: record_logs.latency_addresses
     )
-    makers = Makers(services, reach)
+    makers = Makers(services, reach, secure_defaults=own.secure_defaults)
     parts = _parts(services, makers, record_logs, reach)
     records = ChangeRecords(recorder, services.connections)
     guard, policy, notify = services.guard, services.policy, reach.notify_siblings
@@ -184,7 +231,7 @@ def assemble(
         consumers,
         telemetry,
         None if workers is None else OtherWorkers(workers, in_force, control, decisions, guard.lockout),
-        StateDump(router, services),
+        StateDump(hub, services.budget, services.connections),
         makers,
     )
 
@@ -246,8 +293,23 @@ def _services(
         auth_services=AuthServices(secure, recorder, secure_defaults=own.secure_defaults),
         backbone=make_backbone(router, own, calendar, recorder, timers) if own.mode == "interior" else None,
         uplinks=Uplinks(hub) if own.mode == "edge" else None,
-        secure_defaults=own.secure_defaults,
     )
+
+
+def _peer_maker(services: Services) -> PeerMaker:
+    """Return the maker of the peers of a router."""
+    hub, poller, recorder = services.hub, services.poller, services.recorder
+    admission = OpenAdmission(
+        hub,
+        poller.turns,
+        services.policy,
+        services.plugins,
+        services.guard.memory,
+        recorder,
+        services.backbone,
+        services.uplinks,
+    )
+    return PeerMaker(hub, poller, services.timers, services.budget, services.connections, recorder, admission)
 
 
 def _set_leaving(router: Router, backbone: Backbone | None, leaving: bool) -> None:

@@ -19,22 +19,23 @@ import trio
 from trouter._bugs import BUGS
 from trouter.auth.client_mechanisms import client_mechanisms
 from trouter.config import ConnectorEntity
-from trouter.hooks import ConnectorFacts, ListenerFacts, PeerFacts
+from trouter.hooks import ConnectorFacts, ListenerFacts, PeerFacts, Plugins
 from trouter.net.dialing import Endpoint, cause
 from trouter.net.reach import Reach
 from trouter.telemetry.clocks import now_us
 from trouter.telemetry.connection_records import describe_open
 from trouter.tls.problems import TlsFailed
-from trouter.tls.secure import PLAINTEXT, Resumable, SecuredPeer, SecurityLayer, resumable
+from trouter.tls.secure import PLAINTEXT, Resumable, Secure, SecuredPeer, SecurityLayer, resumable
 from trouter.wire.performatives import Error
 
 from .dialled import DialledLogin
 from .failover import FailoverList, allowed_hosts
 from .lifetime import DialledLifetime, Lifetime
 from .listen import ConnectionNumbers
+from .making import PeerMaker
 from .peer import Peer
 from .serving import serve
-from .shared import PeerSettings, Services
+from .shared import PeerSettings
 
 DIAL_TIMEOUT_S: Final = 20.0
 FIRST_WAIT_S: Final = 1.0
@@ -57,17 +58,21 @@ class Connector:
         self,
         entity: ConnectorEntity,
         settings: PeerSettings,
-        services: Services,
         numbers: ConnectionNumbers,
         reach: Reach,
+        secure: Secure,
+        plugins: Plugins,
+        peers: PeerMaker,
     ) -> None:
         self.entity = entity
         self._reach = reach
         self._status = "INITIALIZING"
         self._message = ""
         self._settings = settings
-        self._services = services
         self._numbers = numbers
+        self._secure = secure
+        self._plugins = plugins
+        self._peers = peers
         self._failover = FailoverList(Endpoint(entity.host, entity.port, "amqps" if entity.ssl_profile else "amqp"))
         self._stopped = False
         #: The scope that stopping cancels: of dialling, or of the wait before it.
@@ -117,7 +122,7 @@ class Connector:
     @property
     def _has_certificate(self) -> bool:
         """True if the connector shows the server a certificate."""
-        return self._services.secure.has_certificate(self.entity.ssl_profile)
+        return self._secure.has_certificate(self.entity.ssl_profile)
 
     @property
     def failover_urls(self) -> str:
@@ -220,7 +225,7 @@ class Connector:
         """Make a connection that ends with ``scope``."""
         lifetime = DialledLifetime(facts, scope, awaits_router=self._settings.role in NO_ANSWER)
         login = self._make_login(facts, lifetime, endpoint)
-        self._peer = peer = Peer(sock, facts, security, self._settings, self._services, lifetime, login)
+        self._peer = peer = self._peers.make_peer(sock, facts, security, self._settings, lifetime, login)
         return peer
 
     async def _secure_socket(self, sock: socket.socket, facts: PeerFacts, endpoint: Endpoint) -> SecuredPeer | None:
@@ -231,7 +236,7 @@ class Connector:
         met: SecuredPeer | None = None
         try:
             with trio.CancelScope() as self._idle:
-                met = await self._services.secure.dial(sock, facts, self.entity, endpoint.host, known)
+                met = await self._secure.dial(sock, facts, self.entity, endpoint.host, known)
         except (OSError, TlsFailed) as error:
             self._log_failure(endpoint, str(error))
             return None
@@ -245,7 +250,7 @@ class Connector:
         listed = tuple(name.upper() for name in entity.sasl_mechanisms)
         may_send_password = facts.may_send_password
         credentials = ConnectorFacts(entity.name, endpoint.host, may_send_password, entity.sasl_username or "", secret)
-        return DialledLogin(self._settings, self._services.plugins, lifetime, mechanisms, listed, credentials)
+        return DialledLogin(self._settings, self._plugins, lifetime, mechanisms, listed, credentials)
 
     async def _follow_open(self, peer: Peer) -> None:
         """Learn from the peer's open; end the connection if it is not in use in time."""

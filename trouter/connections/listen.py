@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -13,25 +13,26 @@ from typing import Final
 import trio
 
 from trouter._bugs import BUGS
+from trouter.admission.guard import Guard
 from trouter.admission.handshakes import Newcomer
-from trouter.auth.login import AcceptedLogin
 from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.config.workers import WORKERS_HOST
-from trouter.engine.sasl import SaslServer
 from trouter.hooks import PeerFacts
 from trouter.net.accepting import AcceptingListener
+from trouter.net.poller import Poller
 from trouter.net.rates import bucket_maker
 from trouter.net.turns import Turn, host_key
+from trouter.policy.router_policy import RouterPolicy
 from trouter.telemetry.refusals import BLOCKED, LIMIT, MEMORY, PROXY_HEADER
-from trouter.tls.secure import PLAINTEXT, SecuredPeer, SecurityLayer
+from trouter.tls.secure import PLAINTEXT, Secure, SecuredPeer, SecurityLayer
 from trouter.wire.performatives import Error
 
 from .lifetime import Lifetime
+from .making import LoginMaker, PeerMaker
 from .peer import Peer
 from .serving import serve
-from .settings import listener_settings
-from .shared import Services
+from .shared import PeerSettings
 
 #: Seconds without accepting after a refusal, so that a flood is handled in batches.
 FLOOD_PAUSE_S: Final = 0.01
@@ -68,30 +69,41 @@ class Listener(AcceptingListener):
         self,
         entity: ListenerEntity,
         sockets: list[socket.socket],
-        router_id: str,
-        services: Services,
+        settings_of: Callable[[ListenerEntity], PeerSettings],
         numbers: ConnectionNumbers,
+        guard: Guard,
+        policy: RouterPolicy,
+        secure: Secure,
+        poller: Poller,
+        logins: LoginMaker,
+        peers: PeerMaker,
     ) -> None:
+        """``settings_of`` returns the settings of the peers of an entity."""
         #: Its connections by their numbers: those that are peers, and those that are not yet: their tasks have not
         #: begun, their protocol is being detected, or TLS has begun.
         self.peers: dict[int, Peer] = {}
         self._newcomers: dict[int, tuple[Newcomer, Turn]] = {}
         self._refused_before = 0
-        self._router_id = router_id
-        self._services = services
+        self._settings_of = settings_of
+        self._guard = guard
+        self._policy = policy
+        self._secure = secure
+        self._task_turns = poller.turns
+        self._logins = logins
+        self._peers = peers
         #: The counts of all workers, and the key of this listener's connections there.
-        self._tallies = services.guard.tallies
+        self._tallies = guard.tallies
         self._tally_key = "listener", entity.identity
         self._is_between_workers = entity.host == WORKERS_HOST
         self._numbers = numbers
         #: The scopes of those whose protocol is being detected.
         self._greeting: set[trio.CancelScope] = set()
-        super().__init__(entity, sockets, log, bucket_maker(self._tallies), services.poller)
+        super().__init__(entity, sockets, log, bucket_maker(self._tallies), poller)
 
     def configure(self, entity: ListenerEntity) -> None:
         super().configure(entity)
         self.facts = listener_facts(entity)
-        self._settings = listener_settings(self._router_id, entity, secure=self._services.secure_defaults)
+        self._settings = self._settings_of(entity)
 
     def drain(self) -> None:
         """Do as ``stop``: a new client would be of no use."""
@@ -142,17 +154,17 @@ class Listener(AcceptingListener):
         return True
 
     def refuse_socket(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:
-        self._services.guard.refusals.count_refused(self.entity.name, PROXY_HEADER)
-        self._count_accepted(sock, refused=self._services.guard.refuses_connection(*address, why))
+        self._guard.refusals.count_refused(self.entity.name, PROXY_HEADER)
+        self._count_accepted(sock, refused=self._guard.refuses_connection(*address, why))
 
     def _may_connect(self, sock: socket.socket, remote: tuple[str, int], *, handed_over: bool) -> bool:
         """Count the connection and return True, unless there is a reason to close it: the first of all counts."""
-        guard = self._services.guard
+        guard = self._guard
         reasons = self._reasons_to_refuse(remote[0], handed_over=handed_over)
         kind, why = next((reason for reason in reasons if reason[1]), ("", ""))
         if kind:
             guard.refuses_connection(*remote, why)
-        elif not self._services.policy.accept_socket(self.entity.role, remote[0], sibling=self._is_between_workers):
+        elif not self._policy.accept_socket(self.entity.role, remote[0], sibling=self._is_between_workers):
             kind = LIMIT
         if kind:
             guard.refusals.count_refused(self.entity.name, kind)
@@ -164,7 +176,7 @@ class Listener(AcceptingListener):
         Each check is made when it is asked for: that of the rate counts the connection. One that another listener has
         handed over has passed that listener's limits.
         """
-        guard, role = self._services.guard, self.entity.role
+        guard, role = self._guard, self.entity.role
         yield MEMORY, guard.memory.refusal_reason(guard.handshakes.is_busy(host, role))
         yield BLOCKED, guard.blocking_reason(host, role)
         if not handed_over:
@@ -191,8 +203,8 @@ class Listener(AcceptingListener):
         )
 
     def _begin_handshake(self, facts: PeerFacts) -> None:
-        newcomer = self._services.guard.handshakes.begin_handshake(facts.remote_host, self.entity.role)
-        turn = Turn(self._services.poller.turns, host_key(facts.remote_host))
+        newcomer = self._guard.handshakes.begin_handshake(facts.remote_host, self.entity.role)
+        turn = Turn(self._task_turns, host_key(facts.remote_host))
         self._newcomers[facts.connection_id] = newcomer, turn
         if self._tallies is not None:
             self._tallies.raise_count(*self._tally_key)
@@ -210,15 +222,15 @@ class Listener(AcceptingListener):
             if facts.connection_id in self._newcomers:
                 newcomer, turn = self._newcomers.pop(facts.connection_id)
                 turn.close()
-                self._services.guard.handshakes.end_handshake(newcomer)
+                self._guard.handshakes.end_handshake(newcomer)
             peer = self.peers.pop(facts.connection_id, None)
             if peer is None:
                 sock.close()
             elif peer.refusal:
-                self._services.guard.refusals.count_refused(facts.listener.name, peer.refusal)
+                self._guard.refusals.count_refused(facts.listener.name, peer.refusal)
             if self._tallies is not None:
                 self._tallies.lower_count(*self._tally_key)
-            self._services.policy.release_socket(sibling=self._is_between_workers)
+            self._policy.release_socket(sibling=self._is_between_workers)
 
     async def _secure_socket(self, sock: socket.socket, facts: PeerFacts) -> SecuredPeer | None:
         """Detect TLS and make its handshake; return None if that fails."""
@@ -229,8 +241,8 @@ class Listener(AcceptingListener):
         try:
             with scope:
                 timeout_s = self._settings.handshake_timeout_s
-                refused = partial(self._services.guard.refusals.count_refused, self.entity.name)
-                met = await self._services.secure.accept(sock, facts, self.entity, timeout_s, turn, refused)
+                refused = partial(self._guard.refusals.count_refused, self.entity.name)
+                met = await self._secure.accept(sock, facts, self.entity, timeout_s, turn, refused)
         finally:
             self._greeting.discard(scope)
         return met
@@ -243,29 +255,10 @@ class Listener(AcceptingListener):
         From then on its events have turns.
         """
         newcomer, turn = self._newcomers.pop(facts.connection_id)
-        settings, services = self._settings, self._services
-        plugins, asks_service = services.plugins, bool(facts.listener.auth_service)
-        lifetime = Lifetime(facts, scope, outgoing=False)
-        sasl = SaslServer(
-            None if asks_service else plugins.sasl_mechanisms_for(facts),
-            settings.require_sasl,
-            settings.limits.max_sasl_rounds,
-            tls_due=settings.require_tls and not facts.encrypted,
-        )
-        service = services.auth_services.of(facts.listener, plugins) if asks_service else None
-        login = AcceptedLogin(
-            facts,
-            plugins,
-            services.guard,
-            sasl,
-            settings.sasl_timeout_s,
-            scope,
-            service,
-            newcomer,
-            services.recorder,
-        )
-        peer = Peer(sock, facts, security, settings, services, lifetime, login)
-        services.guard.handshakes.watch_handshake(newcomer, peer)
+        settings, lifetime = self._settings, Lifetime(facts, scope, outgoing=False)
+        login = self._logins.make_login(facts, settings, scope, newcomer)
+        peer = self._peers.make_peer(sock, facts, security, settings, lifetime, login)
+        self._guard.handshakes.watch_handshake(newcomer, peer)
         self.peers[peer.number] = peer
         turn.close()
         return peer

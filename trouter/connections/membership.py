@@ -8,28 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from trouter.backbone.backbone import announced_cost
+from trouter.backbone.backbone import Backbone
+from trouter.backbone.uplinks import Uplinks
 from trouter.core.edge.downlinks import open_edge_streams
 from trouter.core.edge.peers import EdgePeer
-from trouter.core.messagelog import MessageLog
-from trouter.core.network import PRIORITIES, Trunk
+from trouter.core.network import PRIORITIES
+from trouter.core.router import Router
 from trouter.core.streams import STREAMING_LINKS
 from trouter.core.tenants import Tenant
-from trouter.core.terms import ROUTER_ROLES, PeerTerms
 from trouter.core.trunking import begin_links, open_streams
-from trouter.engine.connection import Connection
 from trouter.engine.faults import Misuse
 from trouter.engine.session import Session
-from trouter.hooks import PeerFacts
-from trouter.net.shares import ProcessorShare
 from trouter.net.view import ConnectionView
 from trouter.policy.connection_policy import ConnectionPolicy
-from trouter.telemetry.user_keys import user_key
+from trouter.policy.router_policy import RouterPolicy
 from trouter.wire.performatives import Error, Open
 
 from .lifetime import Lifetime
 from .sessions import Sessions, Step
-from .shared import PeerSettings, Services
 
 NO_NEIGHBOURS = Error("amqp:not-allowed", "this router has no neighbours")
 
@@ -38,76 +34,59 @@ class Membership:
     """The part of one connection in the router, from its open to its end."""
 
     __slots__ = (
-        "_engine", "_lifetime", "_loss", "_services", "_settings", "edge", "is_uplink", "number", "policy", "sessions",
-        "tenant", "trunk",
+        "_backbone", "_is_uplink", "_lifetime", "_loss", "_router", "_router_policy", "_uplinks", "edge", "number",
+        "policy", "sessions", "tenant", "trunk",
     )  # fmt: skip
 
     def __init__(
         self,
-        facts: PeerFacts,
-        settings: PeerSettings,
-        services: Services,
-        engine: Connection,
-        lifetime: Lifetime,
-        remote: Open,
-        user: str,
+        number: int,
         tenant: Tenant | None,
         policy: ConnectionPolicy,
-        message_log: MessageLog | None,
-        share: ProcessorShare,
+        lifetime: Lifetime,
+        sessions: Sessions,
+        edge: EdgePeer | None,
+        router: Router,
+        router_policy: RouterPolicy,
+        backbone: Backbone | None,
+        uplinks: Uplinks | None,
         *,
-        outgoing: bool,
+        is_uplink: bool,
     ) -> None:
-        """Make the part of a connection whose peer, ``user``, sent ``remote`` and may open under ``policy``."""
-        self.number = facts.connection_id
+        """Make the part of connection ``number``, of ``tenant``, with ``sessions`` under ``policy``.
+
+        ``edge`` is the edge router at the other end. ``backbone`` is None on a router without neighbours, ``uplinks``
+        on one that is no edge router.
+        """
+        self.number = number
         self.tenant = tenant
         self.policy = policy
-        self._settings = settings
-        self._services = services
-        self._engine = engine
+        self.sessions = sessions
+        #: The trunk of a connection between interior routers.
+        self.trunk = sessions.terms.trunk
+        self.edge = edge
         self._lifetime = lifetime
-        role, strips = settings.role, services.plugins.annotation_filter(facts.listener)
-        #: The trunk of a connection between interior routers, and the edge router at the other end.
-        self.trunk: Trunk | None = None
-        self.edge: EdgePeer | None = None
-        #: It is the uplink of this edge router.
-        self.is_uplink = role == "edge" and outgoing
-        if role == "inter-router":
-            cost = max(settings.cost, announced_cost(remote))
-            self.trunk = Trunk(self.number, engine, settings.link_capacity, cost, remote.container_id, message_log)
-        elif role == "edge" and not outgoing:
-            self.edge = EdgePeer(self.number, user)
-        terms = PeerTerms(
-            connection_number=self.number,
-            link_capacity=settings.link_capacity,
-            max_unsettled=settings.max_unsettled,
-            strip_in=strips.strip_in,
-            only_traces=role not in ROUTER_ROLES,
-            strip_out=strips.strip_out,
-            log=message_log,
-            tenant=tenant,
-            trunk=self.trunk,
-            role=role,
-        )
+        self._router = router
+        self._router_policy = router_policy
+        self._backbone = backbone
+        self._is_uplink = is_uplink
+        self._uplinks = uplinks if is_uplink else None
         #: What is left to lose; None until the connection has ended.
         self._loss: Iterator[Step] | None = None
-        told_as = None if role in ROUTER_ROLES else user_key(policy.admission.vhost, user, facts.remote_host)
-        self.sessions = Sessions(engine, lifetime, services, policy, terms, settings.max_links, share, told_as)
 
     @property
     def is_active(self) -> bool:
         """True unless it is a standby uplink."""
-        uplinks = self._services.uplinks
-        return uplinks is None or not self.is_uplink or uplinks.is_active(self.number)
+        return self._uplinks is None or self._uplinks.is_active(self.number)
 
     def register(self, connection: ConnectionView, remote: Open) -> None:
         """Add the connection to the network; if the router dialled, attach its links (inter-router.md 1.5)."""
-        router, trunk, backbone = self._services.hub.router, self.trunk, self._services.backbone
-        capacity, begin, end = self._settings.link_capacity, self._begin_stream, self.sessions.end_own_session
+        router, trunk, backbone = self._router, self.trunk, self._backbone
+        capacity, begin, end = self.sessions.terms.link_capacity, self._begin_stream, self.sessions.end_own_session
         streams = STREAMING_LINKS in remote.offered_capabilities
         if self.edge is not None:
             router.edges.peers[self.number] = self.edge
-        if streams and (self.edge is not None or self.is_uplink):
+        if streams and (self.edge is not None or self._is_uplink):
             open_edge_streams(router, self.number, capacity, begin, end, self.sessions.terms.log)
         if trunk is None:
             return
@@ -130,16 +109,15 @@ class Membership:
 
     def offer_uplink(self, connection: ConnectionView) -> None:
         """Add an open uplink; the first one becomes active, the others stand by."""
-        if self.is_uplink and self._services.uplinks is not None:
-            self._services.uplinks.add_uplink(connection)
+        if self._uplinks is not None:
+            self._uplinks.add_uplink(connection)
 
     # --- the end
 
     def note_close(self) -> None:
         """Note that the peer has closed the connection, before its links are lost."""
-        router = self._services.hub.router
-        if self.trunk is not None and self.trunk.remote_container in router.network.siblings:
-            router.note_sibling(leaves=True)
+        if self.trunk is not None and self.trunk.remote_container in self._router.network.siblings:
+            self._router.note_sibling(leaves=True)
 
     def remaining_loss(self, connection: ConnectionView) -> Iterator[Step]:
         """Return the steps that lose all links of a connection that has ended; a standby uplink takes over.
@@ -151,7 +129,7 @@ class Membership:
         return self._loss
 
     def _lose(self, connection: ConnectionView) -> Iterator[Step]:
-        uplinks = self._services.uplinks if self.is_uplink else None
+        uplinks = self._uplinks
         if uplinks is not None:
             yield partial(uplinks.remove_uplink, connection)
         yield from self.sessions.loss()
@@ -160,10 +138,10 @@ class Membership:
 
     def release_steps(self, connection: ConnectionView) -> Iterator[Step]:
         """Yield the steps that undo everything, in the inverse order."""
-        services, router = self._services, self._services.hub.router
+        router = self._router
         yield from self.remaining_loss(connection)
-        if self.trunk is not None and services.backbone is not None:
-            yield partial(services.backbone.remove_trunk, self.trunk)
+        if self.trunk is not None and self._backbone is not None:
+            yield partial(self._backbone.remove_trunk, self.trunk)
         yield partial(router.network.stream_pools.pop, self.number, None)
         yield partial(router.edges.peers.pop, self.number, None)
         yield self._release_policy
@@ -171,7 +149,7 @@ class Membership:
             yield partial(router.table.tenants.leave_connection, self.tenant, self.number)
 
     def _release_policy(self) -> None:
-        self._services.policy.release_connection(self.number, self.sessions.lost_resources)
+        self._router_policy.release_connection(self.number, self.sessions.lost_resources)
 
     def _begin_stream(self) -> Session:
         return self.sessions.begin_own_sessions(1)[0]

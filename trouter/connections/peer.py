@@ -22,31 +22,35 @@ from trouter.columns.connections import CONNECTION, Moment
 from trouter.columns.rows import Rows
 from trouter.config.workers import WORKERS_HOST
 from trouter.core.containers import Container, DetachReason
-from trouter.core.messagelog import MessageLog
+from trouter.core.identities import Identities
 from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTE_CONTAINER, ROUTER_ROLES
 from trouter.engine.connection import Connection
 from trouter.engine.events import ConnectionClosed
 from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link_base import Link
+from trouter.engine.ports import Budget
 from trouter.engine.sasl import UNENCRYPTED
 from trouter.engine.session import Session
 from trouter.hooks import PeerFacts
-from trouter.logs import TRACE
+from trouter.net.hub import Hub
+from trouter.net.poller import Poller
 from trouter.net.shares import ROUTER_WEIGHT, ProcessorShare
-from trouter.net.timers import NEVER, Timer
+from trouter.net.timers import NEVER, Timer, TimerQueue
 from trouter.net.turns import host_key
 from trouter.net.view import PeerCertificates
 from trouter.telemetry.connection_records import ConnectionRecord, describe_open
+from trouter.telemetry.recorder import Recorder
 from trouter.telemetry.refusals import MEMORY, NOT_AMQP, POLICY, SASL, TIMEOUT, TLS
 from trouter.tls.secure import SecurityLayer
 from trouter.wire.performatives import Error, Open
 
 from .lifetime import DialledLifetime, Lifetime
 from .membership import Membership
-from .opening import ANONYMOUS, OpenAdmission, OpenRefused, first_open, later_open, limit_by_group
+from .opening import ANONYMOUS, OpenAdmission, OpenRefused, PeerOpen, first_open, later_open, limit_by_group
 from .peer_login import PeerLogin
-from .shared import PeerSettings, Services
+from .registry import Connections
+from .shared import PeerSettings
 from .states import PeerState, PeerStep
 from .stream import Stream
 
@@ -54,7 +58,6 @@ TENANT_CHANGED: Final = Error("amqp:connection:forced", "the connection belongs 
 
 _ROWS: Final = Rows(CONNECTION, None)
 
-message_log = logging.getLogger("trouter.MESSAGE")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
@@ -62,8 +65,8 @@ class Peer:
     """One connection; for the other rooms it is a ``net.view.ConnectionView``."""
 
     __slots__ = (
-        "_timer", "engine", "facts", "lifetime", "login", "membership", "record", "security", "services", "settings",
-        "stream",
+        "_admission", "_connections", "_recorder", "_timer", "_timers", "engine", "facts", "hub", "lifetime", "login",
+        "membership", "poller", "record", "security", "settings", "stream",
     )  # fmt: skip
 
     def __init__(
@@ -72,34 +75,45 @@ class Peer:
         facts: PeerFacts,
         security: SecurityLayer,
         settings: PeerSettings,
-        services: Services,
         lifetime: Lifetime,
         login: PeerLogin,
+        hub: Hub,
+        poller: Poller,
+        timers: TimerQueue,
+        budget: Budget,
+        connections: Connections,
+        recorder: Recorder,
+        admission: OpenAdmission,
     ) -> None:
+        """Make the connection of a peer on ``sock``; from ``hub`` on the arguments are those of all connections."""
         self.facts = facts
         self.security = security
         self.settings = settings
-        self.services = services
         self.lifetime = lifetime
         self.login = login
-        identities = services.hub.router.table.tenants.identities
-        own_open = first_open(settings, facts.connection_id, identities)
+        self.hub = hub
+        self.poller = poller
+        self._timers = timers
+        self._connections = connections
+        self._recorder = recorder
+        self._admission = admission
+        own_open = first_open(settings, facts.connection_id, self._identities)
         self.engine = Connection(
             settings.limits,
             replace(own_open, hostname=facts.remote_host) if login.outgoing else own_open,
-            services.hub.outbox,
+            hub.outbox,
             login.sasl,
             server=not login.outgoing,
-            budget=services.budget,
-            frequent=services.hub.frequent_frames,
+            budget=budget,
+            frequent=hub.frequent_frames,
             owner=self,
         )
-        self.record = ConnectionRecord(services.recorder, lifetime.label, self.engine.out)
+        self.record = ConnectionRecord(recorder, lifetime.label, self.engine.out)
         self.record.follow_log(midway=False)
         if facts.listener.host == WORKERS_HOST:
-            services.recorder.leave_out(facts.connection_id)
-        share = services.poller.shares.join(host_key(facts.remote_host))
-        self.stream = Stream(sock, security.channel, self.engine, self.record, lifetime, services.poller, share)
+            recorder.leave_out(facts.connection_id)
+        share = poller.shares.join(host_key(facts.remote_host))
+        self.stream = Stream(sock, security.channel, self.engine, self.record, lifetime, poller, share)
         #: None until the peer's open is admitted.
         self.membership: Membership | None = None
         #: The timer of heartbeats and idle time-out; None without both, and until the peer is admitted.
@@ -109,10 +123,10 @@ class Peer:
 
     def answer_open(self, remote: Open) -> None:
         """Admit the peer if the policy allows it, and register the connection with the router's parts."""
-        settings, services, login, engine = self.settings, self.services, self.login, self.engine
+        settings, login, engine = self.settings, self.login, self.engine
         login.note_open()
         try:
-            self.membership = membership = self._make_membership(remote)
+            self.membership = membership = self._join_router(remote)
         except OpenRefused as refused:
             self.lifetime.note_refusal(MEMORY if refused.error is SHORT_OF_MEMORY else POLICY)
             engine.open()
@@ -120,29 +134,28 @@ class Peer:
             return
         login.close()
         self.lifetime.note_opened(login.expires_at_s)
-        identities = services.hub.router.table.tenants.identities
-        if (later := later_open(settings, login, self.number, membership.tenant, identities)) is not None:
+        if (later := later_open(settings, login, self.number, membership.tenant, self._identities)) is not None:
             engine.replace_limits(settings.limits, later)
         if not login.outgoing:
             limit_by_group(membership.policy.admission.settings, engine)
         engine.open()
         engine.forget_open()
         membership.register(self, remote)
-        services.connections.add(self)
+        self._connections.add(self)
         self.follow_log()
         if engine.idle.tick_period_s:
-            self._timer = services.timers.add(
+            self._timer = self._timers.add(
                 "heartbeats", self._tick_engine, trio.current_time() + engine.idle.tick_period_s, self.drop_after_bug
             )
         core_log.info("%s", describe_open(self, remote))
         self.record.open(self, remote)
         membership.offer_uplink(self)
         if settings.role in (ROUTE_CONTAINER, "inter-router"):
-            self.services.hub.router.container_came(self.as_container())
+            self.hub.router.container_came(self.as_container())
 
     def _share_with_user(self, vhost: str) -> ProcessorShare:
         """Let what the connection does count as its user's; a router, which carries many clients, has its own share."""
-        shares, user = self.services.poller.shares, self.user
+        shares, user = self.poller.shares, self.user
         shares.leave(self.stream.share)
         if self.role in ROUTER_ROLES:
             share = shares.join(("router", self.number), ROUTER_WEIGHT)
@@ -152,27 +165,16 @@ class Peer:
         self.stream.share = share
         return share
 
-    def _make_membership(self, remote: Open) -> Membership:
+    def _join_router(self, remote: Open) -> Membership:
         """Return the part in the router of a connection whose peer sent ``remote`` and may open; OpenRefused."""
-        settings, login = self.settings, self.login
-        judge = OpenAdmission(self.facts, settings, self.services, login, remote.hostname)
-        tenant, policy = judge.admit_connection(self)
-        components = settings.logged_components
-        log = MessageLog(components, partial(_log_message, self.lifetime.label)) if components else None
-        return Membership(
-            self.facts,
-            settings,
-            self.services,
-            self.engine,
-            self.lifetime,
-            remote,
-            login.user,
-            tenant,
-            policy,
-            log,
-            self._share_with_user(policy.admission.vhost),
-            outgoing=login.outgoing,
-        )
+        opening = PeerOpen(self.facts, self.settings, self.login, remote)
+        tenant, policy = self._admission.admit_connection(opening, self)
+        share = self._share_with_user(policy.admission.vhost)
+        return self._admission.make_membership(opening, self.engine, self.lifetime, tenant, policy, share)
+
+    @property
+    def _identities(self) -> Identities:
+        return self.hub.router.table.tenants.identities
 
     def note_close(self, event: ConnectionClosed) -> None:
         """Note and answer the close of the peer, or of the engine because of its fault."""
@@ -197,7 +199,7 @@ class Peer:
             if isinstance(event, ConnectionClosed):
                 self.note_close(event)
         engine.events.clear()
-        self.services.hub.flush()
+        self.hub.flush()
         self.lifetime.scope.cancel()
         return NEVER
 
@@ -217,20 +219,20 @@ class Peer:
 
     def _release_steps(self) -> Iterator[Callable[[], object]]:
         """Yield what undoes each part of the connection, the last that was made first."""
-        services, number = self.services, self.number
+        number = self.number
         yield self.stream.stop
         if self._timer is not None:
-            yield partial(services.timers.cancel, self._timer)
-        yield partial(services.connections.remove, number)
+            yield partial(self._timers.cancel, self._timer)
+        yield partial(self._connections.remove, number)
         if self.membership is not None:
             yield from self.membership.release_steps(self)
         yield self.login.close
-        yield services.hub.flush
+        yield self.hub.flush
         yield partial(self.record.close, self, self.lifetime.close_error)
-        yield partial(services.recorder.forget_connection, number)
+        yield partial(self._recorder.forget_connection, number)
         yield self.engine.drop_references
         yield self.stream.close
-        yield partial(services.poller.shares.leave, self.stream.share)
+        yield partial(self.poller.shares.leave, self.stream.share)
         yield self.lifetime.mark_ended
         if self.lifetime.opened:
             yield partial(core_log.info, "%s Connection Closed", self.lifetime.label)
@@ -334,9 +336,8 @@ class Peer:
         }
 
     def build_management_row(self, now_s: float) -> dict[str, object]:
-        identities = self.services.hub.router.table.tenants.identities
-        last_delivery_s = self.services.connections.last_delivery_s(self.number, now_s)
-        return _ROWS.row(Moment(self, now_s, last_delivery_s, identities))
+        last_delivery_s = self._connections.last_delivery_s(self.number, now_s)
+        return _ROWS.row(Moment(self, now_s, last_delivery_s, self._identities))
 
     def received_bytes(self) -> int:
         return self.record.bytes_in
@@ -355,7 +356,7 @@ class Peer:
         self.stream.drop_after_bug(error)
 
     def force_close(self, error: Error) -> None:
-        self.services.connections.remove(self.number)
+        self._connections.remove(self.number)
         self.lifetime.end_connection(error, PeerStep.DELETE)
 
     def close_at_once(self, error: Error) -> None:
@@ -384,13 +385,12 @@ class Peer:
         if membership is None or remote is None or self.lifetime.is_ending or self.engine.finished:
             return  # it is ending
         tenant = "" if membership.tenant is None else membership.tenant.name
-        if not OpenAdmission(self.facts, self.settings, self.services, self.login, remote.hostname).keeps_tenant(
-            tenant, vhost
-        ):
+        opening = PeerOpen(self.facts, self.settings, self.login, remote)
+        if not self._admission.keeps_tenant(opening, tenant, vhost):
             self.lifetime.end_connection(TENANT_CHANGED)
             return
         membership.sessions.apply_policy()
-        self.services.hub.flush()
+        self.hub.flush()
 
     def follow_log(self) -> None:
         self.record.follow_log(midway=self.lifetime.opened)
@@ -427,7 +427,3 @@ def refusal_of(fault: PeerFault) -> str:
     if fault.fault is Fault.TLS_NOT_CONFIGURED or fault.text == UNENCRYPTED:
         return TLS
     return SASL if fault.fault is Fault.FORBIDDEN else NOT_AMQP
-
-
-def _log_message(label: str, link: Link, text: str) -> None:
-    message_log.log(TRACE, "%s: %s", label, text)

@@ -60,8 +60,8 @@ async def serve(
 async def _obey(peer: Peer, nursery: trio.Nursery) -> None:
     """Handle the events of a connection until it is over."""
     stream, engine = peer.stream, peer.engine
-    peer.services.hub.flush()  # the first octets of an outgoing connection
-    if peer.security.began_s is None or not peer.services.secure_defaults:
+    peer.hub.flush()  # the first octets of an outgoing connection
+    if peer.security.began_s is None or not peer.settings.one_handshake:
         _restart_handshake(peer)
     else:
         peer.lifetime.scope.deadline = peer.security.began_s + peer.settings.handshake_timeout_s
@@ -85,7 +85,7 @@ async def _close_connection(peer: Peer) -> None:
         lifetime.log_failure(f"timed out: no open within {peer.settings.handshake_timeout_s:g} s")
     elif not stream.gone:
         engine.close(lifetime.close_error)
-        peer.services.hub.flush()
+        peer.hub.flush()
     if peer.membership is not None:
         await _lose_in_turns(peer, peer.membership)
     if not stream.gone:
@@ -94,7 +94,7 @@ async def _close_connection(peer: Peer) -> None:
 
 async def _lose_in_turns(peer: Peer, membership: Membership) -> None:
     """Lose the links of a connection that has ended, with turns for other connections in between."""
-    hub, turns, share = peer.services.hub, peer.services.poller.turns, peer.stream.share
+    hub, turns, share = peer.hub, peer.poller.turns, peer.stream.share
     began_s = await turns.take(share)
     for lose in membership.remaining_loss(peer):
         lose()
@@ -107,9 +107,9 @@ async def _lose_in_turns(peer: Peer, membership: Membership) -> None:
 
 async def _receive_early(peer: Peer, nursery: trio.Nursery) -> None:
     """Process the bytes that were read before the peer was made."""
-    peer.services.hub.update_clock()
+    peer.hub.update_clock()
     if peer.stream.receive_early(peer.security.early):
-        peer.services.hub.flush()
+        peer.hub.flush()
         await _handle_events(peer, nursery)
         await peer.stream.wait_for_room()
 
@@ -119,7 +119,7 @@ async def _handle_events(peer: Peer, nursery: trio.Nursery) -> None:
 
     Before its open a peer waits for no further turn than that in which it was made; what it costs is its host's.
     """
-    engine, stream, turns = peer.engine, peer.stream, peer.services.poller.turns
+    engine, stream, turns = peer.engine, peer.stream, peer.poller.turns
     while engine.events:
         share = stream.share
         began_s = turns.now() if peer.membership is None else await turns.take(share)
@@ -128,7 +128,7 @@ async def _handle_events(peer: Peer, nursery: trio.Nursery) -> None:
             engine.events.clear()
             for event in events:
                 if turns.is_over(began_s):
-                    peer.services.hub.flush()
+                    peer.hub.flush()
                     began_s = await turns.give_way(share, began_s)
                 if peer.lifetime.is_ending:  # everything is ignored
                     continue
@@ -138,7 +138,7 @@ async def _handle_events(peer: Peer, nursery: trio.Nursery) -> None:
                     began_s = turns.now()
                 else:
                     await _handle(peer, event, nursery)
-            peer.services.hub.flush()
+            peer.hub.flush()
         turns.end(share, began_s)
         if engine.has_more and not stream.gone:
             await trio.lowlevel.checkpoint()
@@ -180,10 +180,10 @@ async def _log_in(peer: Peer, event: Event) -> None:
     except LoginFailed as failed:
         peer.stream.lose_peer(str(failed))
         return
-    if not (peer.outgoing or peer.services.secure_defaults):
+    if not (peer.outgoing or peer.settings.one_handshake):
         _restart_handshake(peer)
     if goes_on:
-        peer.services.hub.update_clock()
+        peer.hub.update_clock()
         if peer.login.outgoing:
             peer.engine.open()
         peer.engine.receive_data(b"")

@@ -16,7 +16,8 @@ from typing import Final
 
 import trio
 
-from trouter.admission.memory import FEW_LINKS
+from trouter.admission.memory import FEW_LINKS, MemoryWatch
+from trouter.backbone.uplinks import Uplinks
 from trouter.core.by_address import ByAddress
 from trouter.core.containers import Container, DetachReason
 from trouter.core.entry import AddressEntry
@@ -35,16 +36,18 @@ from trouter.engine.ports import SessionPort
 from trouter.engine.session import Session
 from trouter.engine.states import UNANSWERED, LinkState
 from trouter.logs.peer_text import and_more, describe_counters, describe_error, describe_terminus
+from trouter.net.hub import Hub
 from trouter.net.shares import ProcessorShare
+from trouter.net.turns import TaskTurns
 from trouter.policy.connection_policy import ConnectionPolicy
 from trouter.policy.kinds import LINK_DENIED, SINGLY
 from trouter.telemetry.allowances import Writer
+from trouter.telemetry.recorder import Recorder
 from trouter.telemetry.user_keys import UserKey
 from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .inbox import Inbox, InboxEvent
 from .lifetime import Lifetime
-from .shared import Services
 
 #: Sessions whose memory is freed in one step when their connection has ended.
 FORGOTTEN_AT_ONCE: Final = 64
@@ -74,40 +77,42 @@ class Sessions:
     """The sessions and links of one connection."""
 
     __slots__ = (
-        "_allowances", "_begun", "_connection", "_container", "_hub", "_inboxes", "_lifetime", "_max_links", "_memory",
-        "_own_sessions", "_policy", "_records", "_repeats", "_routed", "_share", "_suspended", "_told_as", "_turns",
-        "_uplinks", "lost_resources", "terms",
+        "_begun", "_connection", "_container", "_hub", "_inboxes", "_lifetime", "_max_links", "_memory",
+        "_own_sessions", "_policy", "_recorder", "_routed", "_share", "_suspended", "_told_as", "_turns", "_uplinks",
+        "lost_resources", "terms",
     )  # fmt: skip
 
     def __init__(
         self,
         connection: Connection,
         lifetime: Lifetime,
-        services: Services,
         policy: ConnectionPolicy,
         terms: PeerTerms,
         max_links: int,
         share: ProcessorShare,
         told_as: UserKey | None,
+        hub: Hub,
+        turns: TaskTurns,
+        memory: MemoryWatch,
+        recorder: Recorder,
+        uplinks: Uplinks | None,
     ) -> None:
         """Make the sessions of an admitted connection, whose links get ``terms`` and those of the policy.
 
         What its tasks do counts as ``share``; the begins and ends of its links are told as events of
-        ``told_as``, None for a router.
+        ``told_as``, None for a router. ``uplinks`` are those of an edge router.
         """
-        self._turns = services.poller.turns
+        self._turns = turns
         self._share = share
-        self._memory = services.guard.memory
-        self._uplinks = services.uplinks
+        self._memory = memory
+        self._uplinks = uplinks
         self._policy = policy
         self._suspended = False
         self._container: Container | None = None
-        self._hub = services.hub
+        self._hub = hub
         self._connection = connection
         self._lifetime = lifetime
-        self._records = services.recorder.links
-        self._repeats = services.recorder.repeats
-        self._allowances = services.recorder.allowances
+        self._recorder = recorder
         self._told_as = told_as
         #: The most links of the peer, and those it has. Empty dicts are a third of the size of empty sets.
         self._max_links = max_links
@@ -201,7 +206,7 @@ class Sessions:
             if error is not None:
                 self._uncount_link(link)
                 router.detach_link(link, True, error)
-                record = self._records.gone(router, link, "policy", closed=True, condition=error.condition)
+                record = self._recorder.links.gone(router, link, "policy", closed=True, condition=error.condition)
                 self._tell_end(link, "detached by policy", False, record)
                 continue
             kept[link.incoming] += not own
@@ -414,9 +419,9 @@ class Sessions:
         """Log that the router has refused or ended something; what a connection or its user repeats, in sum."""
         connection = self._lifetime.label, what
         if self._told_as is None:
-            self._repeats.happened(connection, SINGLY, write)
+            self._recorder.repeats.happened(connection, SINGLY, write)
         else:
-            self._repeats.happened_to_user((self._told_as, what), connection, SINGLY, write)
+            self._recorder.repeats.happened_to_user((self._told_as, what), connection, SINGLY, write)
 
     def _full_rule(self) -> str:
         """Return the rule by which the peer may attach no more links; empty if it may."""
@@ -430,8 +435,8 @@ class Sessions:
         identity = identity_of(link.sink)
         what = f"{self._lifetime.label}[L{identity}] Link attached"
         log_it = partial(_log_attach, what, link.incoming, _describe(attach))
-        write = partial(_write_both, log_it, self._records.attached(link, attach))
-        self._allowances.tell("attached", self._told_as, write)
+        write = partial(_write_both, log_it, self._recorder.links.attached(link, attach))
+        self._recorder.allowances.tell("attached", self._told_as, write)
 
     def _answer_detach(self, event: LinkDetached) -> None:
         link = event.link
@@ -443,7 +448,7 @@ class Sessions:
         self._uncount_link(link)
         self._hub.router.detach_link(link, event.closed, remote_error=_error_of(event))
         condition = _condition_of(event)
-        record = self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=condition)
+        record = self._recorder.links.gone(self._hub.router, link, "detached", closed=event.closed, condition=condition)
         self._tell_end(link, "detached", blocked, record, describe_error(_error_of(event)))
 
     def note_ended(self, link: Link, reason: DetachReason) -> None:
@@ -451,7 +456,7 @@ class Sessions:
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount_link(link)
         condition = None if reason.error is None else reason.error.condition
-        record = self._records.gone(self._hub.router, link, "routed", closed=reason.closed, condition=condition)
+        record = self._recorder.links.gone(self._hub.router, link, "routed", closed=reason.closed, condition=condition)
         self._tell_end(link, "detached by the router", blocked, record, describe_error(reason.error))
 
     def _lose_session(self, session: Session) -> None:
@@ -473,7 +478,7 @@ class Sessions:
         router.lose_session(session, error)
         condition = None if error is None else error.condition
         for link, was_blocked in zip(held, blocked, strict=True):
-            record = self._records.gone(router, link, "lost", closed=True, condition=condition)
+            record = self._recorder.links.gone(router, link, "lost", closed=True, condition=condition)
             self._tell_end(link, "lost", was_blocked, record, describe_error(error))
 
     def _tell_end(self, link: Link, how: str, blocked: bool, record: Writer | None, why: str = "") -> None:
@@ -482,7 +487,8 @@ class Sessions:
         if isinstance(sink, Endpoint):
             counts = describe_counters(sink.counters, blocked)
             line = f"{self._lifetime.label}[L{sink.identity}] Link {how}: {counts}{why}"
-            self._allowances.tell("ended", self._told_as, partial(_write_both, partial(_log_end, line), record))
+            write = partial(_write_both, partial(_log_end, line), record)
+            self._recorder.allowances.tell("ended", self._told_as, write)
 
 
 def _waits(link: Link) -> bool:

@@ -50,6 +50,7 @@ def listener_settings(router_id: str, entity: ListenerEntity, *, secure: bool = 
         stamp_user_id=entity.stamp_user_id,
         handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
         tenancy=tenancy_of(entity, secure=secure),
+        one_handshake=secure,
         withholds_version=secure,
         hostname_from_sni=entity.hostname_from_sni,
         leaves_in_drain=entity.clients_leave,

@@ -1,27 +1,13 @@
-"""What the peers of a router share: the settings of their listener, and the services of the router."""
+"""What the peers of one listener or connector share: its settings, as ``settings`` derives them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trouter.admission.guard import Guard
-from trouter.auth.auth_services import AuthServices
-from trouter.backbone.backbone import Backbone
-from trouter.backbone.uplinks import Uplinks
 from trouter.engine.limits import EngineLimits
-from trouter.engine.ports import Budget
-from trouter.hooks import Plugins
-from trouter.net.hub import Hub
-from trouter.net.poller import Poller
-from trouter.net.timers import TimerQueue
-from trouter.policy.router_policy import RouterPolicy
 from trouter.policy.tenancy import Tenancy
-from trouter.telemetry.recorder import Recorder
-from trouter.tls.secure import Secure
 from trouter.wire.performatives import Open
-
-from .registry import Connections
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +35,8 @@ class PeerSettings:
     tenancy: Tenancy | None = None
     #: The vhost whose policy always applies, "" for none.
     policy_vhost: str = ""
+    #: The time for the handshake includes TLS and login, and does not begin anew after them.
+    one_handshake: bool = False
     #: A peer that has not logged in does not learn the router's version.
     withholds_version: bool = False
     #: Messages without a user-id get the user's name.
@@ -61,27 +49,3 @@ class PeerSettings:
     leaves_in_drain: bool = False
     #: The users that may open, as `allowedUsers` names them; None for all.
     allowed_users: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """The services that all connections of a router share; ``app/wiring`` makes it."""
-
-    hub: Hub
-    poller: Poller
-    timers: TimerQueue
-    plugins: Plugins
-    #: The octets of messages that all connections hold together.
-    budget: Budget
-    connections: Connections
-    recorder: Recorder
-    guard: Guard
-    secure: Secure
-    policy: RouterPolicy
-    auth_services: AuthServices
-    #: None on a router without neighbours.
-    backbone: Backbone | None
-    #: None on a router that is no edge router.
-    uplinks: Uplinks | None
-    #: The router's secureDefaults.
-    secure_defaults: bool
