@@ -193,6 +193,14 @@ def test_all_segments_gone_is_an_alarm_of_the_next_start_and_an_error_with_the_k
     assert any("seals missing before it: 0-5" in error for error in log.check("key").errors)
 
 
+def test_a_start_without_the_key_of_sealed_records_says_so(tmp_path: Path) -> None:
+    log = two_starts(tmp_path / "log")
+    key_path(log.folder, LABEL).unlink()
+    writer = opened(log.folder, seconds=200)
+    assert any("is sealed, and the key is missing" in text for text in alarms(writer))
+    writer.close(at(201))
+
+
 @pytest.mark.parametrize("sealed", [True, False])
 def test_honest_starts_raise_no_alarm(sealed: bool, tmp_path: Path) -> None:
     log = two_starts(tmp_path / "log", sealed=sealed)

@@ -24,18 +24,18 @@ from trouter.records.segments import (
 
 
 def contradictions(
-    folder: Path, label: str, kept: Sequence[SegmentPosition], deleted: Deletions, next_seal: int
+    folder: Path, label: str, kept: Sequence[SegmentPosition], deleted: Deletions, next_seal: int | None
 ) -> list[str]:
     """Return what contradicts the complete segments ``kept`` of a router, in sentences for the operator; OSError.
 
-    ``next_seal`` is the number of the seal that the router's key is for, 0 without a key.
+    ``next_seal`` is the number of the seal that the router's key is for, None without a key.
     """
     whole = [place for place in kept if place.rest != EMPTY]
     entries = _last_entries(folder, label)
     return [
         *_missing_segments(entries, kept),
         *(_changed_end(whole[-1], entries.get(whole[-1].name)) if whole else ()),
-        *_missing_seals(whole, deleted, next_seal),
+        *(_missing_key(whole) if next_seal is None else _missing_seals(whole, deleted, next_seal)),
     ]
 
 
@@ -84,6 +84,12 @@ def _changed_end(place: SegmentPosition, entry: ManifestEntry | None) -> Iterato
     own = (place.first, trailer.last, trailer.count, trailer.crc)
     if entry is not None and entry.state != DELETED and own != (entry.first, entry.last, entry.count, entry.crc):
         yield f"the manifest lists {place.name} with other numbers or another checksum"
+
+
+def _missing_key(whole: Sequence[SegmentPosition]) -> Iterator[str]:
+    """Yield a sentence if the last segment is sealed, so that the router had a key."""
+    if whole and seals_in(whole[-1].path) is not None:
+        yield f"{whole[-1].name} is sealed, and the key is missing, so that later records are not"
 
 
 def _missing_seals(whole: Sequence[SegmentPosition], deleted: Deletions, next_seal: int) -> Iterator[str]:

@@ -183,7 +183,7 @@ class SegmentWriter:
         if self._key is not None and self._key.skip(sealed):
             log.warning("the router ended between seal %d of %s and the erasure of its key", sealed, self.folder)
         self._take_over_deletions(kept)
-        next_seal = 0 if self._key is None else self._key.epoch
+        next_seal = None if self._key is None else self._key.epoch
         self._alarm_changes(contradictions(self.folder, self._label, kept, self.retention.deletions(), next_seal))
 
     def _take_over_deletions(self, kept: Sequence[SegmentPosition]) -> None:
