@@ -425,3 +425,22 @@ def test_a_vhost_may_have_bodies_recorded_with_hidden_fields_hashed(start_router
     assert body["amount"] == 5
     assert re.fullmatch("hmac:[0-9a-f]{32}", body["card"])
     assert ("body" in plain, plain["hashed"], plain["size"]) == (False, ["*"], 9)
+
+
+@pytest.mark.attack
+def test_a_start_logs_and_records_that_segments_are_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    folder.mkdir()
+    assert main(["records", "keys", str(folder), "--router", "R"]) == 0
+    configuration = f"router {{ id: R }}\nlistener {{ host: 127.0.0.1, port: 0 }}\nrecordLog {{ dir: {folder} }}"
+    for _ in range(2):
+        with running(configuration, tmp_path) as router:
+            assert router.stop() == 0
+    gone = segments_in(folder)[-1]
+    gone.path.unlink()
+    with running(configuration, tmp_path) as router:
+        router.wait_for_line(rf"the manifest lists {re.escape(gone.name)}, which is not in the folder")
+        router.wait_for_line(r"seals \d+-\d+ are missing at the end")
+        assert router.stop() == 0
+    alarms = of(records_of(folder), "alarm", name="recordsChanged", state="raised")
+    assert [gone.name in alarm["value"] for alarm in alarms] == [True, False]

@@ -103,7 +103,8 @@ def test_clients_leave_descriptors_for_probes_and_operators_and_for_files(
     start_router: StartRouter, tmp_path: Path
 ) -> None:
     router = start_router(
-        "listener { host: 127.0.0.1, port: 0 }\nlistener { name: web, host: 127.0.0.1, port: 0, http: yes }\n"
+        "listener { host: 127.0.0.1, port: 0, idleTimeoutSeconds: 0 }\n"
+        "listener { name: web, host: 127.0.0.1, port: 0, http: yes }\n"
         f"recordLog {{ dir: {tmp_path}/records, segmentBytes: 65536 }}\n"
     )
     with ExitStack() as stack, descriptors(router, 2):

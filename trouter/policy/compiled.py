@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from trouter.config.collector import held_back
 from trouter.config.entities import GroupSettings, PolicyEntity, VhostEntity
-from trouter.config.hosts import HostRange
+from trouter.config.hosts import HostRange, place_of
 from trouter.config.tenant_spaces import TenantSpaces, reach_of_all
 from trouter.policy.choice import VhostChoice
 from trouter.policy.coverage import uncovered
@@ -200,7 +200,7 @@ class Policy:
     resolved: Resolved = field(default_factory=dict)
     #: The tenants, which clients of other listeners are kept from.
     tenants: TenantSpaces = field(default_factory=TenantSpaces, compare=False)
-    #: With secureDefaults a grant is judged as a group is that lacks the settings.
+    #: With secureDefaults a grant is judged as a group is that lacks the settings, and a network counts as a host.
     secure: bool = False
 
     @classmethod
@@ -248,6 +248,10 @@ class Policy:
             any(vhost.reaches_longer_names for vhost in compiled.values()),
             {} if previous is None else previous.resolved,
         )
+
+    def counted_host(self, host: str) -> str:
+        """Return what the limits by host count a client as: with secureDefaults the IPv6 network that it may have."""
+        return place_of(host) if self.secure else host
 
     def with_addresses(self, addresses: Mapping[str, Iterable[str]]) -> Policy:
         """Return the same policy with other addresses of `host_names`."""

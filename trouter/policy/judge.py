@@ -184,18 +184,21 @@ def judge_open(policy: Policy, request: OpenRequest, chosen: VhostPolicy | None 
     return _grant(policy, request, verdict.admission, permissions)
 
 
-def judge_counts(verdict: Verdict, request: OpenRequest, counts: Book) -> tuple[Verdict, QuotaAnswer | None]:
-    """Return the verdict on a connection that may open by itself, after the counts, and what the quotas said."""
+def judge_counts(verdict: Verdict, request: OpenRequest, host: str, counts: Book) -> tuple[Verdict, QuotaAnswer | None]:
+    """Return the verdict on a connection that may open by itself, after the counts, and what the quotas said.
+
+    ``host`` is what the counts have it under.
+    """
     admission = verdict.admission
     if admission is None:
         return verdict, None
-    over = counts.limits_reached(admission.vhost, admission.limits, request.user, request.remote_host)
+    over = counts.limits_reached(admission.vhost, admission.limits, request.user, host)
     if over:
         rule = f"{admission.vhost}:{admission.group}:{'+'.join(over)}"
         return _deny_open(request, over[0], admission.vhost, admission.group, rule), None
     if not admission.quotas:
         return verdict, None
-    answer = counts.quotas_at_open(admission.quotas, request.user, request.remote_host)
+    answer = counts.quotas_at_open(admission.quotas, request.user, host)
     if answer.rule:
         return _deny_open(request, Reason.QUOTA, admission.vhost, admission.group, answer.rule), answer
     return verdict, answer

@@ -128,7 +128,8 @@ class RouterPolicy:
 
     def judge_open(self, request: OpenRequest) -> Verdict:
         """Return whether a connection may open, and its terms; count and record that. ``admit_connection`` follows."""
-        verdict, quotas = judge_counts(self._judge_request(request), request, self.book)
+        host = self.compiled.counted_host(request.remote_host)
+        verdict, quotas = judge_counts(self._judge_request(request), request, host, self.book)
         if quotas is not None:
             self.book.note_answer(quotas)
         self._record.record_verdict(verdict, request)
@@ -171,7 +172,7 @@ class RouterPolicy:
             admission.vhost,
             rules,
             request.user,
-            request.remote_host,
+            self.compiled.counted_host(request.remote_host),
             connection.received_bytes,
             request.connection_id,
         )

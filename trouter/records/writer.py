@@ -197,9 +197,9 @@ class SegmentWriter:
         self._remember(self.retention.deletions())
 
     def _alarm_changes(self, changes: Iterable[str]) -> None:
-        """Log each change that was made while the router was stopped, and raise an alarm for it."""
+        """Log each difference to what the router left when it stopped, and raise an alarm for it."""
         for text in changes:
-            log.critical("the records in %s were changed while the router was stopped: %s", self.folder, text)
+            log.critical("the records in %s are not as the router left them: %s", self.folder, text)
             self._alarm("raised", text, name=CHANGED)
 
     def _remember(self, deletions: Deletions) -> None:

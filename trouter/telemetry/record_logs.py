@@ -78,9 +78,10 @@ class RecordLog:
         self._writer.close(now())
 
     def begin_recording(self) -> None:
-        """Take records from now on."""
+        """Take records from now on, first what the writer saw when it opened the folder."""
         self._recorder.add(self._stream)
         self._recorder.add(self._publisher)
+        self._emit_alarms()
 
     async def run(self) -> None:
         """Write until ``stop`` or cancellation, then what is left."""
@@ -105,9 +106,12 @@ class RecordLog:
                 await trio.sleep(LINGER_S)
             taken = self._stream.take_records()
             await self._in_thread(self._write, taken)
-            while self._writer.news:
-                self._recorder.emit(self._writer.news.popleft())
+            self._emit_alarms()
             self._send_heads()
+
+    def _emit_alarms(self) -> None:
+        while self._writer.news:
+            self._recorder.emit(self._writer.news.popleft())
 
     def _send_heads(self) -> None:
         """Send the heads of segments to the address for them, pre-settled."""

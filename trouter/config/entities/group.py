@@ -46,7 +46,7 @@ class GroupSettings:
         high=MAX_CONNECTIONS,
     )
     max_connections_per_host: int | None = integer(
-        "Connections from one host open at once; replaces the limit of the vhost.",
+        "Connections from one host open at once, as for the vhost; replaces its limit.",
         default_doc="the vhost's",
         high=MAX_CONNECTIONS,
         old_names=("maxConnectionsPerRemoteHost",),

@@ -19,7 +19,10 @@ def per_user() -> Any:
 
 def per_host() -> Any:
     """Return the attribute of the quotas of each host."""
-    return _each("The same seven quotas for each host of these users, in a map.")
+    return _each(
+        "The same seven quotas for each host of these users, in a map; with secureDefaults an IPv6 network of 64 bits "
+        "counts as one host."
+    )
 
 
 def _each(doc: str) -> Any:

@@ -296,7 +296,7 @@ class VhostEntity(Entity):
     )
     max_connections_per_user: int = limit("Connections of one user open at once.", "maxConnectionsPerUser")
     max_connections_per_host: int = integer(
-        "Connections from one host open at once.",
+        "Connections from one host open at once; with secureDefaults an IPv6 network of 64 bits counts as one host.",
         MAX_CONNECTIONS,
         high=MAX_CONNECTIONS,
         old_names=("maxConnectionsPerRemoteHost",),
