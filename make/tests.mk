@@ -1,23 +1,24 @@
 # Tests by what they take.
 .PHONY: test-whole test-quick-compiled test-quick-pure test-one-router test-in-memory test-twins field-tests field-clients field-page \
-  test-several test-ways-in test-processes test-commands test-from-files test-field test-pipeline attack test-all test-packaging \
+  test-tables test-several test-ways-in test-processes test-commands test-from-files test-field test-pipeline attack test-all test-packaging \
   test-compiled test-pure test-spark40 test-without-cyrus test-trio test-workers test-brokers rabbitmq4 interop-system planted chaos soak \
   walk-pages
 
 # Two jobs at once for each core, and one more for those that wait. More at once would end no sooner, because most of the time is that
 # of processors (starts of routers, Spark, the browser), but each would take longer, and what counts real seconds (a peer that is given
-# up as silent, a worker of Spark that must connect) would fail on a slow machine. The longest come first. On the compiled twin: the
-# tests through one router, the parts below, and the tests in memory. On the interpreted twin: the tests in memory of modules with two
-# twins, and those of Spark; of the pipeline those that reach such a module (tests/house/test_one_twin.py).
-# Beside them the web console, in a browser. The tests left out take long, or use no module with two twins; `make test-all`
-# runs all tests on both.
-ONE_ROUTER := e2e
-several    := network
-ways-in    := http interop management tls
-commands   := cli kubernetes load packaging tools
-from-files := chaos dropin plugins soak
-processes  := testing workers
-PARTS      := several ways-in processes commands from-files
+# up as silent, a worker of Spark that must connect) would fail on a slow machine. The longest come first, and none is so long that it
+# goes on alone. On the compiled twin: the tests through one router, the parts below, and the tests in memory. On the interpreted twin:
+# the tests in memory of modules with two twins, and those of Spark; of the pipeline those that reach such a module
+# (tests/house/test_one_twin.py). Beside them the web console, in a browser. The tests left out take long, or use no module with two
+# twins; `make test-all` runs all tests on both.
+ONE_ROUTER := tests/e2e
+tables     := pipeline/tests
+several    := tests/network
+ways-in    := $(addprefix tests/,http interop management tls)
+commands   := $(addprefix tests/,cli kubernetes load packaging tools)
+from-files := $(addprefix tests/,chaos dropin plugins soak)
+processes  := $(addprefix tests/,testing workers)
+PARTS      := tables several ways-in processes commands from-files
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh net sim testing wire) pipeline/tests
 SHORT      := -m "not spark and not pipeline_long and not long"
 AT_ONCE    := $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2) + 1)))
@@ -42,13 +43,13 @@ test-quick-pure:
 
 test-one-router:
 	$(PY) -m trouter --version | grep -w compiled
-	$(PY) -m pytest $(or $(ARGS),$(SHORT) tests/$(ONE_ROUTER))
+	$(PY) -m pytest $(or $(ARGS),$(SHORT) $(ONE_ROUTER))
 
 $(PARTS:%=test-%): test-%:
-	$(PY) -m pytest $(SHORT) $(addprefix tests/,$($*)) >build/test-$*.log 2>&1
+	$(PY) -m pytest $(SHORT) $($*) >build/test-$*.log 2>&1
 
 test-in-memory:
-	$(PY) -m pytest $(SHORT) $(addprefix --ignore=tests/,field $(ONE_ROUTER) $(foreach part,$(PARTS),$($(part)))) >build/test-in-memory.log 2>&1
+	$(PY) -m pytest $(SHORT) tests $(addprefix --ignore=,tests/field $(ONE_ROUTER) $(foreach part,$(PARTS),$($(part)))) >build/test-in-memory.log 2>&1
 
 test-twins:
 	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "(spark or not one_twin) and not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1

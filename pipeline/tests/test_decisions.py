@@ -34,8 +34,6 @@ from trouter_pipeline.decisions import (
 from trouter_pipeline.places import Place
 from trouter_plugins.users_file import put_user
 
-pytestmark = pytest.mark.one_twin
-
 NOW = datetime(2026, 3, 31, 12, 34, 56, tzinfo=UTC)
 
 

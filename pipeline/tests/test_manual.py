@@ -22,8 +22,6 @@ from trouter_pipeline.needs import missing
 from trouter_pipeline.options import manual
 from trouter_pipeline.report.stored import COLUMNS
 
-pytestmark = pytest.mark.one_twin
-
 PAGE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
 PORTS = ("5672",)
 #: Seconds that only a hang takes, also where Spark takes a minute to start.

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from shutil import copytree
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -156,9 +157,11 @@ def test_a_kill_at_each_step_leaves_a_version_from_which_the_batch_is_merged(
     first = [Change("e", each, 1) for each in range(6)]
     second = [Change("e", 0, 2, deleted=True), Change("e", 1, 2, 7), Change("w", 1, 1), Change("e", 9, 1, deleted=True)]
     dead = [Change("e", 100, 100)]
+    landed_first = tmp_path / "first"
+    land(spark, landed_first, first)
     for step in count():
         root = tmp_path / str(step)
-        land(spark, root, first)
+        copytree(landed_first, root)
         with monkeypatch.context() as patched, merging_in(root, frame_of(spark, [])) as merging:
             steps = fail_at(patched, step)
             try:

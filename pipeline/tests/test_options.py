@@ -9,8 +9,6 @@ from trouter_pipeline.connecting import peers
 from trouter_pipeline.options import BadOption, Mode, Options, Receiver, Side, manual, option_name, rows
 from trouter_pipeline.schema import SCHEMA
 
-pytestmark = pytest.mark.one_twin
-
 READ = {"url": "amqp://host", "address": "events", "spool": "/var/spool/events"}
 
 
