@@ -16,7 +16,7 @@ from trouter.config import Configuration, Problem
 from trouter.config.findings import described
 from trouter.config.keepers import Keepers, keepers_for_operator, keepers_of_process
 from trouter.config.networks import remarks
-from trouter.config.problems import RENAMED, UNUSED, Severity
+from trouter.config.problems import ProblemKind, Severity
 from trouter.tools.failures import print_problem
 from trouter.tools.table import Style, may_colour
 
@@ -160,12 +160,10 @@ def _summary(configuration: Configuration, checked: Checked) -> str:
     broken = {finding.entity for finding in checked.findings if finding.severity is Severity.PROBLEM}
     entities = [entity for entity in configuration.entities if entity.place.line]  # those of the file
     served = sum(entity.identity not in broken for entity in entities)
-    renamed, unused = (
-        sum(finding.message.startswith(begin) for finding in checked.findings) for begin in (RENAMED, UNUSED)
-    )
+    kinds = Counter(finding.kind for finding in checked.findings)
     return (
         f"{served} of {len(entities)} entities served, {checked.count(Severity.UNSAFE)} unsafe, "
-        f"{renamed} renamed, {unused} unused"
+        f"{kinds[ProblemKind.RENAMED]} renamed, {kinds[ProblemKind.UNUSED]} unused"
     )
 
 

@@ -19,7 +19,7 @@ from trouter.config.draft import Draft, draft_of
 from trouter.config.entities import MANAGEMENT, BindingEntity, Entity, ExchangeEntity, VhostEntity
 from trouter.config.keepers import keepers_of_process
 from trouter.config.nodes import Entry, Section
-from trouter.config.problems import Findings, Problem, fit_to_show
+from trouter.config.problems import Findings, Problem, ProblemKind, fit_to_show
 from trouter.config.remote import FILES, holds_secret, withheld, withheld_file, withheld_secret
 from trouter.config.rows import HIDDEN, row, shown_value
 from trouter.config.rules import check_one
@@ -191,15 +191,13 @@ def _description(draft: Draft, problems: Collection[Problem]) -> str:
 
 #: Entities whose errors are shown as bare texts, as programs know them from Qpid Dispatch.
 BARE: Final[tuple[type | None, ...]] = (ExchangeEntity, BindingEntity)
-#: The beginnings of further bare texts: a role that the mode of the router forbids.
-BARE_TEXTS: Final = ("role=", "openProperties not allowed for role ")
 
 
 def _described(kind: EntityType, problem: Problem) -> str:
     if problem.message == "unknown attribute" and "." not in problem.key:
         suggestion = f" ({problem.suggestion})" if problem.suggestion else ""
         return f"Unknown attribute {fit_to_show(problem.key) or repr('')} for '{kind.full_name}'{suggestion}"
-    if kind.entity in BARE or problem.message.startswith(BARE_TEXTS):
+    if kind.entity in BARE or problem.kind is ProblemKind.OLDER:
         return problem.message
     return str(problem).removeprefix(f"{problem.place}: ")
 

@@ -23,7 +23,7 @@ from trouter.config.entities import (
 )
 from trouter.config.nodes import Entry, Section, is_null
 from trouter.config.passwords import Secret
-from trouter.config.problems import RENAMED, UNUSED, About, Findings, SourcePosition, nearest
+from trouter.config.problems import About, Findings, ProblemKind, SourcePosition, nearest
 from trouter.config.schema import Attribute, BadValue, BadValues, Doubt, EntityType, Kind, OutOfRange, same_name
 from trouter.config.strictness import doubt
 from trouter.config.texts import levels, random_router_id
@@ -86,19 +86,23 @@ class Draft:
             about |= {"key": entry.key, "text": as_written(entry.node)}
         return about
 
-    def error(self, message: str, field_name: str = "", suggestion: str = "") -> None:
-        self.findings.error(self.place(field_name), message, **self.about(field_name, suggestion))
+    def error(
+        self, message: str, field_name: str = "", suggestion: str = "", kind: ProblemKind = ProblemKind.NONE
+    ) -> None:
+        about = self.about(field_name, suggestion)
+        about["kind"] = kind
+        self.findings.error(self.place(field_name), message, **about)
 
-    def first_error(self, message: str, field_name: str, suggestion: str) -> None:
+    def first_error(self, message: str, field_name: str, suggestion: str, kind: ProblemKind) -> None:
         """Report an error that comes before all others about the section, as it makes them pointless."""
         before = self.findings.errors
         self.findings.errors = []
-        self.error(message, field_name, suggestion)
+        self.error(message, field_name, suggestion, kind)
         self.findings.errors = [*(replace(each, place=self.section.place) for each in self.findings.errors), *before]
 
-    def warning(self, message: str, field_name: str = "") -> None:
+    def warning(self, message: str, field_name: str = "", kind: ProblemKind = ProblemKind.NONE) -> None:
         key = entry.key if (entry := self.given.get(field_name)) else ""
-        self.findings.warning(self.place(field_name), message, section=self.section.name, key=key)
+        self.findings.warning(self.place(field_name), message, section=self.section.name, key=key, kind=kind)
 
     def doubt(self, point: str, message: str, field_name: str = "", suggestion: str = "") -> bool:
         """Report something that Qpid Dispatch serves in its own way; return whether it is served so here."""
@@ -175,7 +179,7 @@ def _take(draft: Draft, entry: Entry) -> None:
     if before:
         draft.warning("given more than once: the last one counts", row.field)
     elif not same_name(entry.key, row.name):
-        draft.warning(f"{RENAMED} '{row.name}'", row.field)
+        draft.warning(f"this is the old name of '{row.name}'", row.field, ProblemKind.RENAMED)
     try:
         draft.written[row.field], draft.values[row.field] = convert(row, entry.node)
     except OutOfRange as bad:
@@ -190,7 +194,7 @@ def _take(draft: Draft, entry: Entry) -> None:
             draft.written[row.field], draft.values[row.field] = plain(entry.node), several.value
     else:
         if row.inert:
-            draft.warning(f"{UNUSED}: {row.inert}", row.field)
+            draft.warning(f"accepted without effect: {row.inert}", row.field, ProblemKind.UNUSED)
 
 
 def _serve(draft: Draft, row: Attribute, entry: Entry, bad: BadValue) -> None:

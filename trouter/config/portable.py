@@ -22,7 +22,7 @@ from trouter.config.draft import Draft, draft_section
 from trouter.config.entities import Entity
 from trouter.config.json_form import parse_json
 from trouter.config.passwords import Secret
-from trouter.config.problems import ConfigurationError, Findings, Problem, Severity, SourcePosition
+from trouter.config.problems import ConfigurationError, Findings, Problem, ProblemKind, Severity, SourcePosition
 from trouter.config.rules import check_one, world_of
 
 #: How the text calls itself in a finding about it.
@@ -123,7 +123,12 @@ def _configuration(head: Mapping[str, Any], entities: list[Entity]) -> Configura
 
 
 def _problem(fields: dict[str, Any]) -> Problem:
-    return Problem(**{**fields, "place": SourcePosition(*fields["place"]), "severity": Severity(fields["severity"])})
+    typed = {
+        "place": SourcePosition(*fields["place"]),
+        "severity": Severity(fields["severity"]),
+        "kind": ProblemKind(fields["kind"]),
+    }
+    return Problem(**{**fields, **typed})
 
 
 def _acceptance(fields: dict[str, Any]) -> Acceptance:

@@ -35,9 +35,18 @@ class Severity(StrEnum):
     ACCEPTED = "accepted"
 
 
-#: The beginnings of messages about an attribute under its old name, and about one without effect.
-RENAMED: Final = "this is the old name of"
-UNUSED: Final = "accepted without effect"
+class ProblemKind(StrEnum):
+    """What programs make of a problem beside showing it; most are of no kind."""
+
+    NONE = ""
+    #: An attribute has its old name.
+    RENAMED = "renamed"
+    #: An attribute has no effect.
+    UNUSED = "unused"
+    #: The message is the older router's: management answers with it alone, as programs compare it.
+    OLDER = "older"
+
+
 #: The most characters of offending text in a finding.
 MOST_SHOWN: Final = 80
 
@@ -60,6 +69,7 @@ class Problem:
     point: str = ""
     entity: str = ""
     reason: str = ""
+    kind: ProblemKind = ProblemKind.NONE
 
     def __str__(self) -> str:
         where = ".".join(part for part in (self.section, self.key) if part)
@@ -88,6 +98,7 @@ class About(TypedDict, total=False):
     key: str
     text: str
     suggestion: str
+    kind: ProblemKind
 
 
 @dataclass(slots=True)

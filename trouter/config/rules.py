@@ -34,7 +34,7 @@ from trouter.config.entities.group import ANY_NUMBER, GroupSettings
 from trouter.config.files import UNREADABLE, is_below
 from trouter.config.hosts import is_loopback
 from trouter.config.passwords import Secret
-from trouter.config.problems import nearest
+from trouter.config.problems import ProblemKind, nearest
 from trouter.config.tenants import why_no_tenants
 from trouter.core.patterns import KEYS, MANY_TEXT, PatternError, normal_form
 from trouter.mechanisms import EXTERNAL
@@ -223,11 +223,16 @@ def _role(draft: Draft, world: World) -> None:
         return
     role = draft.value("role")
     if draft.value("open_properties"):
-        draft.error(f"openProperties not allowed for role {role}", "open_properties", "leave them out")
+        message = f"openProperties not allowed for role {role}"
+        draft.error(message, "open_properties", "leave them out", ProblemKind.OLDER)
     if world.mode == "standalone":
-        draft.first_error(ALONE, "role", "write mode: interior in the router section, or role: normal")
+        draft.first_error(
+            ALONE, "role", "write mode: interior in the router section, or role: normal", ProblemKind.OLDER
+        )
     elif world.mode == "edge" and (role == "inter-router" or draft.type.entity is ListenerEntity):
-        draft.first_error(INTERIOR_ONLY.format(role=role), "role", "write mode: interior, or another role")
+        draft.first_error(
+            INTERIOR_ONLY.format(role=role), "role", "write mode: interior, or another role", ProblemKind.OLDER
+        )
 
 
 def _tenants(draft: Draft, world: World) -> None:
