@@ -44,7 +44,7 @@ QPID_DISPATCH = {
     "qdr_deliveries_redirected_to_fallback_total": "counter",
 }
 NUMBERED = {series.name: number for number, series in enumerate(TOTALS, 1)}
-PLAIN = Figures(totals=NUMBERED, version="1.2.3", twin="compiled", uptime_s=12.5)
+PLAIN = Figures(totals=NUMBERED, version="1.2.3", twin="compiled", uptime_s=12.5, policy_digest="b464")
 
 
 def lines_of(figures: Figures) -> list[str]:
@@ -164,6 +164,10 @@ def test_the_values_of_each_own_series_are_tested_here() -> None:
     families: list[Metric] = list(text_string_to_metric_families(exposition(PLAIN).decode()))
     ours = {family.name for family in families if family.name.startswith("trouter_")}
     assert {name for name in ours if name not in here and not name.startswith("trouter_tenant_")} == set()
+
+
+def test_the_policy_is_shown_by_its_digest() -> None:
+    assert samples_of(PLAIN)["trouter_policy_info{'digest': 'b464'}"] == 1
 
 
 def test_what_is_down_is_shown_by_its_name() -> None:

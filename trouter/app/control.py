@@ -69,7 +69,12 @@ class Control:
 
     def status(self, entity: Entity) -> Mapping[str, object]:
         """Return the observed attributes of an entity; none for one that is withheld or has none."""
-        return self._in_force.parts.status(entity)
+        status = self._in_force.parts.status(entity)
+        return (
+            {**status, "policyDigest": self.configuration.policy_digest}
+            if entity is self.configuration.policy
+            else status
+        )
 
     def findings(self) -> tuple[Problem, ...]:
         """Return the findings about the configuration in force and what is down of it, the most severe first."""

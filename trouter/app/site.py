@@ -239,6 +239,7 @@ class RouterSite:
             version=trouter.__version__,
             twin=_twin.running(),
             uptime_s=trio.current_time() - self._began_s,
+            policy_digest=self._in_force.configuration.policy_digest,
             ready=self.ready(),
             draining=self._in_force.drain.active,
             drain_left=self._in_force.drain.report().left,

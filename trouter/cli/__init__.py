@@ -33,6 +33,7 @@ COMMANDS: Final = (
     "stat",
     "manage",
     "drain",
+    "network",
     "health",
     "send",
     "receive",

@@ -29,6 +29,7 @@ from trouter.config.entities import (
     SslProfileEntity,
     VhostEntity,
 )
+from trouter.config.policy_digest import digest_of_policy
 from trouter.config.problems import Problem
 from trouter.config.schema import camel
 from trouter.config.tenants import why_no_tenants
@@ -138,6 +139,11 @@ class Configuration:
             log_dir=router.log_dir,
             methods={exchange.name: exchange.match_method for exchange in self.exchanges},
         )
+
+    @cached_property
+    def policy_digest(self) -> str:
+        """The digest of the policy and its vhosts."""
+        return digest_of_policy(self.policy, self.vhosts)
 
     @cached_property
     def claimed(self) -> dict[Hashable, Entity]:

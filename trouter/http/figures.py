@@ -123,6 +123,7 @@ class Figures:
     #: ``compiled`` or ``interpreted``.
     twin: str
     uptime_s: float
+    policy_digest: str = ""
     ready: bool = True
     #: Whether the router drains, and the connections of clients that are left.
     draining: bool = False

@@ -226,6 +226,14 @@ SERIES: Final[tuple[DeclaredSeries[Figures], ...]] = (
         "always 1; twin is compiled or interpreted",
     ),
     DeclaredSeries(
+        "trouter_policy_info",
+        GAUGE,
+        "The digest of the policy and its vhosts; always 1.",
+        lambda figures: [((figures.policy_digest,), 1)],
+        ("digest",),
+        "always 1; routers with the same policy have the same digest",
+    ),
+    DeclaredSeries(
         "trouter_uptime_seconds", GAUGE, "Seconds since the router started.", _one(lambda figures: figures.uptime_s)
     ),
     DeclaredSeries(

@@ -151,6 +151,13 @@ class NodeClient:
             other._numbers = self._numbers
             yield other
 
+    @asynccontextmanager
+    async def open_other(self, router_id: str, *, edge: bool = False) -> AsyncIterator[NodeClient]:
+        """Open another router's node on the same connection, to be used beside this one."""
+        options = self._options.to_router(router_id, edge=edge)
+        async with _links(options, self._connection) as (sender, receiver):
+            yield NodeClient(options, self._connection, sender, receiver)
+
     async def _answer(self, number: str) -> Message:
         """Return the answer with this number; drop answers to requests that were given up."""
         while True:
@@ -165,11 +172,18 @@ class NodeClient:
 @asynccontextmanager
 async def open_node(options: ConnectionOptions) -> AsyncIterator[NodeClient]:
     """Open a connection to the management node that the options name, and close it at the end of the block."""
-    async with dialled(options) as connection, AsyncExitStack() as stack:
+    async with dialled(options) as connection, _links(options, connection) as (sender, receiver):
+        yield NodeClient(options, connection, sender, receiver)
+
+
+@asynccontextmanager
+async def _links(options: ConnectionOptions, connection: Connection) -> AsyncIterator[tuple[Sender, Receiver]]:
+    """Open the links for requests to the node that the options name, and for its answers."""
+    async with AsyncExitStack() as stack:
         with tool_error(options), in_time(options, "the router attaches no link"):
             receiver = await stack.enter_async_context(connection.open_receiver(dynamic=True, credit=_CREDIT))
             sender = await stack.enter_async_context(connection.open_sender(options.address))
-        yield NodeClient(options, connection, sender, receiver)
+        yield sender, receiver
 
 
 def _incomplete(answer: Message) -> str:

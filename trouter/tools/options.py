@@ -239,9 +239,9 @@ class ConnectionOptions:
             sasl=bool(user or password or mechanisms),
         )
 
-    def to_router(self, router_id: str) -> Self:
-        """Return the options for the same connection and another router of the network."""
-        return replace(self, path="", router=router_id, edge_router="")
+    def to_router(self, router_id: str, *, edge: bool = False) -> Self:
+        """Return the options for the same connection and another router of the network, perhaps an edge router."""
+        return replace(self, path="", router="" if edge else router_id, edge_router=router_id if edge else "")
 
     def with_password(self) -> Self:
         """Return the options with the user's password, for which a terminal is asked if it is needed; ValueError."""

@@ -456,6 +456,7 @@ export interface Attributes {
     | "messagesDenied"
     | "userIdDenied"
     | "managementDenied"
+    | "policyDigest"
     | "name"
     | "identity"
     | "type";

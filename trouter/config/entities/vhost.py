@@ -15,7 +15,7 @@ from trouter.config.entities.quotas import Quotas, quota
 from trouter.config.groups import parse_groups
 from trouter.config.point import Point, with_points
 from trouter.config.problems import Severity
-from trouter.config.schema import NEXT, boolean, choice, counter, integer, mapping, path, string
+from trouter.config.schema import NEXT, Kind, boolean, choice, counter, integer, mapping, path, reported, string
 
 
 @entity(
@@ -153,6 +153,11 @@ class PolicyEntity(Single):
     messages_denied: None = counter("Messages on anonymous links, refused because of their address.", extra=True)
     user_id_denied: None = counter("Messages refused because their user-id names another user.", extra=True)
     management_denied: None = counter("Requests refused by the agent.", extra=True)
+    policy_digest: None = reported(
+        Kind.STRING,
+        "The digest of the policy and its vhosts as they are written: the same on all routers that have the same.",
+        extra=True,
+    )
 
 
 #: What Qpid Dispatch reads otherwise in a group.

@@ -1,0 +1,1 @@
+"""Tools for all routers of a network at once."""

@@ -1,0 +1,143 @@
+"""Asks every router of a network for its state, all at once over one connection.
+
+The routers are those that the connected router knows, and the edge routers that are connected to these. A router of
+another kind (Qpid Dispatch) answers what it has.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import trio
+
+from trouter.tools.failures import ConnectionException, MalformedAnswer, StatusError, Timeout, as_text
+from trouter.tools.node import NodeClient
+from trouter.tools.words import PREFIX
+
+#: What makes one router fail to answer, and is no reason to give the others up.
+_FAILURES: Final = (StatusError, Timeout, MalformedAnswer, ConnectionException)
+_INTERIOR: Final = "interior"
+_EDGE: Final = "edge"
+#: The attributes of `router` that are read; another kind of router may lack some.
+_OF_ROUTER: Final = (
+    "id", "mode", "version", "uptimeSeconds", "connectionCount", "linksBlocked", "deliveriesStuck", "drainState",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterStatus:
+    """What one router of the network answered; None where it has no such value."""
+
+    id: str
+    mode: str
+    #: Why the router did not answer; empty if it did.
+    fault: str = ""
+    version: str = ""
+    workers: int = 1
+    uptime_s: int | None = None
+    connections: int | None = None
+    links_blocked: int | None = None
+    deliveries_stuck: int | None = None
+    #: `serving`, `draining` or `drained`.
+    drain_state: str | None = None
+    #: The number of findings, by severity.
+    findings: Mapping[str, int] | None = None
+    #: Connectors that have no connection, with the reason.
+    connectors_down: Mapping[str, str] = field(default_factory=dict)
+    #: Seconds until the first certificate expires, 0 or less if one has.
+    certificate_left_s: float | None = None
+    policy_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkStatus:
+    """The routers by id, and what was missing in the answers of their workers."""
+
+    routers: tuple[RouterStatus, ...]
+    incomplete: tuple[str, ...]
+
+    def policies(self) -> dict[str, list[str]]:
+        """Return the ids of the routers with each policy, by its digest; the most frequent policy comes first."""
+        routers: dict[str, list[str]] = {}
+        for router in self.routers:
+            if router.policy_digest is not None:
+                routers.setdefault(router.policy_digest, []).append(router.id)
+        return dict(sorted(routers.items(), key=lambda item: -len(item[1])))
+
+
+async def survey(node: NodeClient) -> NetworkStatus:
+    """Return the state of every router of the network that ``node`` is in, or of it alone; as ``NodeClient.call``."""
+    interiors = await node.routers()
+    if not interiors:
+        status, _ = await _ask(node, node.router_id, "")
+        return NetworkStatus((status,), tuple(filter(None, [node.take_incomplete()])))
+    answers = await _ask_all(node, interiors, _INTERIOR)
+    edges = sorted({edge for _, below, _ in answers for edge in below})
+    answers += await _ask_all(node, edges, _EDGE)
+    return NetworkStatus(
+        tuple(sorted((status for status, _, _ in answers), key=lambda status: (status.mode == _EDGE, status.id))),
+        tuple(lack for _, _, lack in answers if lack),
+    )
+
+
+async def _ask_all(
+    node: NodeClient, routers: Sequence[str], mode: str
+) -> list[tuple[RouterStatus, Sequence[str], str]]:
+    """Return the state of each of these routers, the edge routers below it, and what its answers lacked."""
+    answers: list[tuple[RouterStatus, Sequence[str], str]] = []
+
+    async def ask(router: str) -> None:
+        try:
+            async with node.open_other(router, edge=mode == _EDGE) as other:
+                status, edges = await _ask(other, router, mode)
+                answers.append((status, edges, other.take_incomplete()))
+        except _FAILURES as failure:
+            answers.append((RouterStatus(id=router, mode=mode, fault=as_text(failure)), (), ""))
+
+    async with trio.open_nursery() as nursery:
+        for router in routers:
+            nursery.start_soon(ask, router)
+    return answers
+
+
+async def _ask(node: NodeClient, router: str, mode: str) -> tuple[RouterStatus, Sequence[str]]:
+    """Return the state of one router, and the edge routers that are connected to it."""
+    (row,) = (await node.query(f"{PREFIX}router", _OF_ROUTER)).dicts()[:1] or [{}]
+    workers = node.workers or 1
+    connections = await _rows(node, "connection", ("role", "container", "dir")) or []
+    findings = await _rows(node, "finding", ("severity",))
+    connectors = await _rows(node, "connector", ("name", "connectionStatus", "connectionMsg")) or []
+    ends_s = [row["certificateEnds"] for row in await _rows(node, "sslProfile", ("certificateEnds",)) or [] if row]
+    policies = await _rows(node, "policy", ("policyDigest",)) or [{}]
+    status = RouterStatus(
+        id=router,
+        mode=str(row.get("mode", mode)),
+        version=str(row.get("version", "")),
+        workers=workers,
+        uptime_s=row.get("uptimeSeconds"),
+        connections=row.get("connectionCount"),
+        links_blocked=row.get("linksBlocked"),
+        deliveries_stuck=row.get("deliveriesStuck"),
+        drain_state=row.get("drainState"),
+        findings=None if findings is None else dict(Counter(str(each.get("severity")) for each in findings)),
+        connectors_down={
+            str(each.get("name")): str(each.get("connectionMsg", "")) for each in connectors
+            if each.get("connectionStatus") not in {None, "SUCCESS"}
+        },
+        certificate_left_s=min(ends_s) - time.time() if ends_s else None,
+        policy_digest=policies[0].get("policyDigest"),
+    )  # fmt: skip
+    edges = {str(each["container"]) for each in connections if each.get("role") == _EDGE and each.get("dir") == "in"}
+    return status, sorted(edges) if status.mode == _INTERIOR else ()
+
+
+async def _rows(node: NodeClient, kind: str, attributes: Sequence[str]) -> list[dict[str, Any]] | None:
+    """Return the rows of a type; None if the router has no such type, or does not show it."""
+    try:
+        return (await node.query(f"{PREFIX}{kind}", attributes)).dicts()
+    except StatusError:
+        return None
