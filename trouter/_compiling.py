@@ -5,9 +5,11 @@ their indices themselves, and `freelists`, classes for which memory is kept. The
 annotations first (`trouter/_c_types.py`). A compilation error fails the build, because a program that runs interpreted
 without notice is only slow. Beside the compiled modules the build writes `compiled.sha256`, the hashes of the sources
 that they were made from: the tests refuse modules that are older than their sources (tests/compiled.py).
-Two switches:
+Switches:
 TROUTER_PURE=1              build nothing: the interpreted twin only
 TROUTER_ALLOW_PURE_BUILD=1  if a module fails to compile, print a warning and install the interpreted twin
+TROUTER_REUSE=0             deliveries do not reuse each other's memory (`trouter/engine/reuse.py`), for sanitizers; a
+                            module that is compiled already stays as it is, so give such a build a folder of its own
 """
 
 from __future__ import annotations
@@ -136,6 +138,7 @@ def _extensions(distribution: Distribution) -> list[Any]:
 
     # no debugger reads the generated C, and a build without symbols takes three quarters of the time
     symbols = [] if "-g" in os.environ.get("CFLAGS", "") else ["-g0"]
+    macros = [("TROUTER_NO_REUSE", "1")] if os.environ.get("TROUTER_REUSE") == "0" else []
     # Cython does not see that a module depends on the types of one that it cimports whole (`from trouter.wire cimport
     # octets`), so a change of any such file translates everything anew.
     types = distribution.hashes_of_inlined()
@@ -144,7 +147,7 @@ def _extensions(distribution: Distribution) -> list[Any]:
     for checks in (True, False):
         translated += cythonize(  # type: ignore[no-untyped-call]  # it has no types
             [
-                Extension(module, [path], extra_compile_args=symbols)
+                Extension(module, [path], extra_compile_args=symbols, define_macros=macros)
                 for module, path in distribution.sources()
                 if (module not in distribution.unchecked) is checks
             ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import tracemalloc
 from typing import TypeVar
 
 import pytest
@@ -13,8 +15,11 @@ from trouter.engine.ports import Delivery, LinkPort
 from trouter.testing.memory import MemoryRouter
 
 K = TypeVar("K", IncomingDelivery, OutgoingDelivery)
-#: More than a type keeps the memory of.
+#: More than a type keeps the memory of; and less.
 MANY = 5000
+FEW = 1000
+#: The compiled modules are of a build that reuses the memory of deliveries.
+REUSED = is_compiled("trouter.core.message") and os.environ.get("TROUTER_REUSE") != "0"
 
 
 def fields_of(delivery: Delivery) -> dict[str, object]:
@@ -64,3 +69,18 @@ def test_deliveries_that_refer_to_each_other_are_collected() -> None:
     del coming, going
     gc.collect()
     assert count_deliveries() == before
+
+
+@pytest.mark.parametrize("kind", [IncomingDelivery, OutgoingDelivery])
+def test_memory_of_deliveries_is_given_back_unless_the_build_reuses_it(kind: type[K]) -> None:
+    link = MemoryRouter().connect().sender("queue").link
+    used = [make(kind, link) for _ in range(MANY)]
+    used.clear()  # as much is kept as may be
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        used += [make(kind, link) for _ in range(FEW)]
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert (taken < FEW * kind.__basicsize__) == REUSED

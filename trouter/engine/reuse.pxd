@@ -40,7 +40,7 @@ cdef extern from *:
     }
 
     static CYTHON_UNUSED void trouter_reuse_memory(PyObject *kind) {
-    #if CYTHON_USE_TYPE_SLOTS && !CYTHON_USE_TYPE_SPECS && !defined(Py_GIL_DISABLED)
+    #if CYTHON_USE_TYPE_SLOTS && !CYTHON_USE_TYPE_SPECS && !defined(Py_GIL_DISABLED) && !defined(TROUTER_NO_REUSE)
         PyTypeObject *type = (PyTypeObject *) kind;
         trouter_memory *memory = trouter_memory_of(NULL);
         if (memory == NULL || !PyType_IS_GC(type)) return;
