@@ -40,7 +40,8 @@ async def test_the_router_logs_in_and_opens(mock_clock: MockClock, monkeypatch: 
         assert dialled.own.status == "SUCCESS"
         assert "Connection Opened: dir=out host=server:" in dialled.own.message
         (connection,) = dialled.router.process.services.connections.values()
-        assert (connection.outgoing, connection.user, connection.mechanism) == (True, "bob", "PLAIN")
+        login = connection.login
+        assert (login.outgoing, login.user, login.mechanism) == (True, "bob", "PLAIN")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ async def test_an_operator_s_close_takes_it_off_the_list_at_once_and_what_the_pe
         (connection,) = connections.values()
         connection.force_close(FORCED)
         assert len(connections) == 0
-        assert connection.closing
+        assert connection.lifetime.closing
         outputs = await peer.play(receiver("late", 1))
         assert kinds(outputs) == [Close]
         assert only(outputs, Close).error == FORCED

@@ -74,7 +74,7 @@ async def test_a_login_goes_from_mechanisms_over_a_challenge_to_the_open(mock_cl
         assert only(await peer.play(), Outcome).code == 0
         assert kinds(await peer.play(AMQP_HEADER, OPEN, BEGIN)) == [bytes, Open, Begin]
         (connection,) = router.process.services.connections.values()
-        assert (connection.user, connection.mechanism, connection.name) == (
+        assert (connection.login.user, connection.login.mechanism, connection.lifetime.name) == (
             "alice",
             "X-MINE",
             f"connection/192.0.2.7:{peer.sock.getpeername()[1]}",

@@ -122,7 +122,7 @@ async def test_the_policy_judges_the_user_of_the_certificate(mock_clock: MockClo
         assert kinds(login) == [bytes, SaslMechanisms, Outcome]
         assert kinds(await client.play(*OPENING)) == [bytes, Open, Begin]
         (connection,) = router.process.services.connections.values()
-        assert (connection.user, connection.mechanism) == ("alice", "EXTERNAL")
+        assert (connection.login.user, connection.login.mechanism) == ("alice", "EXTERNAL")
         assert connection.facts.tls is not None
         assert connection.facts.tls.subject == "CN=alice,O=Org"
         assert connection.describe_connection()["vhost"] == "vhost"

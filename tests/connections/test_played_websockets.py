@@ -124,7 +124,7 @@ async def test_a_connection_opens_in_a_websocket(mock_clock: MockClock) -> None:
     async with websocket() as client:
         assert kinds(await client.amqp(*OPENING)) == [bytes, Open, Begin]
         (connection,) = client.router.process.services.connections.values()
-        assert connection.remote == "192.0.2.7:1"
+        assert connection.lifetime.remote == "192.0.2.7:1"
         *events, end = await client.play(BytesMessage(data=octets_of(Close())))
         assert kinds(client.outputs(events)) == [Close]
         assert isinstance(end, CloseConnection)

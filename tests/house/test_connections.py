@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from tests.connections.plays import LISTENER, ROUTER, opened
 from tests.house.sources import PACKAGE
 from trouter.connections.peer import Peer
-from trouter.net.view import ConnectionView
+from trouter.net.view import ConnectionView, LifetimeView, LoginView
 from trouter.testing.player import play
 
 #: The most objects of a connection besides those of the engine and of the policy; and those of the policy.
@@ -115,6 +115,11 @@ def test_a_second_protocol_would_be_found() -> None:
 
 def test_the_peer_has_all_of_the_protocol() -> None:
     assert [each for each in members(ConnectionView) if not hasattr(Peer, each)] == []
+
+
+def test_a_connection_shows_its_login_and_lifetime_and_repeats_nothing_of_them() -> None:
+    parts = members(LoginView) | members(LifetimeView)
+    assert [each for each in sorted(parts) if each in members(ConnectionView) or hasattr(Peer, each)] == []
 
 
 @pytest.mark.parametrize("name", ["connection", "owner", "transport", "nursery"])

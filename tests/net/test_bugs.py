@@ -26,6 +26,7 @@ from trouter.connections import login_checks, membership
 from trouter.connections.peer import Peer
 from trouter.hooks import hookimpl
 from trouter.management.agent import Agent
+from trouter.net.view import ConnectionView
 from trouter.policy.connection_policy import ConnectionPolicy
 from trouter.telemetry import tracing
 from trouter.testing import LoopbackRouter, open_router
@@ -72,7 +73,13 @@ def nothing(_: pytest.MonkeyPatch) -> None:
 
 def view(router: LoopbackRouter) -> Any:
     """Return the connection named ``BROKEN``, a Peer."""
-    return next(each for each in router.process.services.connections.values() if each.container_id == BROKEN)
+    return next(each for each in router.process.services.connections.values() if is_broken(each))
+
+
+def is_broken(connection: ConnectionView) -> bool:
+    """Return whether the peer has named itself ``BROKEN``."""
+    remote = connection.engine.remote_open
+    return remote is not None and remote.container_id == BROKEN
 
 
 class FrameLog:
@@ -119,7 +126,7 @@ def heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Peer._tick_engine
 
     def tick(self: Peer, now_s: float) -> float:
-        return fail() if self.container_id == BROKEN else right(self, now_s)
+        return fail() if is_broken(self) else right(self, now_s)
 
     monkeypatch.setattr(Peer, "_tick_engine", tick)
 
@@ -260,7 +267,7 @@ def loss(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def release_steps(self: Any, owner: Any) -> Iterator[Callable[[], object]]:
         yield from right(self, owner)
-        if owner.container_id == BROKEN:
+        if is_broken(owner):
             yield fail
 
     monkeypatch.setattr(membership.Membership, "release_steps", release_steps)
@@ -272,14 +279,28 @@ async def leave(router: LoopbackRouter, user: Connection) -> None:
     await until_reported(router, user)
 
 
-def login_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Peer.has_good_login
+class OddLogin:
+    """A login that cannot be checked again."""
 
-    def has_good_login(self: Peer) -> bool:
-        return fail() if self.container_id == BROKEN else right(self)
+    def __init__(self, login: object) -> None:
+        self._login = login
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._login, name)
+
+    def is_good(self) -> bool:
+        return fail()
+
+
+def login_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    slot: Any = vars(Peer)["login"]
+
+    def login(self: Peer) -> Any:
+        right = slot.__get__(self)
+        return OddLogin(right) if is_broken(self) else right
 
     monkeypatch.setattr(login_checks, "CHECK_S", 0.01)
-    monkeypatch.setattr(Peer, "has_good_login", has_good_login)
+    monkeypatch.setattr(Peer, "login", property(login, slot.__set__))
 
 
 class OddCertificates:
@@ -292,7 +313,7 @@ def certificate_check(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Peer.certificates
 
     def certificates(self: Peer) -> Any:
-        return OddCertificates() if self.container_id == BROKEN else right.__get__(self)
+        return OddCertificates() if is_broken(self) else right.__get__(self)
 
     monkeypatch.setattr(periodic, "RECHECK_S", 0.01)
     monkeypatch.setattr(Peer, "certificates", property(certificates))

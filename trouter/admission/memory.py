@@ -269,7 +269,7 @@ def _largest_user(
     connections: Collection[ConnectionView], cost_of: Callable[[Connection], int]
 ) -> list[tuple[int, ConnectionView]]:
     """Return the cost in bytes of each connection of the user who takes most, the largest first; routers excluded."""
-    costs = [(cost_of(each.engine), each) for each in connections if each.role not in ROUTER_ROLES]
+    costs = [(cost_of(each.engine), each) for each in connections if each.facts.listener.role not in ROUTER_ROLES]
     users: defaultdict[tuple[object, object], list[tuple[int, ConnectionView]]] = defaultdict(list)
     for cost, each in heapq.nlargest(COMPARED, costs, key=lambda pair: pair[0]):
         about = each.describe_connection()

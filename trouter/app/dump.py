@@ -197,11 +197,11 @@ def connection_lines(connection: ConnectionView) -> Iterator[str]:
     engine = connection.engine
     remote = engine.remote_open
     yield (
-        f"[C{connection.number}] state={engine.state.name} role={connection.role} "
+        f"[C{connection.number}] state={engine.state.name} role={connection.facts.listener.role} "
         f"listener={text(connection.facts.listener.name)} "
         f"container={text(remote.container_id) if remote else '-'} output_octets={len(engine.out)} "
-        f"paused={engine.paused} touched={engine.touched} closing={connection.closing} links={engine.link_count} "
-        f"events={len(engine.events)}"
+        f"paused={engine.paused} touched={engine.touched} closing={connection.lifetime.closing} "
+        f"links={engine.link_count} events={len(engine.events)}"
     )
     for session in engine.sessions():
         yield f"  {session_line(session)}"

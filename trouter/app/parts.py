@@ -96,7 +96,7 @@ class ConfiguredParts:
         listeners = self.listeners.all
         self.listeners.stop()
         for connection in list(self.connections.values()):
-            if not connection.closing:
+            if not connection.lifetime.closing:
                 connection.close_at_once(error)
         for listener in listeners:
             if isinstance(listener, Listener):

@@ -74,9 +74,9 @@ class AcceptedLogin:
     """
 
     __slots__ = (
-        "_counted", "_exchange", "_guard", "_newcomer", "_offered", "_plugins", "_proven", "_recorder", "_scope",
-        "_service", "_session", "_step_s", "_still_good", "_tried", "_unavailable", "_waited_s", "expires_at_s",
-        "facts", "mechanism", "permissions", "sasl", "tenant", "user",
+        "_counted", "_exchange", "_guard", "_newcomer", "_offered", "_plugins", "_proven", "_recorder", "_sasl",
+        "_scope", "_service", "_session", "_step_s", "_still_good", "_tried", "_unavailable", "_waited_s",
+        "expires_at_s", "facts", "mechanism", "permissions", "refused", "tenant", "user",
     )  # fmt: skip
 
     outgoing: Final = False
@@ -116,7 +116,9 @@ class AcceptedLogin:
         self.permissions: Permissions | None = None
         self._plugins = plugins
         self._guard = guard
-        self.sasl = sasl
+        #: None once the login has ended.
+        self._sasl: SaslServer | None = sasl
+        self.refused = False
         self._step_s = step_s
         self._scope = scope
         #: None once the peer has sent its open, or the login has ended.
@@ -133,6 +135,12 @@ class AcceptedLogin:
         self._counted = False
         #: The name in the peer's messages, once there is one and until the login is over.
         self._tried: TriedName | None = None
+
+    @property
+    def sasl(self) -> SaslServer:
+        """The engine's layer, until the login ends."""
+        assert self._sasl is not None  # noqa: S101 - no event of a login comes after its end
+        return self._sasl
 
     async def take_step(self, event: Event) -> bool:
         """Answer an event of the login; return whether more of the peer's input may be read."""
@@ -173,6 +181,9 @@ class AcceptedLogin:
         if self._newcomer is not None:
             self._guard.handshakes.end_handshake(self._newcomer)
             self._newcomer = None
+        if self._sasl is not None:
+            self.refused = self._sasl.refused
+            self._sasl = None
         self._tried = None
         self._close_session()
 

@@ -124,12 +124,12 @@ class Uplinks:
             return
         for owner in list(self._open):
             try:
-                sessions = owner.begin_own_sessions(SESSIONS)
+                sessions, container = owner.begin_own_sessions(SESSIONS), owner.as_container()
                 self._active = Uplink(
                     self._hub.router,
-                    owner.as_container(),
+                    container,
                     sessions,
-                    owner.link_capacity,
+                    container.terms.link_capacity,
                     UplinkConnection(self, owner),
                 )
                 self._active.attach_links()

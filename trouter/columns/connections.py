@@ -50,7 +50,7 @@ def _remote(at: Moment, name: str) -> Any:
 
 
 def _is_authenticated(_: None, at: Moment) -> bool:
-    return bool(at.connection.user) and at.connection.mechanism not in {"", ANONYMOUS}
+    return bool(at.connection.login.user) and at.connection.login.mechanism not in {"", ANONYMOUS}
 
 
 def _tenant(_: None, at: Moment) -> str | None:
@@ -64,14 +64,14 @@ def _tenant_identity(_: None, at: Moment) -> str | None:
 
 #: Those of Qpid Dispatch first, in the order of its schema.
 CONNECTION: Final[tuple[Column[None, Moment], ...]] = (
-    Column("name", str, "", lambda _, at: at.connection.name),
+    Column("name", str, "", lambda _, at: at.connection.lifetime.name),
     Column("identity", str, "", lambda _, at: str(at.connection.number), head=Head("id", needs=False)),
     Column("type", str, "", lambda _, __: TYPE),
     Column(
         "adminStatus",
         str,
         "Administrative state of the connection; setting it to `deleted` closes the connection.",
-        lambda _, at: "deleted" if at.connection.closing else "enabled",
+        lambda _, at: "deleted" if at.connection.lifetime.closing else "enabled",
         values=("enabled", "deleted"),
         default="enabled",
         update=True,
@@ -80,7 +80,7 @@ CONNECTION: Final[tuple[Column[None, Moment], ...]] = (
         "operStatus",
         str,
         "Operational state of the connection.",
-        lambda _, at: "closing" if at.connection.closing else "up",
+        lambda _, at: "closing" if at.connection.lifetime.closing else "up",
         values=("up", "closing"),
     ),
     Column("protocol", str, "Protocol of the connection.", lambda _, __: "amqp", head=Head("proto", needs=False)),
@@ -99,13 +99,17 @@ CONNECTION: Final[tuple[Column[None, Moment], ...]] = (
         lambda _, at: at.connection.engine.remote_open is not None,
     ),
     Column(
-        "host", str, "Address and port of the peer.", lambda _, at: at.connection.remote, head=Head("host", needs=False)
+        "host",
+        str,
+        "Address and port of the peer.",
+        lambda _, at: at.connection.lifetime.remote,
+        head=Head("host", needs=False),
     ),
     Column(
         "dir",
         str,
         "Direction: `in` if the peer connected, `out` if the router did.",
-        lambda _, at: "out" if at.connection.outgoing else "in",
+        lambda _, at: "out" if at.connection.login.outgoing else "in",
         values=("in", "out"),
         head=Head("dir", needs=False),
     ),
@@ -113,7 +117,7 @@ CONNECTION: Final[tuple[Column[None, Moment], ...]] = (
         "role",
         str,
         "Role of the listener or connector.",
-        lambda _, at: at.connection.role,
+        lambda _, at: at.connection.facts.listener.role,
         head=Head("role", needs=False),
     ),
     Column("isAuthenticated", bool, "Whether the peer is authenticated.", _is_authenticated),
@@ -132,10 +136,10 @@ CONNECTION: Final[tuple[Column[None, Moment], ...]] = (
         "sasl",
         str,
         "SASL mechanism with which the peer authenticated.",
-        lambda _, at: at.connection.mechanism or None,
+        lambda _, at: at.connection.login.mechanism or None,
         optional=True,
     ),
-    Column("user", str, "User of the connection.", lambda _, at: at.connection.user or NO_USER),
+    Column("user", str, "User of the connection.", lambda _, at: at.connection.login.user or NO_USER),
     Column("ssl", bool, "Whether the connection uses TLS.", lambda _, at: at.connection.facts.tls is not None),
     Column(
         "sslProto",
@@ -163,7 +167,7 @@ CONNECTION: Final[tuple[Column[None, Moment], ...]] = (
         "uptimeSeconds",
         UInt,
         "Seconds since the connection was opened.",
-        lambda _, at: at.now_s - (at.connection.opened_at_s or 0.0),
+        lambda _, at: at.now_s - (at.connection.lifetime.opened_at_s or 0.0),
         unit="seconds",
         graph=True,
         head=Head("uptime", Form.SPAN),

@@ -98,10 +98,10 @@ class Connector:
     def message(self) -> str:
         """Text for the status: the log line of the peer's open, or why the last try failed."""
         peer = self._peer
-        if peer is None or not (peer.failure or self.is_up):
+        if peer is None or not (peer.lifetime.failure or self.is_up):
             return self._message
         remote = peer.engine.remote_open
-        return self._failure_of(peer) if peer.failure or remote is None else describe_open(peer, remote)
+        return self._failure_of(peer) if peer.lifetime.failure or remote is None else describe_open(peer, remote)
 
     @property
     def down_since_us(self) -> int:
@@ -112,11 +112,11 @@ class Connector:
     def is_up(self) -> bool:
         """True once the peer has opened the connection, until it fails."""
         peer = self._peer
-        return self._status == "CONNECTING" and peer is not None and peer.lifetime.opened and not peer.failure
+        return self._status == "CONNECTING" and peer is not None and peer.lifetime.opened and not peer.lifetime.failure
 
     def _failure_of(self, peer: Peer) -> str:
         """Return why a connection failed, in the words of the log."""
-        why = peer.failure or "the peer closed it"
+        why = peer.lifetime.failure or "the peer closed it"
         return f"{peer.lifetime.label} Connection to {self._dialled.host}:{self._dialled.port} failed: {why}"
 
     @property
@@ -134,7 +134,7 @@ class Connector:
         self._status = "CLOSING"
         self._stopped = True
         self._idle.cancel()
-        if self._peer is not None and not self._peer.closing:
+        if self._peer is not None and not self._peer.lifetime.closing:
             self._peer.close_at_once(error or Error("amqp:connection:forced", "the connector was deleted"))
 
     async def run(self) -> None:

@@ -62,6 +62,10 @@ class DialledLogin:
         self._credentials = credentials
         self._chosen: SaslMechanism | None = None
 
+    @property
+    def refused(self) -> bool:
+        return self.sasl.refused
+
     async def take_step(self, event: Event) -> bool:
         """Answer one event of the login; return whether the router is logged in. LoginFailed."""
         try:

@@ -74,9 +74,19 @@ class Lifetime:
         return self.state >= PeerState.ENDING
 
     @property
+    def closing(self) -> bool:
+        """True if an operator or the process ended it."""
+        return self.state is PeerState.DELETED
+
+    @property
     def remote(self) -> str:
         """Host and port of the peer."""
         return f"{self._facts.remote_host}:{self._facts.remote_port}"
+
+    @property
+    def name(self) -> str:
+        """The connection's name in management."""
+        return f"connection/{self.remote}"
 
     def note_refusal(self, reason: str) -> None:
         """Note why the peer is refused, unless a reason is known."""

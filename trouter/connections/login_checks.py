@@ -45,7 +45,7 @@ class LoginChecks:
         if connection is None:
             return True
         try:
-            return connection.has_good_login()
+            return connection.login.is_good()
         except Exception as error:  # noqa: BLE001 - what cannot be checked is not trusted; the others are checked
             connection.drop_after_bug(error)
             return True

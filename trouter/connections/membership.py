@@ -98,7 +98,7 @@ class Membership:
             router.note_sibling(leaves=False)
         if streams:
             open_streams(router, trunk, begin, end)
-        if connection.outgoing:
+        if connection.login.outgoing:
             try:
                 sessions = self.sessions.begin_own_sessions(1 + PRIORITIES)
             except Misuse as error:

@@ -51,7 +51,7 @@ from .opening import ANONYMOUS, OpenAdmission, OpenRefused, PeerOpen, first_open
 from .peer_login import PeerLogin
 from .registry import Connections
 from .shared import PeerSettings
-from .states import PeerState, PeerStep
+from .states import PeerStep
 from .stream import Stream
 
 TENANT_CHANGED: Final = Error("amqp:connection:forced", "the connection belongs to another tenant now")
@@ -145,7 +145,7 @@ class Peer:
         self.follow_log()
         if engine.idle.tick_period_s:
             self._timer = self._timers.add(
-                "heartbeats", self._tick_engine, trio.current_time() + engine.idle.tick_period_s, self.drop_after_bug
+                "heartbeats", self._tick_engine, trio.current_time() + engine.idle.tick_period_s, self
             )
         core_log.info("%s", describe_open(self, remote))
         self.record.open(self, remote)
@@ -155,12 +155,12 @@ class Peer:
 
     def _share_with_user(self, vhost: str) -> ProcessorShare:
         """Let what the connection does count as its user's; a router, which carries many clients, has its own share."""
-        shares, user = self.poller.shares, self.user
+        shares, user = self.poller.shares, self.login.user
         shares.leave(self.stream.share)
-        if self.role in ROUTER_ROLES:
+        if self.settings.role in ROUTER_ROLES:
             share = shares.join(("router", self.number), ROUTER_WEIGHT)
         else:
-            named = bool(user) and self.mechanism not in ("", ANONYMOUS.upper())
+            named = bool(user) and self.login.mechanism not in ("", ANONYMOUS.upper())
             share = shares.join(("user", vhost, user) if named else ("client", vhost, host_key(self.facts.remote_host)))
         self.stream.share = share
         return share
@@ -244,36 +244,8 @@ class Peer:
         return self.facts.connection_id
 
     @property
-    def remote(self) -> str:
-        return self.lifetime.remote
-
-    @property
-    def opened_at_s(self) -> float | None:
-        return self.lifetime.opened_at_s
-
-    @property
     def is_active(self) -> bool:
         return self.membership is None or self.membership.is_active
-
-    @property
-    def name(self) -> str:
-        return f"connection/{self.lifetime.remote}"
-
-    @property
-    def role(self) -> str:
-        return self.settings.role
-
-    @property
-    def outgoing(self) -> bool:
-        return self.login.outgoing
-
-    @property
-    def user(self) -> str:
-        return self.login.user
-
-    @property
-    def mechanism(self) -> str:
-        return self.login.mechanism
 
     @property
     def certificates(self) -> PeerCertificates:
@@ -284,24 +256,11 @@ class Peer:
         return None if self.membership is None else self.membership.tenant
 
     @property
-    def container_id(self) -> str:
-        remote = self.engine.remote_open
-        return "" if remote is None else remote.container_id
-
-    @property
     def refusal(self) -> str:
         """Why the peer could not open the connection, one of ``REASONS``; empty if it did, or left by itself."""
         if self.lifetime.opened:
             return ""
-        return self.lifetime.refusal or (SASL if self.login.sasl.refused else "")
-
-    @property
-    def failure(self) -> str:
-        return self.lifetime.failure
-
-    @property
-    def closing(self) -> bool:
-        return self.lifetime.state is PeerState.DELETED
+        return self.lifetime.refusal or (SASL if self.login.refused else "")
 
     @property
     def leaves_in_drain(self) -> bool:
@@ -309,10 +268,6 @@ class Peer:
 
     def count_unsettled(self) -> int:
         return 0 if self.membership is None else self.membership.sessions.count_unsettled()
-
-    @property
-    def link_capacity(self) -> int:
-        return self.settings.link_capacity
 
     @property
     def trace(self) -> bool:
@@ -330,7 +285,7 @@ class Peer:
         return {
             "conn": self.number,
             "vhost": vhost or None,
-            "user": self.user or None,
+            "user": self.login.user or None,
             "host": self.facts.remote_host,
             "tenant": None if self.tenant is None else self.tenant.name,
         }
@@ -341,9 +296,6 @@ class Peer:
 
     def received_bytes(self) -> int:
         return self.record.bytes_in
-
-    def has_good_login(self) -> bool:
-        return self.login.is_good()
 
     # --- orders of the other rooms, see ConnectionView
 
@@ -364,7 +316,7 @@ class Peer:
         self._write_close()
 
     def end_login(self) -> None:
-        if not self.closing and not self.engine.finished:
+        if not self.lifetime.closing and not self.engine.finished:
             self.lifetime.end_expired()
             self._write_close()
 

@@ -7,30 +7,23 @@ from typing import Protocol
 from trouter.engine.events import Event
 from trouter.engine.sasl import SaslClient, SaslServer
 from trouter.hooks import Permissions
+from trouter.net.view import LoginView
 
 
 class LoginFailed(Exception):
     """The router cannot log in at the peer; the text says why."""
 
 
-class PeerLogin(Protocol):
-    """The login of one connection, in either direction."""
-
-    @property
-    def outgoing(self) -> bool:
-        """Return whether the router dialled: then it authenticates, else the peer does."""
+class PeerLogin(LoginView, Protocol):
+    """The login of one connection, in either direction, as the connection uses it."""
 
     @property
     def sasl(self) -> SaslServer | SaslClient:
-        """Return the engine's SASL layer."""
+        """Return the engine's SASL layer, until the login ends."""
 
     @property
-    def user(self) -> str:
-        """Return the user of the connection; empty before the login and without one."""
-
-    @property
-    def mechanism(self) -> str:
-        """Return the SASL mechanism; empty without one."""
+    def refused(self) -> bool:
+        """Return whether SASL has refused the peer, once the login has ended."""
 
     @property
     def tenant(self) -> str:
@@ -49,9 +42,6 @@ class PeerLogin(Protocol):
 
     def note_open(self) -> None:
         """Take the user of a peer without login from its certificate, at its open."""
-
-    def is_good(self) -> bool:
-        """Return whether the credentials are still valid."""
 
     def close(self) -> None:
         """End the login, whether it succeeded or not; a second call does nothing."""

@@ -180,7 +180,7 @@ async def _log_in(peer: Peer, event: Event) -> None:
     except LoginFailed as failed:
         peer.stream.lose_peer(str(failed))
         return
-    if not (peer.outgoing or peer.settings.one_handshake):
+    if not (peer.login.outgoing or peer.settings.one_handshake):
         _restart_handshake(peer)
     if goes_on:
         peer.hub.update_clock()
@@ -197,7 +197,7 @@ def _restart_handshake(peer: Peer) -> None:
 def _note_detach(peer: Peer, event: LinkDetached, membership: Membership) -> None:
     """End a dialled connection if the peer detached the control link: without it the connection is useless."""
     trunk = membership.trunk
-    if peer.outgoing and trunk is not None and trunk.is_control(event.link.sink):
+    if peer.login.outgoing and trunk is not None and trunk.is_control(event.link.sink):
         why = "for no reason" if event.error is None else f"{event.error.condition} {event.error.description or ''}"
         peer.lifetime.end_unusable(
             f"the peer refuses links between routers ({why.rstrip()}): is its listener's role inter-router?"

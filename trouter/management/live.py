@@ -44,8 +44,9 @@ async def _update_connection(
         raise bad_request("nothing to change: a connection has adminStatus (enabled, deleted) and enableProtocolTrace")
     if status not in (None, "enabled", "deleted"):
         raise bad_request(f"adminStatus must be enabled or deleted, not {shown(status)}")
-    if status == "deleted" and connection.role in ROUTER_ROLES:
-        raise forbidden(f"Forbidden: a connection of role {connection.role} cannot be closed")
+    role = connection.facts.listener.role
+    if status == "deleted" and role in ROUTER_ROLES:
+        raise forbidden(f"Forbidden: a connection of role {role} cannot be closed")
     if trace is not None:
         connection.trace = _boolean("enableProtocolTrace", trace)
     changed = {"adminStatus": status, "enableProtocolTrace": None if trace is None else str(connection.trace)}

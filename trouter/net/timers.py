@@ -20,6 +20,8 @@ from trouter._bell import Bell
 from trouter._bugs import BUGS
 
 if TYPE_CHECKING:
+    from trouter.engine.ports import ConnectionOwner
+
     from .hub import Hub
 
 #: The due time of work that waits until it is made due.
@@ -31,20 +33,18 @@ AFTER_BUG_S: Final = 1.0
 
 #: Called with the time, by the loop's clock; returns when it is due again, in the same seconds.
 Work = Callable[[float], float]
-#: Ends what the work was done for, after a bug in it.
-Drop = Callable[[Exception], None]
 
 
 class Timer:
     """One entry of the queue; ``TimerQueue`` makes it."""
 
-    __slots__ = ("drop", "due_s", "name", "work")
+    __slots__ = ("due_s", "name", "owner", "work")
 
-    def __init__(self, name: str, work: Work | None, drop: Drop | None) -> None:
+    def __init__(self, name: str, work: Work | None, owner: ConnectionOwner | None) -> None:
         self.name = name
         #: Both are None once cancelled, so that the queue keeps nothing of an ended connection until it would be due.
         self.work = work
-        self.drop = drop
+        self.owner = owner
         #: When it is due, by the loop's clock.
         self.due_s = NEVER
 
@@ -64,13 +64,13 @@ class TimerQueue:
         self._is_below = False
         self._failure: Exception | None = None
 
-    def add(self, name: str, work: Work, due_s: float = NEVER, drop: Drop | None = None) -> Timer:
+    def add(self, name: str, work: Work, due_s: float = NEVER, owner: ConnectionOwner | None = None) -> Timer:
         """Return a timer of ``work``, due at ``due_s``.
 
-        A bug in it calls ``drop``, and it is never due again; without ``drop`` the bug is logged with ``name``, and the
-        work is due again after ``AFTER_BUG_S``.
+        A bug in it ends the connection ``owner``, and it is never due again; without ``owner`` the bug is logged with
+        ``name``, and the work is due again after ``AFTER_BUG_S``.
         """
-        timer = Timer(name, work, drop)
+        timer = Timer(name, work, owner)
         self._schedule(timer, due_s)
         return timer
 
@@ -83,7 +83,7 @@ class TimerQueue:
         """Make a timer due never again; a second call does nothing."""
         if timer.work is None:
             return
-        timer.work = timer.drop = None
+        timer.work = timer.owner = None
         self._cancelled += 1
         if self._cancelled > len(self._due) // 2 + _SPARE_TIMERS:
             self._cancelled = 0
@@ -168,8 +168,8 @@ class TimerQueue:
         try:
             return work(now_s)
         except Exception as error:  # noqa: BLE001 - a bug in one timer's work must not end the others
-            if timer.drop is not None:
-                timer.drop(error)
+            if timer.owner is not None:
+                timer.owner.drop_after_bug(error)
                 return NEVER
             BUGS.report(f"internal error in the work '{timer.name}'", error)
             return now_s + AFTER_BUG_S

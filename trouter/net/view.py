@@ -33,6 +33,49 @@ class PeerCertificates:
 NO_CERTIFICATES: Final = PeerCertificates()
 
 
+class LoginView(Protocol):
+    """The login of one connection, as other rooms see it."""
+
+    @property
+    def outgoing(self) -> bool:
+        """True if the router dialled: then it authenticates, else the peer does."""
+
+    @property
+    def user(self) -> str:
+        """The user that the login proved; empty before the login and without one."""
+
+    @property
+    def mechanism(self) -> str:
+        """The SASL mechanism; empty without one."""
+
+    def is_good(self) -> bool:
+        """Return whether the credentials are still valid."""
+
+
+class LifetimeView(Protocol):
+    """The lifetime of one connection, as other rooms see it."""
+
+    @property
+    def remote(self) -> str:
+        """The peer's host and port."""
+
+    @property
+    def name(self) -> str:
+        """The connection's name in management, from the peer's host and port."""
+
+    @property
+    def opened_at_s(self) -> float | None:
+        """When the opens were exchanged, by the clock of trio; None before."""
+
+    @property
+    def failure(self) -> str:
+        """Why the connection failed, empty if it did not."""
+
+    @property
+    def closing(self) -> bool:
+        """True if an operator or the process ended it."""
+
+
 class ConnectionView(ConnectionOwner, Protocol):
     """One connection; ``connections/peer.py`` has it. Its engine refers to it as ``owner`` until it has ended."""
 
@@ -44,18 +87,6 @@ class ConnectionView(ConnectionOwner, Protocol):
     @property
     def number(self) -> int:
         """The number in ``[C<n>]``."""
-
-    @property
-    def name(self) -> str:
-        """The name in management, from the peer's host and port."""
-
-    @property
-    def remote(self) -> str:
-        """The peer's host and port."""
-
-    @property
-    def opened_at_s(self) -> float | None:
-        """When the peer opened it, by the clock of trio; None before."""
 
     @property
     def is_active(self) -> bool:
@@ -70,20 +101,12 @@ class ConnectionView(ConnectionOwner, Protocol):
         """The engine's connection, with its sessions, links and messages."""
 
     @property
-    def role(self) -> str:
-        """The role of the listener or connector."""
+    def login(self) -> LoginView:
+        """The login: the direction, and the user."""
 
     @property
-    def outgoing(self) -> bool:
-        """True if the router dialled."""
-
-    @property
-    def user(self) -> str:
-        """The user that the login proved, empty for none."""
-
-    @property
-    def mechanism(self) -> str:
-        """The SASL mechanism, empty for none."""
+    def lifetime(self) -> LifetimeView:
+        """The lifetime: whether it is open, ends, or has failed."""
 
     @property
     def certificates(self) -> PeerCertificates:
@@ -92,14 +115,6 @@ class ConnectionView(ConnectionOwner, Protocol):
     @property
     def tenant(self) -> Tenant | None:
         """The tenant, None for none."""
-
-    @property
-    def failure(self) -> str:
-        """Why the connection failed, empty if it did not."""
-
-    @property
-    def closing(self) -> bool:
-        """True if an operator or the process ended it."""
 
     @property
     def leaves_in_drain(self) -> bool:
@@ -116,9 +131,6 @@ class ConnectionView(ConnectionOwner, Protocol):
 
     def received_bytes(self) -> int:
         """Return the bytes received so far, within TLS."""
-
-    def has_good_login(self) -> bool:
-        """Return whether the peer's credentials are still valid."""
 
     # --- orders
 
@@ -151,16 +163,8 @@ class ConnectionView(ConnectionOwner, Protocol):
 
     # --- links of the router's own
 
-    @property
-    def container_id(self) -> str:
-        """Return the container id of the peer, empty before its open."""
-
     def as_container(self) -> Container:
         """Return it as a container, on which the router attaches links of its own."""
-
-    @property
-    def link_capacity(self) -> int:
-        """The credit of a link on it."""
 
     def begin_own_sessions(self, count: int) -> list[Session]:
         """Begin ``count`` sessions of the router's and return them; Misuse if the peer allows no more."""

@@ -19,12 +19,12 @@ TRANSPORT_ENDED: Final = ("transport", "")
 
 def describe_open(peer: ConnectionView, remote: Open) -> str:
     """Return the log line for an exchange of opens."""
-    facts = peer.facts
+    facts, login = peer.facts, peer.login
     encrypted = facts.tls.version if facts.tls else "no"
     return (
         f"[C{peer.number}] Connection Opened: dir={_direction(peer)} host={facts.remote_host}:{facts.remote_port} "
-        f"vhost={name_word(remote.hostname or '')} encrypted={encrypted} auth={name_word(peer.mechanism) or 'no'} "
-        f"user={word(peer.user)} container_id={name_word(remote.container_id)} "
+        f"vhost={name_word(remote.hostname or '')} encrypted={encrypted} auth={name_word(login.mechanism) or 'no'} "
+        f"user={word(login.user)} container_id={name_word(remote.container_id)} "
         f"props={describe_properties(remote.properties)}"
     )
 
@@ -93,10 +93,10 @@ class ConnectionRecord:
             records.ConnectionOpenedRecord(
                 **peer.describe_connection(),
                 listener=peer.facts.listener.name,
-                role=peer.role,
+                role=peer.facts.listener.role,
                 dir=_direction(peer),
                 container=remote.container_id,
-                mech=peer.mechanism or None,
+                mech=peer.login.mechanism or None,
                 tls_version=None if tls is None else tls.version,
                 cipher=None if tls is None else tls.cipher,
             )
@@ -116,7 +116,7 @@ class ConnectionRecord:
                 duration_us=mono_us() - self._accepted_us,
                 by=by,
                 condition=condition or None,
-                reason=peer.failure or None,
+                reason=peer.lifetime.failure or None,
                 bytes_in=self.bytes_in,
                 bytes_out=self.bytes_out,
             )
@@ -124,4 +124,4 @@ class ConnectionRecord:
 
 
 def _direction(peer: ConnectionView) -> str:
-    return "out" if peer.outgoing else "in"
+    return "out" if peer.login.outgoing else "in"

@@ -58,4 +58,7 @@ class MessageSpans:
 def describe_source(link: LinkPort) -> Source:
     """Return the container and the number of the connection of a link."""
     owner = owner_of(link)
-    return ("", 0) if owner is None else (owner.container_id, owner.number)
+    if owner is None:
+        return "", 0
+    remote = owner.engine.remote_open
+    return "" if remote is None else remote.container_id, owner.number

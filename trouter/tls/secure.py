@@ -142,7 +142,7 @@ class Secure:
         for connection in list(self._connections.values()):
             shown = connection.certificates
             outdated = shown.profile and shown.ordinal < profiles.oldest_valid(shown.profile)
-            if outdated and not connection.closing:
+            if outdated and not connection.lifetime.closing:
                 log.info("[C%d] closed: sslProfile %s has a newer generation", connection.number, shown.profile)
                 connection.close_at_once(OUT_OF_DATE)
 
@@ -383,7 +383,7 @@ class Secure:
             if objection:
                 invalid.append((connection, objection))
         for connection, objection in invalid:
-            if self._connections.get(connection.number) is connection and not connection.closing:
+            if self._connections.get(connection.number) is connection and not connection.lifetime.closing:
                 log.info("[C%d] closed: %s", connection.number, objection)
                 self._recorder.emit(TlsOutcome(conn=connection.number, ok=False, reason=objection))
                 connection.close_at_once(NO_LONGER_VALID)

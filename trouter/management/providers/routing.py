@@ -97,7 +97,8 @@ class OpenConnections(Provider):
         return number if number in self._control.running.connections() else None
 
     def by_name(self, name: str) -> Sequence[int]:
-        return [number for number, connection in self._control.running.connections().items() if connection.name == name]
+        connections = self._control.running.connections()
+        return [number for number, connection in connections.items() if connection.lifetime.name == name]
 
 
 def number_of(identity: str) -> int:
