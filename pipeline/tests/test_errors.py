@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -63,6 +64,33 @@ def test_an_error_begins_a_line_behind_progress_on_a_terminal(
     *_, error, end = capsys.readouterr().err.split("\n")
     assert error.startswith("trouter pipeline meter: ")
     assert end == ""
+
+
+KILLED = """
+import argparse, os, signal, sys
+from pathlib import Path
+from trouter_pipeline.commands.answers import reported
+from trouter_pipeline.session import session
+java = session("killed", master="local[1]").sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+def lose() -> int:
+    os.kill(java, signal.SIGKILL)
+    return open("none").fileno()
+def fail() -> int:
+    return open("none").fileno()
+arguments = argparse.Namespace(command_parser=argparse.ArgumentParser(prog="a command"))
+try:
+    reported(arguments, lose)
+except FileNotFoundError:
+    sys.exit(40 + reported(arguments, fail))
+"""
+
+
+@pytest.mark.pipeline_long
+def test_an_error_after_the_one_that_java_died_of_is_reported(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", KILLED]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 41, done.stderr
+    assert "a command: none: No such file" in done.stderr
 
 
 def test_a_reader_of_our_output_that_has_gone_is_no_failure_of_a_table() -> None:

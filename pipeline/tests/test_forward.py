@@ -26,7 +26,7 @@ from trouter_pipeline.kafka.failures import NotForwarded, failure
 from trouter_pipeline.kafka.records import murmur2, origin_of
 from trouter_pipeline.kafka.settings import Settings
 from trouter_pipeline.kafka.writer import Writer
-from trouter_pipeline.shards import open_shards
+from trouter_pipeline.shards import open_spools
 from trouter_pipeline.spool import Spool
 
 MIB = 1 << 20
@@ -109,7 +109,7 @@ def test_a_writer_that_starts_goes_on_behind_what_the_topic_has(
     fill(spool, "changes", *changes("a", 50, 1000))
     # a writer has sent half of the next messages, and was killed before the spool knew
     writer = Writer(given, uuid, 50, 0)
-    line = local._Line(open_shards([str(spool)])[0], given, 0, MIB)
+    line = local._Line(open_spools([str(spool)])[0], given, 0, MIB)
     line._writer = writer
     line._shard.consumed = lambda upto: None  # type: ignore[method-assign]
     assert line.forward(400).sent == 400
@@ -195,7 +195,7 @@ def test_the_command_needs_no_spark(settings: Settings, tmp_path: Path) -> None:
 
 def test_only_one_forwards_a_spool(settings: Settings, tmp_path: Path) -> None:
     fill(tmp_path / "spool", "changes", *changes("a", 0, 1))
-    shards = open_shards([str(tmp_path / "spool")])
+    shards = open_spools([str(tmp_path / "spool")])
     with local.held(shards), pytest.raises(NotForwarded, match=r"process .* forwards spool .*: only one may"):
         forward(settings, tmp_path / "spool")
 

@@ -76,7 +76,7 @@ def test_one_spool_is_landed_and_forwarded_at_the_pace_of_each(spark: SparkSessi
     with pytest.raises(NotLanded, match="has no cursor 'default'"):
         land(spark, root, spool)
     assert land(spark, root, spool, cursor="tables").rows == {"changes": 50}
-    assert [lag.messages for lag in lags_of(spool)] == [50, 50]  # Spark moves it with the next batch
+    assert {lag.cursor: lag.messages for lag in lags_of(spool)} == {"tables": 0, "kafka": 50}
     fill(spool, "changes", *(letter(f"m{n}") for n in range(50, 60)))
     with mock_cluster() as bootstrap:
         Broker(bootstrap, makes_topics=True).create("changes")
@@ -84,7 +84,7 @@ def test_one_spool_is_landed_and_forwarded_at_the_pace_of_each(spark: SparkSessi
         sent = local.run(settings, [str(spool)], {}, cursor="kafka", max_message=1 << 20)
         assert (sent.sent, sent.left) == ({"changes": 60}, 0)
     assert land(spark, root, spool, cursor="tables").rows == {"changes": 10}
-    assert {lag.cursor: lag.messages for lag in lags_of(spool)} == {"tables": 10, "kafka": 0}
+    assert {lag.cursor: lag.messages for lag in lags_of(spool)} == {"tables": 0, "kafka": 0}
     assert land(spark, root, spool, cursor="tables") == Summary()
 
 

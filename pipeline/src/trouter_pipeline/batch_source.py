@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from trouter_pipeline.connecting import access_of
 from trouter_pipeline.embedded import open_spool, receive_some
 from trouter_pipeline.files import replace
 from trouter_pipeline.options import Options, Receiver
-from trouter_pipeline.shards import open_shards
+from trouter_pipeline.shards import OpenSpool, open_shards
 from trouter_pipeline.slices import Slice, SliceReader, cut
-from trouter_pipeline.spool import SpoolCorrupt, SpoolReader
+from trouter_pipeline.spool import SpoolCorrupt
 from trouter_pipeline.spool.cursors import DEFAULT
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class AmqpReader(DataSourceReader):
             return _receive(options, self._load)
         return [
             part
-            for shard in open_shards(options.spool, options.cursor)
-            for part in cut(str(shard.folder), shard.uuid, _start(shard), shard.durable(), options.read_parallelism)
+            for shard in open_shards(options.spool, options.cursor, access_of(options))
+            for part in cut(shard, _start(shard), shard.durable(), options.read_parallelism)
         ]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -66,7 +67,7 @@ class AmqpReader(DataSourceReader):
         return self._slices.read(cast("Slice", partition))
 
 
-def _start(shard: SpoolReader) -> int:
+def _start(shard: OpenSpool) -> int:
     """Return the first message to read: the oldest, or where a named cursor is."""
     return shard.first if shard.cursor == DEFAULT else shard.begin
 
@@ -95,7 +96,7 @@ def _receive(options: Options, load: str) -> list[InputPartition]:
             replace(mark, msgspec.json.encode(out))
         elif load != out.loads[-1]:
             raise LoadedAnew("what this DataFrame had is consumed, for a later one was loaded: cache it before that")
-        return list(cut(str(shard.folder), spool.uuid, out.start, out.end, options.read_parallelism))
+        return list(cut(shard, out.start, out.end, options.read_parallelism))
 
 
 def _handed_out(mark: Path, uuid: str) -> _HandedOut:

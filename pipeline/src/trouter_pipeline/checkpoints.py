@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from trouter.records.disk import sync
+
 
 class NoCheckpoint(Exception):
     """A folder is not one of Spark's checkpoints."""
@@ -40,6 +42,17 @@ def position_of(checkpoint: Path) -> dict[str, int]:
     done = max(_numbers(checkpoint / "commits"), default=-1)
     planned = {number: _offset(checkpoint / f"offsets/{number}", number) for number in _numbers(checkpoint / "offsets")}
     return planned.get(done, {})
+
+
+def settled(checkpoint: Path) -> dict[str, int]:
+    """Return `position_of` once the disk has it, for which Spark does not wait; Torn, OSError."""
+    position = position_of(checkpoint)
+    if position:
+        number = str(max(_numbers(checkpoint / "commits")))
+        for folder in (checkpoint / "offsets", checkpoint / "commits"):
+            sync(folder / number)
+            sync(folder)
+    return position
 
 
 def planned_of(checkpoint: Path, number: int) -> dict[str, int]:

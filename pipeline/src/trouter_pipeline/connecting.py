@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from trouter.client.address import ServerAddress, parse_url
 from trouter.client.servers import Servers, Setting, label_of, reason_of, setting_of
+from trouter_pipeline.flight.access import Access
 from trouter_pipeline.options import BadOption, Options
 
 #: The options to look at, by the likely cause of a failure.
@@ -61,6 +62,17 @@ def servers(options: Options) -> Servers:
     except OSError as error:
         raise BadOption(_why(error, options)) from None
     return made
+
+
+def access_of(options: Options) -> Access:
+    """Return what the options bring along to a server of spools; BadOption."""
+    authorities = None
+    if options.tls_trust_file:
+        try:
+            authorities = Path(options.tls_trust_file).read_bytes()
+        except OSError as error:
+            raise BadOption(_why(error, options)) from None
+    return Access(authorities, options.connect_timeout_s, options.secret("token").encode())
 
 
 def peers(options: Options) -> tuple[Peer, ...]:

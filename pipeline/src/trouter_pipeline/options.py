@@ -14,6 +14,7 @@ from enum import Enum, Flag
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from trouter_pipeline.flight.access import address_of, is_served
 from trouter_pipeline.spool.cursors import DEFAULT, check_name
 
 MIB: Final = 1 << 20
@@ -167,7 +168,10 @@ class Options:
 
     # Receiving.
     spool: tuple[str, ...] = _option(
-        (), _READ, "required: the folder of the spool, a folder of such folders (its shards), or several with commas"
+        (),
+        _READ,
+        "required: the folder of the spool, a folder of such folders (its shards), "
+        "or `grpc+tls://host:port/name` of [a server of spools](spool.md#without-a-shared-folder); several with commas",
     )
     receiver: Receiver = _option(  # noqa: RUF009 - a dataclass field
         Receiver.EMBEDDED, _READ, "`none` reads what `trouter pipeline spool` receives"
@@ -175,6 +179,8 @@ class Options:
     cursor: str = _option(
         DEFAULT, _READ, "the name of this consumer's [cursor](spool.md#several-consumers), for `receiver=none`"
     )
+    token: str = _option("", _READ, "the token for a server of spools; better in a file", secret=True)
+    token_file: str = _option("", _READ, "a file that holds the token, on the driver only")
     credit: int = _option(2000, _READ, "the most messages under way; as many may come twice", low=1, high=1_000_000)
     linger_ms: int = _option(
         5, _READ, "how long a message waits for others before the receiver syncs it", low=0, high=60000
@@ -267,7 +273,8 @@ class Options:
             raise BadOption("onReject=deadletter needs deadLetterAddress")
         if not self.url and (side is Side.WRITE or self.receiver is Receiver.EMBEDDED):
             raise BadOption("url is missing: give the server, as amqp://host:5672")
-        for one, other in (("password", "password_file"), ("tls_key_password", "tls_key_password_file")):
+        for one in ("password", "token", "tls_key_password"):
+            other = f"{one}_file"
             if getattr(self, one) and getattr(self, other):
                 raise BadOption(f"{option_name(one)} and {option_name(other)} set the same: give one of them")
         if self.tls_key_file and not self.tls_certificate_file:
@@ -277,12 +284,21 @@ class Options:
         if not self.spool:
             raise BadOption("spool is missing: the folder where messages are kept until they were read")
         if self.receiver is Receiver.EMBEDDED:
+            if any(map(is_served, self.spool)):
+                raise BadOption("a spool of a server is filled by another process: use receiver=none")
             if len(self.spool) > 1:
                 raise BadOption("an embedded receiver has one spool; with several, use receiver=none")
             if self.cursor != DEFAULT:
                 raise BadOption("cursor is for receiver=none: an embedded receiver is the only consumer of its spool")
             if not self.address:
                 raise BadOption("address is missing: what to receive from")
+        for place in filter(is_served, self.spool):
+            try:
+                address_of(place)
+            except ValueError as error:
+                raise BadOption(f"spool: {error}") from None
+            if not self.tls_verify_name:
+                raise BadOption("tlsVerifyName=false is not for a spool of a server: its certificate names its host")
         try:
             check_name(self.cursor)
         except ValueError as error:

@@ -8,43 +8,79 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias, Union
 
+from trouter_pipeline.flight.access import Access, is_served
 from trouter_pipeline.spool import SegmentMissing, SpoolGap, SpoolReader, SpoolReplaced, spools_in
 from trouter_pipeline.spool.cursors import DEFAULT
+
+if TYPE_CHECKING:
+    from trouter_pipeline.flight.client import ServedSpool
 
 log = logging.getLogger(__name__)
 
 Offset = dict[str, int]
+OpenSpool: TypeAlias = Union[SpoolReader, "ServedSpool"]
 
 
-def open_shards(folders: Iterable[str], cursor: str = DEFAULT) -> list[SpoolReader]:
-    """Return a reader for each spool in the folders, for the consumer of a cursor.
+def open_spools(folders: Iterable[str], cursor: str = DEFAULT) -> list[SpoolReader]:
+    """Return a reader for each spool in folders, for the consumer of a cursor.
 
     SegmentMissing for a folder without a spool, SpoolError, OSError.
     """
     shards = []
     for folder in folders:
-        found = spools_in(folder)
-        if not found:
+        if not (spools := spools_in(folder)):
             raise SegmentMissing(f"no spool is visible in {folder}. Is the folder on this machine, or mounted?")
-        shards += [SpoolReader(each, cursor) for each in found]
+        shards += [SpoolReader(spool, cursor) for spool in spools]
     return shards
+
+
+def open_shards(places: Iterable[str], cursor: str = DEFAULT, access: Access | None = None) -> list[OpenSpool]:
+    """Return the same for folders and for addresses of servers; raises as ``open_spools``."""
+    shards: list[OpenSpool] = []
+    for place in places:
+        if is_served(place):
+            from trouter_pipeline.flight.client import open_served  # noqa: PLC0415  # Flight, for those who use it
+
+            shards += open_served(place, access or Access(), cursor)
+        else:
+            shards += open_spools([place], cursor)
+    return shards
+
+
+def let_go(shards: Iterable[OpenSpool], position: Mapping[str, int]) -> int:
+    """Move the cursors to a position that a query has settled; return the number of messages behind it.
+
+    Spark itself moves them with the batch that follows. SpoolError, OSError.
+    """
+    left = 0
+    for shard in shards:
+        durable = shard.durable()
+        at = position.get(shard.uuid)
+        if at is not None:
+            shard.consumed(min(at, durable))
+        left += max(0, durable - (shard.begin if at is None else at))
+    return left
 
 
 class Shards:
     """The open shards of a stream, by uuid."""
 
-    def __init__(self, folders: Iterable[str], *, fail_on_loss: bool, cursor: str = DEFAULT) -> None:
+    def __init__(
+        self, folders: Iterable[str], *, fail_on_loss: bool, cursor: str = DEFAULT, access: Access | None = None
+    ) -> None:
         self._folders = tuple(folders)
         self._cursor = cursor
+        self._access = access
         self._fail_on_loss = fail_on_loss
-        self._open: dict[str, SpoolReader] = {}
+        self._open: dict[str, OpenSpool] = {}
         self._reported: set[str] = set()
         self.look()
 
     def look(self) -> None:
         """Open new spools; they are read from the position of the cursor on."""
-        for reader in open_shards(self._folders, self._cursor):
+        for reader in open_shards(self._folders, self._cursor, self._access):
             if reader.uuid in self._open:
                 reader.close()
             else:
@@ -73,7 +109,7 @@ class Shards:
             left -= share
         return dict(sorted(end.items()))
 
-    def ranges(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[tuple[SpoolReader, int, int]]:
+    def ranges(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[tuple[OpenSpool, int, int]]:
         """Return (spool, first sequence, end) for each spool that has messages between two offsets.
 
         SpoolReplaced, SpoolGap for lost messages; they are only logged if losses are tolerated.

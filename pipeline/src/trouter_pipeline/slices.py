@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,12 +21,17 @@ from pyspark.sql.datasource import InputPartition
 from trouter.records.disk import sync
 from trouter_pipeline.arrow import ARROW_SCHEMA, Origin, batches
 from trouter_pipeline.bodies import parser
+from trouter_pipeline.connecting import access_of
+from trouter_pipeline.flight.access import Access, is_served
 from trouter_pipeline.options import BadOption, Mode, Options
 from trouter_pipeline.schema import SCHEMA
+from trouter_pipeline.shards import OpenSpool
 from trouter_pipeline.spool import SpoolReader, SpoolReplaced
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from trouter_pipeline.flight.client import Granted
 
 
 #: Bytes read at a time: few enough to stay in the processor's cache while they are decoded.
@@ -41,22 +47,41 @@ class RowsMissing(Exception):
 
 
 class Slice(InputPartition):
-    """Messages ``start`` to ``end`` - 1 of the spool ``uuid`` in ``folder``."""
+    """Messages ``start`` to ``end`` - 1 of the spool ``uuid`` in ``folder``, or of a server, which has ``granted``."""
 
-    def __init__(self, folder: str, uuid: str, start: int, end: int) -> None:
+    def __init__(self, folder: str, uuid: str, start: int, end: int, granted: Granted | None = None) -> None:
         super().__init__((folder, uuid, start, end))
+        self.granted = granted
         self.folder = folder
         self.uuid = uuid
         self.start = start
         self.end = end
 
 
-def cut(folder: str, uuid: str, start: int, end: int, parts: int) -> Iterator[Slice]:
+def cut(shard: OpenSpool, start: int, end: int, parts: int) -> Iterator[Slice]:
     """Yield at most ``parts`` slices with about the same number of messages, none of them empty."""
     count = end - start
     parts = min(parts, count)
     for part in range(parts):
-        yield Slice(folder, uuid, start + count * part // parts, start + count * (part + 1) // parts)
+        first, last = start + count * part // parts, start + count * (part + 1) // parts
+        granted = None if isinstance(shard, SpoolReader) else shard.granted(first, last)
+        yield Slice(str(shard.folder), shard.uuid, first, last, granted)
+
+
+@contextmanager
+def _opened(part: Slice, access: Access) -> Iterator[tuple[Origin, Iterator[bytes]]]:
+    """Yield what rows say of their spool, and its blocks; SpoolError, OSError."""
+    if part.granted is not None:
+        from trouter_pipeline.flight.client import read_granted  # noqa: PLC0415  # Flight, for those who use it
+
+        blocks = read_granted(part.folder, part.granted, part.start, part.end, access)
+        yield Origin(part.uuid, part.granted.shard, part.granted.address), blocks
+        return
+    with closing(SpoolReader(part.folder)) as spool:
+        if spool.uuid != part.uuid:
+            raise SpoolReplaced(f"{part.folder} is spool {spool.uuid}, and the slice is of {part.uuid}")
+        blocks = spool.blocks(part.start, part.end, block_bytes=BLOCK_BYTES)
+        yield Origin(spool.uuid, spool.shard, spool.address), blocks
 
 
 class SliceReader:
@@ -64,6 +89,8 @@ class SliceReader:
 
     def __init__(self, options: Options, schema: StructType) -> None:
         """Verify the schema; BadOption, BadSchema if it is unusable."""
+        #: Workers have no token: what they read is granted.
+        self._access = replace(access_of(options), token=b"") if any(map(is_served, options.spool)) else Access()
         self._mode = options.mode
         self._dead_letters = options.dead_letter_path
         self._max_message = options.max_message_bytes
@@ -88,24 +115,21 @@ class SliceReader:
         """Yield every row of ``part``; SpoolError, FrameFault, Undecodable, RowsMissing, BadBody, OSError."""
         parse = self._make_parser()
         names = None if parse or self._schema == SCHEMA else self._schema.names
-        spool = SpoolReader(part.folder)
         letters = DeadLetters(Path(self._dead_letters), part) if self._mode is Mode.DEADLETTER else None
         count = 0
+        kept = self._keeps_messages or parse is not None  # a body that does not fit is kept with its message
         try:
-            if spool.uuid != part.uuid:
-                raise SpoolReplaced(f"{part.folder} is spool {spool.uuid}, and the slice is of {part.uuid}")
-            origin = Origin(spool.uuid, spool.shard, spool.address)
-            blocks = spool.blocks(part.start, part.end, block_bytes=BLOCK_BYTES)
-            kept = self._keeps_messages or parse is not None  # a body that does not fit is kept with its message
-            for batch, rows in batches(blocks, origin, part.start, part.end, self._max_message, keeps_messages=kept):
-                count += batch.num_rows
-                if rows.refused:
-                    if self._mode is Mode.FAILFAST:
-                        raise Undecodable(f"spool {part.folder}: {rows.first_error}")
-                    if letters:
-                        batch = letters.take(batch)
-                if batch.num_rows:
-                    yield parse(batch) if parse else batch.select(names) if names else batch
+            with _opened(part, self._access) as (origin, blocks):
+                found = batches(blocks, origin, part.start, part.end, self._max_message, keeps_messages=kept)
+                for batch, rows in found:
+                    count += batch.num_rows
+                    if rows.refused:
+                        if self._mode is Mode.FAILFAST:
+                            raise Undecodable(f"spool {part.folder}: {rows.first_error}")
+                        if letters:
+                            batch = letters.take(batch)
+                    if batch.num_rows:
+                        yield parse(batch) if parse else batch.select(names) if names else batch
             if count != part.end - part.start:
                 raise RowsMissing(f"{part.folder}: messages {part.start} to {part.end - 1} gave {count} rows")
             if letters:
@@ -113,7 +137,6 @@ class SliceReader:
         finally:
             if letters:
                 letters.close()
-            spool.close()
 
 
 def _check_columns(schema: StructType) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from trouter_pipeline.connecting import access_of
 from trouter_pipeline.embedded import ReceiverThread, open_spool, receiver_settings, wait_for_quiet
 from trouter_pipeline.options import Options, Receiver
 from trouter_pipeline.shards import Offset, Shards
@@ -63,7 +64,12 @@ class _Source(DataSourceStreamReader):
                 self._spool = open_spool(options)
                 self._receiver = ReceiverThread(self._spool, settings)
                 self._end_at_sigterm()
-            self._shards = Shards(options.spool, fail_on_loss=options.fail_on_data_loss, cursor=options.cursor)
+            self._shards = Shards(
+                options.spool,
+                fail_on_loss=options.fail_on_data_loss,
+                cursor=options.cursor,
+                access=access_of(options),
+            )
             self._looked_at = time.monotonic()
         if self._receiver is not None:
             self._receiver.check()
@@ -100,11 +106,7 @@ class _Source(DataSourceStreamReader):
         shards = self._up()
         self._position = end
         parallel = cast("Options", self._options).read_parallelism
-        return [
-            part
-            for shard, since, to in shards.ranges(start, end)
-            for part in cut(str(shard.folder), shard.uuid, since, to, parallel)
-        ]
+        return [part for shard, since, to in shards.ranges(start, end) for part in cut(shard, since, to, parallel)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._slices.read(cast("Slice", partition))

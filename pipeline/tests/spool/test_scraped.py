@@ -141,8 +141,8 @@ def test_a_faulty_metrics_address_is_reported(where: str, folder: Path, spool_co
 
 
 def test_an_ipv6_address_stands_in_brackets() -> None:
-    assert place_of("[::1]:0") == ("::1", 0)
-    assert place_of("localhost:9100") == ("localhost", 9100)
+    assert place_of("[::1]:0", "--metrics") == ("::1", 0)
+    assert place_of("localhost:9100", "--metrics") == ("localhost", 9100)
 
 
 async def answer_to(request: bytes) -> bytes:

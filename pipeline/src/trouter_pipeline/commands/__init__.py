@@ -12,6 +12,7 @@ from trouter_pipeline.commands.roots import with_root
 ACTIONS: Final[tuple[str, ...]] = (
     "spool",
     "cursors",
+    "serve",
     "land",
     "forward",
     "compact",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -110,18 +111,35 @@ def reported(arguments: argparse.Namespace, run: Callable[[], int], *others: typ
     from trouter_pipeline.datasets import NoRecords  # noqa: PLC0415  # only when it runs
     from trouter_pipeline.delta import BadTable  # noqa: PLC0415
     from trouter_pipeline.files import TableBusy  # noqa: PLC0415
-    from trouter_pipeline.session import is_gone  # noqa: PLC0415
 
-    expected: tuple[type[Exception], ...] = (NoRecords, BadTable, TableBusy, OSError, *others)
+    return reported_as(arguments, run, NoRecords, BadTable, TableBusy, OSError, *others)
+
+
+def reported_as(arguments: argparse.Namespace, run: Callable[[], int], *expected: type[Exception]) -> int:
+    """Run an action; return its exit status, 1 with a message if an expected failure stops it.
+
+    If Spark's Java process ends meanwhile, that is the reason, and reported where Spark was started.
+    """
+    from trouter_pipeline.session import is_gone  # noqa: PLC0415  # only when it runs
+
+    was_gone = is_gone()
     try:
         return run()
     except BrokenPipeError:  # the reader of our output has gone, which ends every command alike
         raise
     except expected as error:
-        if is_gone():  # which is the reason, and reported where Spark was started
+        if is_gone() and not was_gone:
             raise
         print_problem(arguments, error)
     return 1
+
+
+def until_signal() -> Callable[[], bool]:
+    """Take SIGINT and SIGTERM from now on; return what says whether one came."""
+    came: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: came.append(number))
+    return lambda: bool(came)
 
 
 def is_there(arguments: argparse.Namespace) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from trouter.tools.failures import print_problem
+from trouter_pipeline.commands.answers import reported_as, until_signal
 from trouter_pipeline.commands.cursors import add_cursor
 from trouter_pipeline.commands.roots import local_folder
 from trouter_pipeline.commands.spark import SPARK, add_spark, refuse_spark, started
@@ -251,23 +250,15 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 def _reported(arguments: argparse.Namespace, work: Callable[[Callable[[], bool]], Summary]) -> int:
     from trouter_pipeline.kafka.failures import NotForwarded  # noqa: PLC0415
-    from trouter_pipeline.session import is_gone  # noqa: PLC0415
     from trouter_pipeline.spool import SpoolError  # noqa: PLC0415
 
-    ended: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: ended.append(number))
-    try:
-        summary = work(lambda: bool(ended))
-    except BrokenPipeError:
-        raise
-    except (NotForwarded, SpoolError, OSError) as error:
-        if is_gone():  # which is the reason, and reported where Spark was started
-            raise
-        print_problem(arguments, error)
-        return 1
-    _print(summary, as_json=arguments.json)
-    return 0
+    wants_to_end = until_signal()
+
+    def run() -> int:
+        _print(work(wants_to_end), as_json=arguments.json)
+        return 0
+
+    return reported_as(arguments, run, NotForwarded, SpoolError, OSError)
 
 
 def _print(summary: Summary, *, as_json: bool) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trouter_pipeline.commands.answers import reported
+from trouter_pipeline.commands.answers import reported, until_signal
 from trouter_pipeline.commands.cursors import add_cursor
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark, started
+from trouter_pipeline.flight.access import address_of, is_served
 
 if TYPE_CHECKING:
     from trouter_pipeline.jobs.land import Parameters, Summary
@@ -31,11 +31,21 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--spool",
         action="append",
-        type=local_folder,
+        type=_spool,
         metavar="DIR",
-        help="a spool, or a folder of its shards; may be given again",
+        help="a spool, or a folder of its shards, or the address of one that `trouter pipeline serve` serves, "
+        "grpc+tls://HOST:PORT/NAME; may be given again",
     )
     add_cursor(parser)
+    parser.add_argument(
+        "--spool-token-file", default="", metavar="FILE", help="holds the token for a served spool, on this machine"
+    )
+    parser.add_argument(
+        "--spool-trust-file",
+        default="",
+        metavar="FILE",
+        help="the certificates that sign that of its server; by default those of the system",
+    )
     parser.add_argument(
         "--from-dead",
         action="store_true",
@@ -141,6 +151,16 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _spool(text: str) -> str:
+    if not is_served(text):
+        return str(local_folder(text))
+    try:
+        address_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 def _names(text: str) -> list[str]:
     found = [name.strip() for name in text.split(",")]
     if not all(found) or len(set(found)) < len(found):
@@ -161,10 +181,10 @@ def run(arguments: argparse.Namespace) -> int:
     with started(arguments) as (spark, progress):
         from trouter_pipeline.jobs import land, land_again  # noqa: PLC0415  # Spark, once it was seen to be there
         from trouter_pipeline.landing import NotLanded  # noqa: PLC0415
+        from trouter_pipeline.options import BadOption  # noqa: PLC0415
+        from trouter_pipeline.spool import SpoolError  # noqa: PLC0415
 
-        ended: list[int] = []
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, _: ended.append(number))
+        wants_to_end = until_signal()
 
         def work() -> int:
             parameters = _parameters(arguments)
@@ -172,7 +192,7 @@ def run(arguments: argparse.Namespace) -> int:
                 if arguments.from_dead:
                     again = land_again.run(spark, arguments.root, parameters, progress)
                 else:
-                    summary = land.run(spark, arguments.root, parameters, progress, lambda: bool(ended))
+                    summary = land.run(spark, arguments.root, parameters, progress, wants_to_end)
             finally:
                 progress.close()
             if arguments.from_dead:
@@ -181,7 +201,7 @@ def run(arguments: argparse.Namespace) -> int:
                 _print(summary, as_json=arguments.json)
             return 0
 
-        return reported(arguments, work, NotLanded)
+        return reported(arguments, work, NotLanded, SpoolError, BadOption)
 
 
 def _wrong(arguments: argparse.Namespace) -> str:
@@ -231,11 +251,16 @@ def _parameters(arguments: argparse.Namespace) -> Parameters:
             buckets=arguments.buckets,
             keep_deleted_h=arguments.keep_deleted,
         )
+    source = {
+        "maxRowsPerBatch": arguments.max_rows,
+        "tokenFile": arguments.spool_token_file,
+        "tlsTrustFile": arguments.spool_trust_file,
+    }
     schema = arguments.schema
     if schema and " " not in schema.strip():
         schema = Path(schema).read_text(encoding="utf-8")
     return Parameters(
-        spools=list(map(str, arguments.spool or ())),
+        spools=arguments.spool or [],
         cursor=arguments.cursor,
         name=arguments.name,
         checkpoint=arguments.checkpoint,
@@ -246,7 +271,7 @@ def _parameters(arguments: argparse.Namespace) -> Parameters:
         deduplicate_within=arguments.deduplicate,
         merge=merge,
         merge_schema=arguments.merge_schema,
-        source={} if arguments.max_rows is None else {"maxRowsPerBatch": str(arguments.max_rows)},
+        source={name: str(value) for name, value in source.items() if value},
     )
 
 

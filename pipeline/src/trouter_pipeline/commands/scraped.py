@@ -24,12 +24,12 @@ _MAX_PORT: Final = 65535
 _PLAIN: Final = "text/plain; charset=utf-8"
 
 
-def place_of(where: str) -> tuple[str, int]:
-    """Return the host and port of HOST:PORT; ValueError."""
+def place_of(where: str, option: str) -> tuple[str, int]:
+    """Return the host and port of an option's HOST:PORT; ValueError."""
     found = re.fullmatch(r"(\[[^\[\]]+\]|[^\[\]:/@\s]+):(\d{1,5})", where)
     if found is None or int(found[2]) > _MAX_PORT:
         raise ValueError(
-            f"--metrics {where}: is no HOST:PORT; write an IPv6 address in brackets, and port 0 for any free port"
+            f"{option} {where}: is no HOST:PORT; write an IPv6 address in brackets, and port 0 for any free port"
         )
     return found[1].strip("[]"), int(found[2])
 
@@ -81,7 +81,7 @@ async def _serve_one(shards: Sequence[Shard], stream: trio.abc.HalfCloseableStre
 @asynccontextmanager
 async def shown(where: str, shards: Sequence[Shard], print_line: Callable[[str], None]) -> AsyncIterator[None]:
     """Serve metrics and health while the block lasts, and print the URL; OSError, ValueError."""
-    host, port = place_of(where)
+    host, port = place_of(where, "--metrics")
     try:
         listeners = await trio.open_tcp_listeners(port, host=host)
     except OSError as error:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from trouter_pipeline.checkpoints import position_of
+from trouter_pipeline.checkpoints import settled
 from trouter_pipeline.datasource import register
 from trouter_pipeline.kafka.failures import NotForwarded
 from trouter_pipeline.kafka.local import Summary, held, partitions_of
 from trouter_pipeline.kafka.records import COLUMNS, records_of
 from trouter_pipeline.kafka.settings import Settings
 from trouter_pipeline.kafka.writer import Counts, Writer
-from trouter_pipeline.shards import open_shards
+from trouter_pipeline.shards import let_go, open_spools
 from trouter_pipeline.spool.cursors import DEFAULT
 from trouter_pipeline.streams import StreamFailed, run_to_end
 
@@ -95,7 +95,7 @@ def run(
         raise NotForwarded(f"{SPECULATION} gives a spool two writers at once: leave it off")
     summary = Summary()
     with ExitStack() as stack:
-        shards = open_shards(folders, cursor)
+        shards = open_spools(folders, cursor)
         for shard in shards:
             stack.callback(shard.close)
         stack.enter_context(held(shards))
@@ -118,8 +118,7 @@ def run(
             run_to_end(writer.trigger(**every).foreachBatch(send).start, partial(_wait, wants_to_end=wants_to_end))
         except StreamFailed as error:
             raise NotForwarded(str(error)) from None
-        position = position_of(checkpoint)
-        summary.left = sum(max(0, each.durable() - position.get(each.uuid, each.begin)) for each in shards)
+        summary.left = let_go(shards, settled(checkpoint))
     return summary
 
 

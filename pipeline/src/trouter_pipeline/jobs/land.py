@@ -32,15 +32,17 @@ from trouter_pipeline.changes import (
     needed,
     opened,
 )
-from trouter_pipeline.checkpoints import Torn, planned_of, position_of, query_of
+from trouter_pipeline.checkpoints import Torn, planned_of, position_of, query_of, settled
+from trouter_pipeline.connecting import access_of
 from trouter_pipeline.datasource import register
 from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part, columns_of_rows, landed
 from trouter_pipeline.merging import Merging
+from trouter_pipeline.options import Options, Side
 from trouter_pipeline.places import Place, Where
 from trouter_pipeline.reasons import reason_of
 from trouter_pipeline.repetitions import without_repetitions
 from trouter_pipeline.schema import SCHEMA
-from trouter_pipeline.shards import open_shards
+from trouter_pipeline.shards import OpenSpool, let_go, open_shards
 from trouter_pipeline.spool.cursors import DEFAULT
 from trouter_pipeline.streams import StreamFailed, run_to_end
 
@@ -187,7 +189,7 @@ def run(
         except StreamFailed as error:
             raise NotLanded(str(error)) from None
         summary.interrupted = wants_to_end() and parameters.every_s is None
-        summary.left = _waiting(parameters, checkpoint)
+        summary.left = _let_go(parameters, checkpoint)
     return summary
 
 
@@ -208,9 +210,19 @@ def check_whole(checkpoint: Path, landing: Landing) -> None:
         ) from None
 
 
+def _of_spools(parameters: Parameters) -> dict[str, str]:
+    """Return the options of the source that name the spools."""
+    return {"receiver": "none", "spool": ",".join(parameters.spools), "cursor": parameters.cursor, **parameters.source}
+
+
+def _open(parameters: Parameters) -> list[OpenSpool]:
+    options = Options.parse(_of_spools(parameters), Side.READ)
+    return open_shards(options.spool, options.cursor, access_of(options))
+
+
 def _firsts(parameters: Parameters) -> dict[str, int]:
     """Return the first sequence of each spool for a new query."""
-    shards = open_shards(parameters.spools, parameters.cursor)
+    shards = _open(parameters)
     try:
         return {each.uuid: each.begin for each in shards}
     finally:
@@ -227,12 +239,11 @@ def _forget_state(checkpoint: Path) -> bool:
     return True
 
 
-def _waiting(parameters: Parameters, checkpoint: Path) -> int:
-    """Return the number of messages in the spools that no batch of the checkpoint has."""
-    position = position_of(checkpoint)
-    shards = open_shards(parameters.spools, parameters.cursor)
+def _let_go(parameters: Parameters, checkpoint: Path) -> int:
+    """Move the cursors to where the checkpoint is; return the number of messages that no batch of it has."""
+    shards = _open(parameters)
     try:
-        return sum(max(0, each.durable() - position.get(each.uuid, each.begin)) for each in shards)
+        return let_go(shards, settled(checkpoint))
     finally:
         for each in shards:
             each.close()
@@ -272,12 +283,7 @@ def check_writable(folder: Path) -> None:
 
 def _read(spark: SparkSession, parameters: Parameters) -> DataFrame:
     register(spark)
-    options = {
-        "receiver": "none",
-        **parameters.source,
-        "spool": ",".join(parameters.spools),
-        "cursor": parameters.cursor,
-    }
+    options = _of_spools(parameters)
     if parameters.body_format:
         options |= {"bodyFormat": "json" if parameters.body_format == DEBEZIUM else parameters.body_format}
     if parameters.merge is not None:  # what turns out to be no change is kept with its message

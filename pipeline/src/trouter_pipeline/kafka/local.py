@@ -17,7 +17,7 @@ from trouter_pipeline.kafka.records import COLUMNS, records_of
 from trouter_pipeline.kafka.settings import SOURCE, Settings
 from trouter_pipeline.kafka.tail import placed, tail_of
 from trouter_pipeline.kafka.writer import Counts, Writer
-from trouter_pipeline.shards import open_shards
+from trouter_pipeline.shards import open_spools
 from trouter_pipeline.spool import SpoolReader
 from trouter_pipeline.spool.cursors import DEFAULT
 
@@ -78,7 +78,7 @@ def run(
     """Forward all that is there, or with ``every_s`` until ``wants_to_end``; NotForwarded, SpoolError, OSError."""
     summary = Summary()
     with ExitStack() as stack:
-        shards = open_shards(folders, cursor)
+        shards = open_spools(folders, cursor)
         for shard in shards:
             stack.callback(shard.close)
         stack.enter_context(held(shards))

@@ -78,6 +78,11 @@ class SpoolReader:
         A block has at most ``block_bytes``, or one larger frame. SpoolGap if messages were deleted or have not come,
         SegmentMissing if a file is not visible here, SpoolCorrupt, SpoolReplaced, OSError.
         """
+        for block, _ in self.numbered_blocks(start, end, block_bytes=block_bytes):
+            yield block
+
+    def numbered_blocks(self, start: int, end: int, *, block_bytes: int = 1 << 20) -> Iterator[tuple[bytes, int]]:
+        """Yield the same blocks, each with the sequence after it; raises as ``blocks``."""
         if start >= end:
             return
         durable = self.durable()
@@ -87,7 +92,7 @@ class SpoolReader:
         for segment in self._segments_for(start, end):
             for block in self._blocks_of(segment, sequence, end, block_bytes):
                 sequence += block[1]
-                yield block[0]
+                yield block[0], sequence
             if sequence == end:
                 return
         raise SegmentMissing(f"the segment of spool {self.folder} that has message {sequence} is not visible here")
