@@ -28,24 +28,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "does not fit, go to NAME_dead. The command continues where it stopped. Each message of the spool comes into "
         "the table exactly once.",
     )
-    parser.add_argument(
-        "--spool",
-        action="append",
-        type=_spool,
-        metavar="DIR",
-        help="a spool, or a folder of its shards, or the address of one that `trouter pipeline serve` serves, "
-        "grpc+tls://HOST:PORT/NAME; may be given again",
-    )
-    add_cursor(parser)
-    parser.add_argument(
-        "--spool-token-file", default="", metavar="FILE", help="holds the token for a served spool, on this machine"
-    )
-    parser.add_argument(
-        "--spool-trust-file",
-        default="",
-        metavar="FILE",
-        help="the certificates that sign that of its server; by default those of the system",
-    )
+    _add_spools(parser)
     parser.add_argument(
         "--from-dead",
         action="store_true",
@@ -81,6 +64,27 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_changes(parser)
     add_spark(parser)
     parser.set_defaults(run=run)
+
+
+def _add_spools(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--spool",
+        action="append",
+        type=_spool,
+        metavar="DIR",
+        help="a spool, or a folder of its shards, or the address of one that `trouter pipeline serve` serves, "
+        "grpc+tls://HOST:PORT/NAME; may be given again",
+    )
+    add_cursor(parser)
+    parser.add_argument(
+        "--spool-token-file", default="", metavar="FILE", help="holds the token for a served spool, on this machine"
+    )
+    parser.add_argument(
+        "--spool-trust-file",
+        default="",
+        metavar="FILE",
+        help="the certificates that sign that of its server; by default those of the system",
+    )
 
 
 def _add_bodies(parser: argparse.ArgumentParser) -> None:
