@@ -155,6 +155,36 @@ def test_reload_by_request_answers_with_the_report(start_router: StartRouter) ->
         assert state(node) == before
 
 
+def test_a_check_answers_what_a_reload_would_change_and_changes_nothing(start_router: StartRouter) -> None:
+    router = start_router(ROUTER + FRONT)
+    with node_of(router.port) as node:
+        text = ROUTER + FRONT.replace(" }", ", linkCapacity: 3 }") + "address { prefix: a }\n"
+        before = state(node)
+        answer = node.node("CHECK", text, file="R.conf")
+        plan = answer["plan"]
+        assert plan["created"] == ["address/0"]
+        assert plan["updated"] == ["listener/127.0.0.1:0:front: linkCapacity"]
+        assert plan["deleted"] == []
+        assert {finding["severity"] for finding in answer["findings"]} <= {"unsafe", "warning"}
+        assert state(node) == before
+        router.configuration.write_text(text, encoding="utf-8")
+        assert node.node("RELOAD") == plan
+
+
+def test_a_check_of_a_file_that_cannot_be_used_answers_its_errors(start_router: StartRouter) -> None:
+    with node_of(start_router(ROUTER + FRONT).port) as node:
+        answer = node.node("CHECK", "listener { prot: 1, saslPassword: secret }\nlog { module: X }\n", file="R.conf")
+        assert answer["plan"] is None
+        places = [(found["file"], found["line"], found["attribute"]) for found in answer["findings"]]
+        assert places == [("R.conf", 1, "prot"), ("R.conf", 1, "saslPassword"), ("R.conf", 2, "module")]
+        assert {found["severity"] for found in answer["findings"]} == {"problem"}
+        assert "secret" not in str(answer)
+        assert node.refused("CHECK", {"listener": 1}, type="org.amqp.management", name="self") == (
+            400,
+            "CHECK needs a configuration, as a string, in the body, not map",
+        )
+
+
 def test_requests_that_change_things_meet_no_half_made_change(start_router: StartRouter) -> None:
     router = start_router(ROUTER + FRONT)
     with node_of(router.port) as one, node_of(router.port) as other:

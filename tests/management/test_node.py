@@ -47,7 +47,7 @@ def test_get_operations_lists_own_operations_before_inherited_ones_and_new_ones_
     assert operations[PREFIX + "management"] == [
         "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-LOG", "PROFILE", "QUERY", "GET-TYPES", "GET-ANNOTATIONS",
         "GET-OPERATIONS", "GET-ATTRIBUTES", "GET-MGMT-NODES", "READ", "DISCOVER-MGMT-NODES", "GET-SCHEMA-JSON",
-        "RELOAD", "EXPLAIN", "EXPLAIN-POLICY", "GET-MEMORY", "GET-RIGHTS", "DRAIN", "CANCEL-DRAIN",
+        "RELOAD", "CHECK", "EXPLAIN", "EXPLAIN-POLICY", "GET-MEMORY", "GET-RIGHTS", "DRAIN", "CANCEL-DRAIN",
         "GET-DRAIN",
     ]  # fmt: skip
 

@@ -25,10 +25,11 @@ from trouter.config import (
     row,
     updated,
 )
-from trouter.management.ports import REQUESTER, DrainReport, ReloadReport
+from trouter.management.ports import REQUESTER, DrainReport, PlanReport, ReloadReport
 from trouter.net.reach import Reach
 from trouter.telemetry.change_records import ChangeRecords
 
+from .checking import check_text
 from .in_force import FORBIDDEN, ConfigurationInForce
 from .preparing import BAD_REQUEST, Occasion
 from .reload_report import log_changes, log_reload, report_of
@@ -161,6 +162,10 @@ class Control:
                 change.before = present = self._present(entity)
                 await self._in_force.replace(deleted(self._in_force.whole, present))
             log.info("deleted %s", present.identity)
+
+    async def check(self, text: str, name: str) -> PlanReport:
+        """Return what a reload of ``text`` would change, and the findings about it; nothing changes."""
+        return await trio.to_thread.run_sync(check_text, self._in_force.whole, text, name, abandon_on_cancel=True)
 
     async def reload(self) -> ReloadReport:
         """Read the configuration again, apply it, return a report; ChangeRefused with all problems, nothing changed.

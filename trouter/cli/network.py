@@ -6,13 +6,18 @@ import argparse
 import io
 import json
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from trouter.tools.failures import Incomplete, run_tool
+from trouter.cli.startup import existing_path
+from trouter.tools.failures import ConnectionException, Incomplete, print_problem, run_tool
 from trouter.tools.options import ConnectionOptions, add_server_options, seconds
 
 if TYPE_CHECKING:
+    from trouter.tools.networks.checking import CheckedRouter
+    from trouter.tools.networks.folder import RouterFile
     from trouter.tools.networks.survey import NetworkStatus
 
 #: Moves the cursor home and erases what is on the screen.
@@ -22,19 +27,27 @@ _EPILOG: Final = """examples:
   trouter network status                    every router and edge router, from the router on this machine
   trouter network status -b amqps://hub     from another one
   trouter network status --watch 5          again every five seconds, until Ctrl-C
-  trouter network status --json             for programs
+  trouter network check network/            what every file would change at its router, and what is wrong with it
+  trouter network diff network/             the same without the findings
 
-The command asks each router through the one that it is connected to, as `trouter stat -r ID` does. Its user needs the
-management level `read` there; a router that does not answer, or refuses, is named with the reason, and the exit status
-is 1. Routers of Qpid Dispatch show what they have.
+Each command asks every router through the one that it is connected to, as `trouter stat -r ID` does, and names the
+routers that do not answer, or refuse, with the reason; the exit status is then 1.
+"""
+_FOLDER: Final = """A folder of a network:
+  network/common.conf         sections that all routers have; optional
+  network/routers/A.conf      what router A has beside them
+  network/routers/B.conf
+
+The router judges the text itself, on its machine, as it would at a reload, and changes nothing. Lines: `+` created,
+`~` updated, with the attributes, `-` deleted, `!` needs a restart. The user needs the management level `admin`.
 """
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "network",
-        help="show all routers of a network as one",
-        description="Show all routers of a network as one.",
+        help="show and check all routers of a network as one",
+        description="Show and check all routers of a network as one.",
         epilog=_EPILOG,
     )
     within = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -47,14 +60,32 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     status.add_argument("--json", action="store_true", help="as JSON, each look on one line")
     status.add_argument("--watch", type=seconds, metavar="SECS", help="show it again every so many seconds")
     add_server_options(status)
-    status.set_defaults(run=run)
+    status.set_defaults(run=_command(_status))
+    for name, text in (
+        ("check", "say what a file for each router would change there, and what is wrong with it"),
+        ("diff", "say what a file for each router would change there"),
+    ):
+        checking = within.add_parser(
+            name,
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}. Nothing changes.",
+            epilog=_FOLDER,
+        )
+        checking.add_argument("folder", metavar="FOLDER", type=existing_path, help="the folder with the files")
+        checking.add_argument("--json", action="store_true", help="as one JSON document")
+        add_server_options(checking)
+        checking.set_defaults(run=_command(_check), shows_findings=name == "check")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Show the state of the network; return the exit status."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    return run_tool(lambda: _status(arguments), arguments)
+def _command(work: Callable[[argparse.Namespace], Awaitable[None]]) -> Callable[[argparse.Namespace], int]:
+    """Return the function that runs a command and returns its exit status."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        return run_tool(lambda: work(arguments), arguments)
+
+    return run
 
 
 async def _status(arguments: argparse.Namespace) -> None:
@@ -96,3 +127,48 @@ def _check_answered(status: NetworkStatus) -> None:
         raise Incomplete(f"{len(silent)} of {len(status.routers)} routers did not answer: {', '.join(silent)}")
     if status.incomplete:
         raise Incomplete("\n".join(status.incomplete))
+
+
+async def _check(arguments: argparse.Namespace) -> None:
+    from trouter.tools.networks.checking import check_files  # noqa: PLC0415
+    from trouter.tools.networks.folder import contradictions, read_folder  # noqa: PLC0415
+    from trouter.tools.networks.survey import survey  # noqa: PLC0415
+    from trouter.tools.node import open_node  # noqa: PLC0415
+
+    files = read_folder(arguments.folder)
+    remarks = list(contradictions(files))
+    async with open_node(ConnectionOptions.of(arguments)) as node:
+        status = await survey(node)
+        checked = await check_files(node, files, status)
+    named = {file.id for file in files}
+    without = [router.id for router in status.routers if router.id not in named]
+    _show_checked(arguments, files, checked, remarks, without)
+    bad = [each.router for each in checked if not each.is_good]
+    if bad or any(is_grave for _, is_grave in remarks):
+        routers = f"of {len(bad)} of {len(files)} routers ({', '.join(bad)})" if bad else "of the network"
+        raise ConnectionException(f"the files {routers} are not good: nothing was changed")
+
+
+def _show_checked(
+    arguments: argparse.Namespace,
+    files: list[RouterFile],
+    checked: list[CheckedRouter],
+    remarks: list[tuple[str, bool]],
+    without: list[str],
+) -> None:
+    from trouter.tools.networks.checking import lines_of  # noqa: PLC0415
+
+    if arguments.json:
+        document = {
+            "routers": [{**asdict(each), "good": each.is_good} for each in checked],
+            "network": [{"message": text, "grave": is_grave} for text, is_grave in remarks],
+            "withoutFile": without,
+        }
+        print(json.dumps(document, indent=2))
+        return
+    for file, each in zip(files, checked, strict=True):
+        print("\n".join(lines_of(file, each, findings=arguments.shows_findings)))
+    for text, _ in remarks:
+        print_problem(arguments, text)
+    if without:
+        print_problem(arguments, f"no file for {', '.join(without)}: left as it is")

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Final
 
+from trouter.config.findings import described
 from trouter.config.schema import EntityType
 from trouter.config.workers import mode_of_whole
 from trouter.core.addresses import MAX_ADDRESS_BYTES
@@ -17,14 +18,14 @@ from .context import Node, Operation
 from .entities import apply, check_can, find, on_found, text_in
 from .kinds import MANAGEMENT, SELF, attribute_names, bases_of, descendants_of, is_node_type, kind_of, listed_operations
 from .ports import DrainReport
-from .requests import Request, shown
+from .requests import Request, shown, type_of
 from .responses import OperationResult, answer
 from .rights import check_level
 from .schema_text import encoded_schema, schema_text
 from .showing import shown_entity
 from .status import OK, bad_request, not_implemented
 from .tenants import check_listing
-from .verbs import OPERATE, READ, VERBS, verb
+from .verbs import ADMIN, OPERATE, READ, VERBS, verb
 
 #: The groupings of GET-MEMORY that the process has, besides ``address``.
 MEMORY_BY: Final = ("process", "connection", "user", "vhost")
@@ -217,6 +218,25 @@ async def _profile(node: Node, _: Request, start: bool, stop: bool) -> Operation
 )
 async def _reload(node: Node, _: Request) -> OperationResult:
     return answer(asdict(await node.control.reload()))
+
+
+@verb(
+    "CHECK",
+    answer="what a reload of the configuration in the body, a string, would change, without any change: a map of "
+    "`findings`, as `trouter check --json` shows them, and `plan`, as RELOAD answers, null if the text cannot be used",
+    level=ADMIN,
+    takes=(Text("file", "the name of the text in the findings; it is JSON if that ends in `.json`", max_bytes=4096),),
+)
+async def _check(node: Node, request: Request, file: str) -> OperationResult:
+    if not isinstance(request.body, str):
+        raise bad_request(f"CHECK needs a configuration, as a string, in the body, not {type_of(request.body)}")
+    report = await node.control.check(request.body, file or "(request)")
+    return answer(
+        {
+            "findings": [described(finding) for finding in report.findings],
+            "plan": None if report.plan is None else asdict(report.plan),
+        }
+    )
 
 
 @verb(

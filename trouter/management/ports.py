@@ -32,6 +32,14 @@ class ReloadReport:
     restart: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """What a configuration would change, None if it cannot be used at all, and the findings about it."""
+
+    plan: ReloadReport | None
+    findings: tuple[Problem, ...] = ()
+
+
 #: The states of a router as to draining: it takes clients; their connections are being closed; none is left.
 SERVING: Final = "serving"
 DRAINING: Final = "draining"
@@ -175,6 +183,12 @@ class ControlPort(Protocol):
 
     async def reload(self) -> ReloadReport:
         """Apply the configuration file again; ChangeRefused with every problem in its description."""
+
+    async def check(self, text: str, name: str) -> PlanReport:
+        """Return what the configuration in ``text`` would change, and the findings about it; nothing changes.
+
+        ``name`` is what the findings call it; the text is JSON if that ends in `.json`.
+        """
 
     async def start_drain(self, over_s: float) -> DrainReport:
         """Take no new clients, and close the connections of clients over ``over_s`` seconds; ChangeRefused."""

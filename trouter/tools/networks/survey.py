@@ -19,7 +19,7 @@ from trouter.tools.node import NodeClient
 from trouter.tools.words import PREFIX
 
 #: What makes one router fail to answer, and is no reason to give the others up.
-_FAILURES: Final = (StatusError, Timeout, MalformedAnswer, ConnectionException)
+FAILURES: Final = (StatusError, Timeout, MalformedAnswer, ConnectionException)
 _INTERIOR: Final = "interior"
 _EDGE: Final = "edge"
 #: The attributes of `router` that are read; another kind of router may lack some.
@@ -95,7 +95,7 @@ async def _ask_all(
             async with node.open_other(router, edge=mode == _EDGE) as other:
                 status, edges = await _ask(other, router, mode)
                 answers.append((status, edges, other.take_incomplete()))
-        except _FAILURES as failure:
+        except FAILURES as failure:
             answers.append((RouterStatus(id=router, mode=mode, fault=as_text(failure)), (), ""))
 
     async with trio.open_nursery() as nursery:

@@ -1,0 +1,112 @@
+"""`trouter network check` and `diff`: a folder with a file for each router, judged by the routers themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.networks import EDGE_LISTENER, client_port, edge, edge_port, network, wait_for_row
+from tests.routers import RunningRouter, running
+from tests.tools.live import Ran, run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def routers(tmp_path: Path) -> Iterator[Mapping[str, RunningRouter]]:
+    """Two interior routers, and an edge router at the second one."""
+    with ExitStack() as stack:
+        inner = stack.enter_context(network(tmp_path, {"A": [], "B": ["A"]}, {"B": EDGE_LISTENER}))
+        below = stack.enter_context(running(edge("E", [edge_port(inner["B"])]), tmp_path))
+        wait_for_row(inner["B"], "connection", lambda row: row["role"] == "edge" and row["container"] == "E")
+        yield {**inner, "E": below}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, routers: Mapping[str, RunningRouter]) -> Path:
+    """The files with which the routers run."""
+    made = tmp_path / "net"
+    (made / "routers").mkdir(parents=True)
+    for name, router in routers.items():
+        (made / "routers" / f"{name}.conf").write_text(router.configuration.read_text())
+    return made
+
+
+async def command(name: str, router: RunningRouter, folder: Path, *options: str) -> Ran:
+    server = f"127.0.0.1:{client_port(router)}"
+    return await run("network", name, str(folder), "-b", server, "--timeout", "30", *options)
+
+
+def append(folder: Path, router: str, text: str) -> None:
+    path = folder / "routers" / f"{router}.conf"
+    path.write_text(f"{path.read_text()}\n{text}\n")
+
+
+async def test_the_files_with_which_the_routers_run_change_nothing(
+    routers: Mapping[str, RunningRouter], folder: Path
+) -> None:
+    ran = await command("diff", routers["A"], folder)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.lines == ["A: nothing changes", "B: nothing changes", "E: nothing changes"]
+
+
+async def test_what_all_have_and_what_one_has_is_named_at_each_router(
+    routers: Mapping[str, RunningRouter], folder: Path
+) -> None:
+    (folder / "common.conf").write_text("address { prefix: news, distribution: multicast }")
+    append(folder, "E", "address { prefix: own }")
+    ran = await command("diff", routers["A"], folder)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.lines == [
+        "A: 1 created, 0 updated, 0 deleted",
+        "  + address/0",
+        "B: 1 created, 0 updated, 0 deleted",
+        "  + address/0",
+        "E: 2 created, 0 updated, 0 deleted",
+        "  + address/0",
+        "  + address/1",
+    ]
+
+
+async def test_an_error_is_named_by_its_file_and_line_and_nothing_is_changed(
+    routers: Mapping[str, RunningRouter], folder: Path
+) -> None:
+    common, lines = folder / "common.conf", (folder / "routers" / "B.conf").read_text().count("\n")
+    common.write_text("# for all\naddress { prefix: a, color: red }\n")
+    append(folder, "B", "listener { prot: 1 }")
+    ran = await command("check", routers["A"], folder)
+    assert ran.status == 1
+    assert "trouter network check: the files of 3 of 3 routers (A, B, E) are not good: nothing was changed" in ran.err
+    assert [line for line in ran.lines if not line.startswith(" ")] == [
+        "A: not usable, 1 error(s)", "B: not usable, 2 error(s)", "E: not usable, 1 error(s)",
+    ]  # fmt: skip
+    assert sum(line.startswith(f"  problem: {common}:2: address.color: unknown attribute") for line in ran.lines) == 3
+    own = folder / "routers" / "B.conf"
+    assert any(line.startswith(f"  problem: {own}:{lines + 2}: listener.prot: unknown attribute") for line in ran.lines)
+
+
+async def test_files_that_contradict_each_other_and_routers_without_a_file_are_named(
+    routers: Mapping[str, RunningRouter], folder: Path
+) -> None:
+    (folder / "routers" / "E.conf").unlink()
+    (folder / "routers" / "X.conf").write_text((folder / "routers" / "A.conf").read_text())
+    ran = await command("check", routers["B"], folder, "--json")
+    assert ran.status == 1
+    answer = json.loads(ran.out)
+    assert {row["router"]: row["good"] for row in answer["routers"]} == {"A": True, "B": True, "X": False}
+    assert answer["withoutFile"] == ["E"]
+    texts = [row["message"] for row in answer["network"] if row["grave"]]
+    assert f"{folder / 'routers' / 'X.conf'}: its router has the id A; name the file A.conf" in texts
+    assert any("the router has the id A, as that of" in text for text in texts)
+    absent = next(row["fault"] for row in answer["routers"] if row["router"] == "X")
+    assert absent == "no router of the network that is in reach has this id"
+
+
+async def test_a_folder_without_routers_is_named(tmp_path: Path) -> None:
+    ran = await run("network", "check", str(tmp_path))
+    assert ran.status == 2
+    assert f"{tmp_path}: there is no routers/ID.conf in it, a file for each router" in ran.err

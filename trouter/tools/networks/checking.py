@@ -1,0 +1,104 @@
+"""Asks each router of a network what its file would change, and shows the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import trio
+
+from trouter.config.problems import Severity
+from trouter.tools import formats
+from trouter.tools.failures import MalformedAnswer, as_text
+from trouter.tools.node import NodeClient
+
+from .folder import RouterFile
+from .survey import FAILURES, NetworkStatus
+
+#: The parts of a plan, and the signs before their lines.
+SIGNS: Final = {"created": "+", "updated": "~", "deleted": "-", "restart": "!"}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRouter:
+    """What a router answered about its file."""
+
+    router: str
+    #: Why there is no answer; empty if there is one.
+    fault: str = ""
+    #: As the operation CHECK answers; None if the file cannot be used.
+    plan: dict[str, Any] | None = None
+    findings: Sequence[dict[str, Any]] = field(default_factory=tuple)
+
+    @property
+    def problems(self) -> int:
+        """The number of findings that keep the file, or a part of it, from being served."""
+        return sum(finding.get("severity") == Severity.PROBLEM for finding in self.findings)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the router would serve the whole file."""
+        return not self.fault and self.plan is not None and not self.problems
+
+
+async def check_files(node: NodeClient, files: Sequence[RouterFile], status: NetworkStatus) -> list[CheckedRouter]:
+    """Return the answer of each router to its file; one that is not in the network is named as such."""
+    modes = {router.id: router.mode for router in status.routers}
+    answers: dict[str, CheckedRouter] = {}
+
+    async def check(file: RouterFile) -> None:
+        try:
+            async with node.open_other(file.id, edge=modes[file.id] == "edge") as other:
+                answer = await other.call_self("CHECK", body=file.text, file=str(file.path))
+            answers[file.id] = _checked(file.id, answer)
+        except FAILURES as failure:
+            answers[file.id] = CheckedRouter(file.id, as_text(failure))
+
+    async with trio.open_nursery() as nursery:
+        for file in files:
+            if file.id in modes:
+                nursery.start_soon(check, file)
+            else:
+                answers[file.id] = CheckedRouter(file.id, "no router of the network that is in reach has this id")
+    return [answers[file.id] for file in files]
+
+
+def _checked(router: str, answer: object) -> CheckedRouter:
+    """Return an answer to CHECK; MalformedAnswer."""
+    if isinstance(answer, dict):
+        plan, findings = answer.get("plan"), answer.get("findings")
+        if isinstance(findings, list) and (plan is None or isinstance(plan, dict)):
+            return CheckedRouter(router, "", plan, findings)
+    raise MalformedAnswer("the answer is no result of a check")
+
+
+def lines_of(file: RouterFile, checked: CheckedRouter, *, findings: bool) -> Iterator[str]:
+    """Yield the lines about one router: the sum, what would change, and (``findings``) what is found in its file."""
+    yield f"{checked.router}: {_sum_of(checked)}"
+    for part, sign in SIGNS.items():
+        for line in (checked.plan or {}).get(part) or ():
+            yield formats.plain(f"  {sign} {line}")
+    for finding in checked.findings if findings else ():
+        yield formats.plain(f"  {finding.get('severity')}: {_text_of(file, finding)}")
+
+
+def _sum_of(checked: CheckedRouter) -> str:
+    if checked.fault:
+        return f"not checked: {checked.fault}"
+    if checked.plan is None:
+        return f"not usable, {checked.problems} error(s)"
+    counts = [f"{len(checked.plan.get(part) or ())} {part}" for part in ("created", "updated", "deleted")]
+    change = "nothing changes" if all(count.startswith("0 ") for count in counts) else ", ".join(counts)
+    return f"{change}{f', {checked.problems} problem(s)' if checked.problems else ''}"
+
+
+def _text_of(file: RouterFile, finding: dict[str, Any]) -> str:
+    line = finding.get("line")
+    owner = (
+        file.place(line if isinstance(line, int) else 0) if finding.get("file") == str(file.path) else finding["file"]
+    )
+    name = ".".join(str(finding[key]) for key in ("section", "attribute") if finding.get(key))
+    cure = f" ({finding['cure']})" if finding.get("cure") else ""
+    shown = f": {finding['text']}" if finding.get("text") else ""
+    return f"{owner}: {f'{name}: ' if name else ''}{finding.get('message')}{shown}{cure}"
