@@ -37,6 +37,8 @@ from trouter_pipeline.spool.errors import NoCursor, SpoolError, SpoolReplaced
 _FRESH_S: Final = 0.1
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
+#: How long gRPC waits between two attempts to connect; by its own choice up to two minutes.
+_RECONNECTING: Final = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
 #: Errors of a server that is away, overloaded, or killed in the middle of an answer.
 _PASSING: Final = (flight.FlightUnavailableError, flight.FlightTimedOutError, flight.FlightCancelledError)
 Answer = TypeVar("Answer")
@@ -67,7 +69,7 @@ class Server:
         self.cursor = cursor
         self._patience_s = access.patience_s
         self._token = access.token
-        self._client = flight.connect(host, tls_root_certs=access.authorities)
+        self._client = flight.connect(host, tls_root_certs=access.authorities, generic_options=_RECONNECTING)
         self._states: dict[str, SpoolState] = {}
         self._asked_at = 0.0
 
