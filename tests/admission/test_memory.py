@@ -18,6 +18,7 @@ from trouter.admission.memory import (
 from trouter.engine.connection import Connection
 from trouter.engine.limits import EngineLimits
 from trouter.engine.ports import Budget
+from trouter.hooks import ListenerFacts, PeerFacts
 from trouter.net.view import ConnectionView
 from trouter.policy.book import SESSION_BYTES
 from trouter.telemetry.recorder import Recorder
@@ -32,7 +33,9 @@ class Connected:
 
     def __init__(self, number: int, user: str, sessions: int, role: str = "normal") -> None:
         self.number = number
-        self.role = role
+        self.facts = PeerFacts(
+            number, ListenerFacts("l", "h", "0", role), "127.0.0.1", 1, encrypted=False, loopback=True
+        )
         self.engine = Connection(EngineLimits(), Open("r"), [], None, server=True)
         self.closed_with: Error | None = None
         self._user = user
