@@ -21,6 +21,7 @@ from trouter.hooks import Plugins
 from trouter.net.hub import Hub
 from trouter.net.poller import Poller
 from trouter.net.shares import ProcessorShare
+from trouter.net.timers import TimerQueue
 from trouter.net.turns import TaskTurns
 from trouter.testing.player import kinds, octets_of, play
 from trouter.wire.framing import SASL_HEADER, FrameReader
@@ -51,13 +52,13 @@ class CountedTurns(TaskTurns):
             self.whose.append(share)
 
 
-def counted_poller(hub: Hub) -> Poller:
+def counted_poller(hub: Hub, timers: TimerQueue) -> Poller:
     looks = itertools.count()
 
     def clock() -> float:
         return next(looks) * LOOK_S
 
-    poller = Poller(hub, clock)
+    poller = Poller(hub, timers, clock)
     poller.turns = turns = CountedTurns(poller.shares, clock)
     turns.whose = []
     return poller

@@ -14,6 +14,7 @@ from trouter.core.router import Router
 from trouter.net.hub import Hub
 from trouter.net.poller import READABLE, ROUND_S, Poller
 from trouter.net.shares import ProcessorShare
+from trouter.net.timers import TimerQueue
 
 HEAVY_S = ROUND_S
 LIGHT_S = ROUND_S / 1000
@@ -24,7 +25,7 @@ class Sockets:
 
     def __init__(self, stack: ExitStack) -> None:
         self.now_s = 0.0
-        self.poller = Poller(Hub(Router("A")), lambda: self.now_s)
+        self.poller = Poller(Hub(Router("A")), TimerQueue(), lambda: self.now_s)
         #: Whose sockets were served, in order.
         self.served: list[str] = []
         self._stack = stack

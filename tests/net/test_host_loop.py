@@ -54,8 +54,7 @@ class Reader:
 @asynccontextmanager
 async def serving(timers: TimerQueue | None = None) -> AsyncIterator[Poller]:
     """Run a poller during the block."""
-    poller = Poller(Hub(Router("A")))
-    poller.timers = timers
+    poller = Poller(Hub(Router("A")), timers or TimerQueue())
     with trio.fail_after(DEADLINE_S):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.run)
@@ -383,6 +382,7 @@ import trio
 from trouter.net.host_loop import HostLoop
 from trouter.net.hub import Hub
 from trouter.net.poller import Poller
+from trouter.net.timers import TimerQueue
 from trouter.core.router import Router
 
 async def main():
@@ -401,7 +401,7 @@ except* KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("serving", ["nursery.start_soon(Poller(Hub(Router('A'))).run)", ""])
+@pytest.mark.parametrize("serving", ["nursery.start_soon(Poller(Hub(Router('A')), TimerQueue()).run)", ""])
 def test_an_interrupt_ends_the_run_with_its_clean_up(serving: str) -> None:
     program = [sys.executable, "-c", INTERRUPTED.format(serving=serving)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:

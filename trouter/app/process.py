@@ -29,6 +29,7 @@ from trouter.net.parts import Change
 from trouter.net.poller import Poller
 from trouter.net.reach import Reach, SingleProcess
 from trouter.net.sockets import ListenError
+from trouter.net.timers import TimerQueue
 from trouter.telemetry.observers import Observers
 from trouter.wire.performatives import Error
 
@@ -109,7 +110,7 @@ class RouterProcess:
         ready: Callable[[], None] | None = None,
         bound: Callable[[], None] | None = None,
         calendar: Callable[[], float] = time.time,
-        make_poller: Callable[[Hub], Poller] = Poller,
+        make_poller: Callable[[Hub, TimerQueue], Poller] = Poller,
         reach: Reach | None = None,
     ) -> None:
         """``calendar`` returns seconds since 1970, by which certificates expire."""

@@ -180,7 +180,7 @@ def assemble(
     plugins: Plugins,
     read: Callable[[], Configuration] | None,
     calendar: Callable[[], float],
-    make_poller: Callable[[Hub], Poller],
+    make_poller: Callable[[Hub, TimerQueue], Poller],
     reach: Reach,
 ) -> Assembly:
     """Return the objects of a router; the arguments are those of ``process.RouterProcess``."""
@@ -267,15 +267,14 @@ def _services(
     timers: TimerQueue,
     plugins: Plugins,
     calendar: Callable[[], float],
-    make_poller: Callable[[Hub], Poller],
+    make_poller: Callable[[Hub, TimerQueue], Poller],
     reach: Reach,
 ) -> Services:
     """Make what all connections share."""
     own = configuration.router
     hub, recorder, connections = Hub(router), _make_recorder(reach.workers), Connections()
     budget, sanctions = Budget(0), Sanctions(trio.current_time)
-    poller = make_poller(hub)
-    poller.timers = timers
+    poller = make_poller(hub, timers)
     secure = Secure(plugins, connections, recorder, calendar, poller, poller.turns)
     return Services(
         hub=hub,

@@ -65,9 +65,10 @@ class SocketReader(Protocol):
 class Poller:
     """The readers of all sockets."""
 
-    __slots__ = ("_hub", "_clock", "_epoll", "_readers", "shares", "turns", "_late", "timers", "_serves_timers")
+    __slots__ = ("_hub", "_clock", "_epoll", "_readers", "shares", "turns", "_late", "_timers", "_serves_timers")
 
-    def __init__(self, hub: Hub, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, hub: Hub, timers: TimerQueue, clock: Callable[[], float] = time.perf_counter) -> None:
+        """``timers`` are served between the rounds where the sockets are served below trio."""
         self._hub = hub
         self._clock = clock
         self._epoll: select.epoll = select.epoll()
@@ -76,8 +77,7 @@ class Poller:
         self.turns: TaskTurns = TaskTurns(self.shares, clock)
         #: Descriptors that were ready, or have more to do, and are served in a later round, with epoll's events.
         self._late = FairQueue(self.shares)
-        #: What is served between the rounds, below trio; None for no timers.
-        self.timers: TimerQueue | None = None
+        self._timers = timers
         self._serves_timers = False
 
     # --- who waits for what
@@ -131,12 +131,9 @@ class Poller:
         self._readers[loop.bell] = loop
         self._epoll.register(loop.bell, READABLE)
         try:
-            if self.timers is None:
+            with self._timers.served_below():
+                self._serves_timers = True
                 await loop.serve(self)
-            else:
-                with self.timers.served_below():
-                    self._serves_timers = True
-                    await loop.serve(self)
         finally:
             self._serves_timers = False
             self.turns.stop_counting()
@@ -170,7 +167,7 @@ class Poller:
         if late:
             timeout_s = 0.0
         elif self._serves_timers:
-            due_s = self.timers.due_s  # type: ignore[union-attr]  # it serves some
+            due_s = self._timers.due_s
             timeout_s = _wait_until(due_s, timeout_s)
         ready = self._epoll.poll(timeout_s, SOCKETS_PER_ROUND)
         if ready or late:
@@ -187,10 +184,9 @@ class Poller:
 
     def _serve_timers(self) -> None:
         """Do what is due."""
-        timers = self.timers
         now_s: float = self._hub.router.shared.now_s
-        if timers is not None and timers.due_s <= now_s:
-            timers.do_due_below(now_s)
+        if self._timers.due_s <= now_s:
+            self._timers.do_due_below(now_s)
 
     def _serve_sockets(self, ready: list[tuple[int, int]], late: Py_ssize_t) -> None:
         """Serve what is ready, and what was so in earlier rounds."""

@@ -30,6 +30,7 @@ from trouter.hooks import Plugins
 from trouter.net.hub import Hub
 from trouter.net.poller import GONE, HUNG_UP, READABLE, WRITABLE, Poller, SocketReader
 from trouter.net.shares import Shares
+from trouter.net.timers import TimerQueue
 from trouter.net.turns import TaskTurns
 from trouter.records import Record
 from trouter.wire.framing import frame
@@ -146,7 +147,7 @@ class MemorySocket:
 class MemoryPoller(Poller):
     """Calls the readers of sockets of memory that are ready, as the real poller does for those of the system."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, _: TimerQueue) -> None:
         self._hub = hub
         self._watched: dict[MemorySocket, tuple[SocketReader, int]] = {}
         self._bell = Bell()
