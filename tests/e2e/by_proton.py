@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from proton import Condition, ConnectionException, Event, Message
+from proton import Condition, ConnectionException, Event, Message, Timeout
 from proton.utils import BlockingConnection, LinkDetached
 
 from tests.routers import DEADLINE_S
+
+#: Seconds between two looks at a condition while no event comes.
+LOOK_S: Final = 0.1
 
 
 class Said(NamedTuple):
@@ -60,6 +64,21 @@ class Client(BlockingConnection):
     def connection(self) -> Any:
         assert self.conn is not None
         return self.conn
+
+    def wait(
+        self, condition: Callable[[], bool], timeout: Literal[False] | float | None = False, msg: str | None = None
+    ) -> None:
+        """Process events until a condition is true, also one about a broker: Proton looks at it only after an event."""
+        limit_s = self.timeout if timeout is False else timeout
+        deadline_s = float("inf") if limit_s is None else time.monotonic() + limit_s
+        while True:
+            try:
+                super().wait(condition, LOOK_S, msg)
+            except Timeout:
+                if time.monotonic() >= deadline_s:
+                    raise
+            else:
+                return
 
     def on_connection_remote_open(self, event: Event) -> None:
         connection: Any = event.connection

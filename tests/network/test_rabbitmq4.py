@@ -62,7 +62,10 @@ def rabbit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
 @pytest.fixture(scope="module")
 def routers(rabbit: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RunningRouter]]:
     """Run A beside the broker, and B beside the client."""
-    more = {"A": connector("broker", rabbit) + ROUTES, "B": ROUTES}
+    patient = connector("broker", rabbit).replace(
+        " }", ", idleTimeoutSeconds: 0 }"
+    )  # a test stops the broker for a while
+    more = {"A": patient + ROUTES, "B": ROUTES}
     with network(tmp_path_factory.mktemp("network"), {"A": (), "B": ("A",)}, more) as started:
         for key in ("Cqueues", "Dqueues", "Camq/queue", "Damq/queue", "Dorders", "Dtopic"):
             until_routed(started["B"], key)
