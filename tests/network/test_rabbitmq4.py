@@ -62,9 +62,8 @@ def rabbit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
 @pytest.fixture(scope="module")
 def routers(rabbit: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RunningRouter]]:
     """Run A beside the broker, and B beside the client."""
-    patient = connector("broker", rabbit).replace(
-        " }", ", idleTimeoutSeconds: 0 }"
-    )  # a test stops the broker for a while
+    # Patient, as a test stops the broker for a while.
+    patient = connector("broker", rabbit).replace(" }", ", idleTimeoutSeconds: 0 }")
     more = {"A": patient + ROUTES, "B": ROUTES}
     with network(tmp_path_factory.mktemp("network"), {"A": (), "B": ("A",)}, more) as started:
         for key in ("Cqueues", "Dqueues", "Camq/queue", "Damq/queue", "Dorders", "Dtopic"):
