@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.networks import EDGE_LISTENER, client_port, edge, edge_port, network, wait_for_row
-from tests.routers import RunningRouter, running
+from tests.networks import EDGE_LISTENER, OPEN, client_port, edge, edge_port, interior, network, wait_for_row
+from tests.routers import RunningRouter, needs_workers, process, running, stopped_cleanly
 from tests.tools.live import Ran, run
 
 pytestmark = pytest.mark.slow
+
+TWO_WORKERS = (
+    f"router {{\n    id: A\n    mode: interior\n    workers: 2\n}}\nlistener {{ {OPEN}, role: inter-router }}\n"
+)
 
 
 @pytest.fixture
@@ -23,6 +27,7 @@ def routers(tmp_path: Path) -> Iterator[Mapping[str, RunningRouter]]:
         inner = stack.enter_context(network(tmp_path, {"A": [], "B": ["A"]}, {"B": EDGE_LISTENER}))
         below = stack.enter_context(running(edge("E", [edge_port(inner["B"])]), tmp_path))
         wait_for_row(inner["B"], "connection", lambda row: row["role"] == "edge" and row["container"] == "E")
+        wait_for_row(below, "connection", lambda row: row["role"] == "edge" and row["container"] == "B")
         yield {**inner, "E": below}
 
 
@@ -110,3 +115,49 @@ async def test_a_folder_without_routers_is_named(tmp_path: Path) -> None:
     ran = await run("network", "check", str(tmp_path))
     assert ran.status == 2
     assert f"{tmp_path}: there is no routers/ID.conf in it, a file for each router" in ran.err
+    assert (await run("network", "check", str(tmp_path / "absent"))).err.startswith(
+        f"trouter network check: {tmp_path / 'absent'} is no folder"
+    )
+
+
+async def test_a_file_without_an_id_is_told_to_have_one_and_hidden_files_are_left_out(
+    routers: Mapping[str, RunningRouter], folder: Path
+) -> None:
+    (folder / "routers" / "B.conf").write_text("router { mode: interior }\n")
+    (folder / "routers" / ".conf").write_text("")
+    (folder / "routers" / ".#A.conf").symlink_to("an editor@its host")
+    ran = await command("diff", routers["A"], folder)
+    assert ran.status == 1
+    assert f"{folder / 'routers' / 'B.conf'}: its router has no id: write router {{ id: B }}" in ran.err
+    assert [line.partition(":")[0] for line in ran.lines if not line.startswith(" ")] == ["A", "B", "E"]
+
+
+async def test_what_waits_for_a_restart_is_in_the_sum(routers: Mapping[str, RunningRouter], folder: Path) -> None:
+    path = folder / "routers" / "A.conf"
+    path.write_text(path.read_text().replace("mode: interior,", "mode: interior, workers: 2,"))
+    ran = await command("diff", routers["A"], folder)
+    assert ran.lines[0] == "A: nothing changes, 1 after a restart"
+
+
+async def test_an_edge_router_leads_to_all_others(routers: Mapping[str, RunningRouter], folder: Path) -> None:
+    ran = await command("diff", routers["E"], folder)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.lines == ["A: nothing changes", "B: nothing changes", "E: nothing changes"]
+
+
+@needs_workers
+async def test_the_workers_of_a_router_have_one_file(tmp_path: Path) -> None:
+    with process(TWO_WORKERS, tmp_path) as several:
+        several.wait_for_line(r"MAIN \(notice\) 2 workers serve")
+        with stopped_cleanly(several), running(interior("B", {"A": several.ports[0]}), tmp_path) as one:
+            wait_for_row(one, "router.node", lambda row: row["id"] == "A.2")
+            folder = tmp_path / "net"
+            (folder / "routers").mkdir(parents=True)
+            (folder / "routers" / "B.conf").write_text(one.configuration.read_text())
+            assert (await command("diff", one, folder)).err == "trouter network diff: no file for A: left as it is\n"
+            shown = await run("network", "status", "-b", f"127.0.0.1:{client_port(one)}", "--timeout", "30", "--json")
+            assert {row["id"]: row["workers"] for row in json.loads(shown.out)["routers"]} == {
+                "A": "2",
+                "A.2": "2",
+                "B": "1",
+            }

@@ -52,11 +52,12 @@ def routers(tmp_path: Path) -> Iterator[Mapping[str, RunningRouter]]:
         inner = stack.enter_context(network(tmp_path, {"A": [], "B": ["A"], "C": ["B"]}, more))
         edge_router = stack.enter_context(running(edge("E", [edge_port(inner["A"])], OPEN_POLICY), tmp_path))
         wait_for_row(inner["A"], "connection", lambda row: row["role"] == "edge" and row["container"] == "E")
+        wait_for_row(edge_router, "connection", lambda row: row["role"] == "edge" and row["container"] == "A")
         yield {**inner, "E": edge_router}
 
 
-async def test_every_router_is_shown_from_any_interior_router(routers: Mapping[str, RunningRouter]) -> None:
-    for name in "AC":
+async def test_every_router_is_shown_from_any_router(routers: Mapping[str, RunningRouter]) -> None:
+    for name in "ACE":
         ran, found = await rows(routers[name])
         assert (ran.status, ran.err) == (0, "")
         assert {router: row["mode"] for router, row in found.items()} == {
@@ -126,3 +127,10 @@ async def test_a_standalone_router_is_a_network_of_one(tmp_path: Path) -> None:
         ran, found = await rows(router)
         assert (ran.status, list(found)) == (0, ["S"])
         assert found["S"]["mode"] == "standalone"
+
+
+async def test_an_edge_router_without_an_uplink_says_that_it_sees_no_other(tmp_path: Path) -> None:
+    with running(edge("E", [1]), tmp_path) as router:
+        ran, found = await rows(router)
+        assert (ran.status, list(found)) == (1, ["E"])
+        assert ran.err == "trouter network status: E is an edge router, which sees no other: it has no uplink\n"

@@ -30,8 +30,9 @@ _EPILOG: Final = """examples:
   trouter network check network/            what every file would change at its router, and what is wrong with it
   trouter network diff network/             the same without the findings
 
-Each command asks every router through the one that it is connected to, as `trouter stat -r ID` does, and names the
-routers that do not answer, or refuse, with the reason; the exit status is then 1.
+Each command asks every router in reach through the one that it is connected to, as `trouter stat -r ID` does, and names
+the routers that do not answer, or refuse, with the reason; the exit status is then 1. A router that has stopped is not
+in reach.
 """
 _FOLDER: Final = """A folder of a network:
   network/common.conf         sections that all routers have; optional
@@ -141,7 +142,7 @@ async def _check(arguments: argparse.Namespace) -> None:
         status = await survey(node)
         checked = await check_files(node, files, status)
     named = {file.id for file in files}
-    without = [router.id for router in status.routers if router.id not in named]
+    without = [router for router in status.configured() if router not in named]
     _show_checked(arguments, files, checked, remarks, without)
     bad = [each.router for each in checked if not each.is_good]
     if bad or any(is_grave for _, is_grave in remarks):

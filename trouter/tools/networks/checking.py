@@ -88,9 +88,13 @@ def _sum_of(checked: CheckedRouter) -> str:
         return f"not checked: {checked.fault}"
     if checked.plan is None:
         return f"not usable, {checked.problems} error(s)"
-    counts = [f"{len(checked.plan.get(part) or ())} {part}" for part in ("created", "updated", "deleted")]
-    change = "nothing changes" if all(count.startswith("0 ") for count in counts) else ", ".join(counts)
-    return f"{change}{f', {checked.problems} problem(s)' if checked.problems else ''}"
+    counts = {part: len(checked.plan.get(part) or ()) for part in SIGNS}
+    restarts = counts.pop("restart")
+    change = (
+        ", ".join(f"{count} {part}" for part, count in counts.items()) if any(counts.values()) else "nothing changes"
+    )
+    after = f", {restarts} after a restart" if restarts else ""
+    return f"{change}{after}{f', {checked.problems} problem(s)' if checked.problems else ''}"
 
 
 def _text_of(file: RouterFile, finding: dict[str, Any]) -> str:

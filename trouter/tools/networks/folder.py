@@ -41,7 +41,10 @@ class RouterFile:
 
 def read_folder(folder: Path) -> list[RouterFile]:
     """Return the files of a folder by the id of their router; UsageError, OSError."""
-    paths = sorted((folder / ROUTERS).glob("*.conf"))
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder")
+    # what begins with a dot belongs to an editor
+    paths = sorted(path for path in (folder / ROUTERS).glob("*.conf") if not path.name.startswith("."))
     if not paths:
         raise UsageError(f"{folder}: there is no {ROUTERS}/ID.conf in it, a file for each router")
     common = folder / COMMON
@@ -79,7 +82,9 @@ def contradictions(files: list[RouterFile]) -> Iterator[tuple[str, bool]]:
             continue
         configurations.append(configuration)
         own = configuration.router.id
-        if own != file.id:
+        if "id" not in configuration.router.written:
+            yield f"{file.path}: its router has no id: write router {{ id: {file.id} }}", True
+        elif own != file.id:
             yield f"{file.path}: its router has the id {own}; name the file {own}.conf", True
     for remark in remarks(configurations):
         yield remark.text, remark.grave

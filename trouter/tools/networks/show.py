@@ -56,7 +56,7 @@ def _cells(router: RouterStatus) -> tuple[TableCell, ...]:
         _state(router),
         TableCell(formats.plain(router.version)),
         TableCell("" if router.fault else formats.span(router.uptime_s)),
-        TableCell("" if router.fault else str(router.workers)),
+        TableCell("" if router.fault else formats.plain(router.workers)),
         TableCell(formats.commas(router.connections)),
         _alarm(router.links_blocked),
         _alarm(router.deliveries_stuck),

@@ -1,7 +1,8 @@
 """Asks every router of a network for its state, all at once over one connection.
 
-The routers are those that the connected router knows, and the edge routers that are connected to these. A router of
-another kind (Qpid Dispatch) answers what it has.
+The routers are those that the connected router knows, and the edge routers that are connected to these. An edge router
+knows no others: the router at the other end of its uplink is asked for them. A router of another kind (Qpid Dispatch)
+answers what it has.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _EDGE: Final = "edge"
 #: The attributes of `router` that are read; another kind of router may lack some.
 _OF_ROUTER: Final = (
     "id", "mode", "version", "uptimeSeconds", "connectionCount", "linksBlocked", "deliveriesStuck", "drainState",
+    "workers",
 )  # fmt: skip
 
 
@@ -37,7 +39,8 @@ class RouterStatus:
     #: Why the router did not answer; empty if it did.
     fault: str = ""
     version: str = ""
-    workers: int = 1
+    #: The number of its workers as it is configured, or `auto`. Each worker is a router of the network.
+    workers: str = "1"
     uptime_s: int | None = None
     connections: int | None = None
     links_blocked: int | None = None
@@ -60,6 +63,11 @@ class NetworkStatus:
     routers: tuple[RouterStatus, ...]
     incomplete: tuple[str, ...]
 
+    def configured(self) -> list[str]:
+        """Return the ids of the routers that have a configuration: one for all workers of a router."""
+        with_workers = {router.id for router in self.routers if router.workers != "1"}
+        return [router.id for router in self.routers if not _is_further_worker(router.id, with_workers)]
+
     def policies(self) -> dict[str, list[str]]:
         """Return the ids of the routers with each policy, by its digest; the most frequent policy comes first."""
         routers: dict[str, list[str]] = {}
@@ -69,12 +77,43 @@ class NetworkStatus:
         return dict(sorted(routers.items(), key=lambda item: -len(item[1])))
 
 
+def _is_further_worker(router: str, with_workers: set[str]) -> bool:
+    """Return whether a router of the network is the second worker, or a later one, of another one."""
+    first, _, number = router.rpartition(".")
+    return first in with_workers and number.isdecimal()
+
+
 async def survey(node: NodeClient) -> NetworkStatus:
     """Return the state of every router of the network that ``node`` is in, or of it alone; as ``NodeClient.call``."""
-    interiors = await node.routers()
-    if not interiors:
-        status, _ = await _ask(node, node.router_id, "")
-        return NetworkStatus((status,), tuple(filter(None, [node.take_incomplete()])))
+    if interiors := await node.routers():
+        return await _survey_of(node, interiors)
+    status, _ = await _ask(node, node.router_id, "")
+    lack = node.take_incomplete()
+    if status.mode != _EDGE:
+        return NetworkStatus((status,), (lack,) if lack else ())
+    try:
+        return await _survey_of(node, await _routers_above(node))
+    except FAILURES as failure:
+        alone = f"{status.id} is an edge router, which sees no other: {as_text(failure)}"
+        return NetworkStatus((status,), (lack, alone) if lack else (alone,))
+
+
+async def _routers_above(edge: NodeClient) -> list[str]:
+    """Return the routers of the network above an edge router; ConnectionException if it has no uplink."""
+    connections = await _rows(edge, "connection", ("role", "container", "dir")) or []
+    uplinks = sorted(
+        str(row["container"])
+        for row in connections
+        if row.get("role") == _EDGE and row.get("dir") == "out" and row.get("container")
+    )
+    if not uplinks:
+        raise ConnectionException("it has no uplink")
+    async with edge.open_other(uplinks[0]) as above:
+        return await above.routers()
+
+
+async def _survey_of(node: NodeClient, interiors: Sequence[str]) -> NetworkStatus:
+    """Return the state of these routers and of the edge routers at them."""
     answers = await _ask_all(node, interiors, _INTERIOR)
     edges = sorted({edge for _, below, _ in answers for edge in below})
     answers += await _ask_all(node, edges, _EDGE)
@@ -107,7 +146,6 @@ async def _ask_all(
 async def _ask(node: NodeClient, router: str, mode: str) -> tuple[RouterStatus, Sequence[str]]:
     """Return the state of one router, and the edge routers that are connected to it."""
     (row,) = (await node.query(f"{PREFIX}router", _OF_ROUTER)).dicts()[:1] or [{}]
-    workers = node.workers or 1
     connections = await _rows(node, "connection", ("role", "container", "dir")) or []
     findings = await _rows(node, "finding", ("severity",))
     connectors = await _rows(node, "connector", ("name", "connectionStatus", "connectionMsg")) or []
@@ -117,7 +155,7 @@ async def _ask(node: NodeClient, router: str, mode: str) -> tuple[RouterStatus, 
         id=router,
         mode=str(row.get("mode", mode)),
         version=str(row.get("version", "")),
-        workers=workers,
+        workers=str(row.get("workers", "1")),
         uptime_s=row.get("uptimeSeconds"),
         connections=row.get("connectionCount"),
         links_blocked=row.get("linksBlocked"),
