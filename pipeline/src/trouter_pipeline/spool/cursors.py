@@ -63,11 +63,14 @@ def open_cursor(folder: Path, name: str, *, writable: bool) -> Mark:
     try:
         return Mark(_path(folder, check_name(name)), writable=writable)
     except FileNotFoundError:
-        there = ", ".join(cursors_in(folder)) or "none"
         raise NoCursor(
-            f"spool {folder} has no cursor {name!r} (it has {there}): add it with "
-            f"`trouter pipeline cursors {folder} --add {name}`"
+            f"{_without(folder, name)}: add it with `trouter pipeline cursors {folder} --add {name}`"
         ) from None
+
+
+def _without(folder: Path, name: str) -> str:
+    """Return what is wrong if a spool has no cursor of this name, with those that it has."""
+    return f"spool {folder} has no cursor {name!r} (it has {', '.join(cursors_in(folder)) or 'none'})"
 
 
 def _path(folder: Path, name: str) -> Path:
@@ -116,8 +119,10 @@ def add_cursor(folder: Path, name: str, *, newest: bool = False) -> int:
 def remove_cursor(folder: Path, name: str) -> None:
     """Remove a cursor, so that it keeps no messages any more; NoCursor, ValueError for the last one, SpoolBusy."""
     with held(folder):
-        open_cursor(folder, name, writable=False).close()
-        if cursors_in(folder) == [name]:
+        cursors = cursors_in(folder)
+        if name not in cursors:
+            raise NoCursor(_without(folder, name))
+        if cursors == [name]:
             raise ValueError(f"{name!r} is the last cursor of spool {folder}: add another one before you remove it")
         _path(folder, name).unlink()
         sync(folder)
