@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -161,3 +162,15 @@ async def test_the_workers_of_a_router_have_one_file(tmp_path: Path) -> None:
                 "A.2": "2",
                 "B": "1",
             }
+
+
+@pytest.mark.parametrize("name", ["common.conf", "routers/A.conf"])
+async def test_a_pipe_in_the_place_of_a_file_is_named_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    (tmp_path / "routers").mkdir()
+    (tmp_path / "routers" / "A.conf").write_text("router { id: A }")
+    path = tmp_path / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    ran = await run("network", "check", str(tmp_path))
+    assert ran.status == 2
+    assert f"{path} is no file with a configuration" in ran.err

@@ -60,6 +60,8 @@ def read_folder(folder: Path) -> list[RouterFile]:
 
 
 def _read(path: Path) -> str:
+    if not path.is_file():  # a pipe would be waited for
+        raise UsageError(f"{path} is no file with a configuration")
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
