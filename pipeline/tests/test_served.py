@@ -246,6 +246,16 @@ def test_errors_of_the_spool_keep_their_kind(spool: Path, tmp_path: Path) -> Non
             rows(reader, parts)
 
 
+def test_a_stranger_learns_no_path_by_a_question_that_is_nested_too_deep(spool: Path, token_file: Path) -> None:
+    nested = b'{"other":' + b"[" * 60_000
+    with served(spool, "--token-file", str(token_file)) as url:
+        client = flight.connect(address_of(url)[0])
+        with pytest.raises(flight.FlightServerError, match="does not understand the question") as refused:
+            client.do_get(flight.Ticket(nested)).read_all()
+        client.close()
+    assert "Traceback" not in str(refused.value)
+
+
 def test_a_server_or_a_client_of_another_version_is_named(spool: Path) -> None:
     with served(spool) as url:
         client = flight.connect(address_of(url)[0])

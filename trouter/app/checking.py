@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from trouter.config import Configuration, ConfigurationError, compare, load
+from trouter.config import Configuration, ConfigurationError, Problem, compare, load
+from trouter.config.changes import withheld_sources
 from trouter.config.findings import evaluate, judged
+from trouter.config.load import sections_of
 from trouter.config.problems import Severity
 from trouter.config.same_addresses import same_addresses
+from trouter.config.types import type_of_section
 from trouter.management.ports import PlanReport
 
 from .reload_report import report_of
@@ -17,11 +21,21 @@ from .reload_report import report_of
 def check_text(present: Configuration, text: str, name: str) -> PlanReport:
     """Return what a reload of ``text`` would make of the configuration ``present``, and the findings about it.
 
-    ``name`` is what the findings call the text.
+    ``name`` is what the findings call the text. If it names files that management may not read, none is read.
     """
     try:
+        if problems := list(_withheld(present, text, name)):
+            raise ConfigurationError(problems)
         changes = compare(present, load(Path(name), text))
     except ConfigurationError as error:
         return PlanReport(None, tuple(replace(problem, severity=Severity.PROBLEM) for problem in error.problems))
     whole = changes.configuration
     return PlanReport(report_of(changes), judged(whole, [*evaluate(whole), *same_addresses(whole)]))
+
+
+def _withheld(present: Configuration, text: str, name: str) -> Iterator[Problem]:
+    """Yield a problem for each file or secret of a text that management may not have read; ConfigurationError."""
+    for section in sections_of(text, str(Path(name))):
+        if (kind := type_of_section(section.name)) is not None:
+            for entry, reason in withheld_sources(present, kind, section.entries):
+                yield Problem(entry.place, reason, section.name)

@@ -165,7 +165,8 @@ def _show_checked(
             "network": [{"message": text, "grave": is_grave} for text, is_grave in remarks],
             "withoutFile": without,
         }
-        print(json.dumps(document, indent=2))
+        # the values of other routers: JSON has no place for some that AMQP has
+        print(json.dumps(document, indent=2, default=str, skipkeys=True))
         return
     for file, each in zip(files, checked, strict=True):
         print("\n".join(lines_of(file, each, findings=arguments.shows_findings)))

@@ -6,7 +6,7 @@ Nothing here touches running parts: each function returns another configuration,
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from functools import partial
@@ -264,8 +264,13 @@ def _permitted(configuration: Configuration, entity: Entity, present: Entity | N
         raise ChangeRefused(FORBIDDEN, reason)
 
 
-def _sources_permitted(configuration: Configuration, kind: EntityType, entries: Iterable[Entry]) -> None:
-    """Raise ChangeRefused if a secret or a file would be read from a place that management may not use."""
+def withheld_sources(
+    configuration: Configuration, kind: EntityType, entries: Iterable[Entry]
+) -> Iterator[tuple[Entry, str]]:
+    """Yield the entries whose secret or file would be read from a place that management may not use, and why.
+
+    Call this before anything is read.
+    """
     for entry in entries:
         attribute = _attribute(kind, entry.key)
         if attribute is None or not (holds_secret(attribute) or attribute.field in FILES):
@@ -274,7 +279,13 @@ def _sources_permitted(configuration: Configuration, kind: EntityType, entries: 
         with suppress(BadValue):  # not a text: drafting reports that
             text = str(CONVERTERS[attribute.kind](attribute, entry.node))
             if reason := judge(configuration, attribute, text):
-                raise ChangeRefused(FORBIDDEN, f"{kind.section}.{reason}")
+                yield entry, reason
+
+
+def _sources_permitted(configuration: Configuration, kind: EntityType, entries: Iterable[Entry]) -> None:
+    """Raise ChangeRefused if a secret or a file would be read from a place that management may not use."""
+    for _, reason in withheld_sources(configuration, kind, entries):
+        raise ChangeRefused(FORBIDDEN, f"{kind.section}.{reason}")
 
 
 def _unclaimed(configuration: Configuration, entity: Entity, present: Entity | None) -> None:

@@ -125,6 +125,14 @@ def parse(text: str, file: str, keepers: Keepers, read: Iterable[str] = ()) -> C
     return configuration
 
 
+def sections_of(text: str, file: str) -> list[Section]:
+    """Return the sections of a text as written, without any judgement; ConfigurationError if it cannot be read.
+
+    The text is in the JSON form if ``file`` ends in `.json`.
+    """
+    return _sections(text, file, Findings(), [])
+
+
 def _sections(text: str, file: str, findings: Findings, accepted: list[Acceptance]) -> list[Section]:
     """Return the sections of a text, and append the findings that it accepts to ``accepted``."""
     form = parse_json if file.endswith(".json") else parse_conf

@@ -16,6 +16,8 @@ from .options import ConnectionOptions
 
 #: Rows requested at a time.
 PAGE_ROWS: Final = 500
+#: Rows of a table that has no end to be seen: a router that sends more of them is not believed.
+MAX_ROWS: Final = 1_000_000
 #: Limit of the answers that have arrived and are not read.
 _CREDIT: Final = 10
 _MANAGEMENT_TYPE: Final = "org.amqp.management"
@@ -84,6 +86,8 @@ class NodeClient:
             if rows == before and rows:
                 break  # the router ignores offset and count: another page would be the same
             table.rows += rows
+            if len(table.rows) > MAX_ROWS:
+                raise MalformedAnswer(f"the table has more than {MAX_ROWS} rows")
             before = rows
             if len(rows) != wanted or len(table.rows) == limit:
                 break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import trio
 
@@ -68,14 +68,22 @@ def _checked(router: str, answer: object) -> CheckedRouter:
     """Return an answer to CHECK; MalformedAnswer."""
     if isinstance(answer, dict):
         plan, findings = answer.get("plan"), answer.get("findings")
-        if isinstance(findings, list) and (plan is None or isinstance(plan, dict)):
+        if _are_findings(findings) and (plan is None or _is_plan(plan)):
             return CheckedRouter(router, "", plan, findings)
     raise MalformedAnswer("the answer is no result of a check")
 
 
+def _are_findings(value: object) -> TypeGuard[list[dict[str, Any]]]:
+    return isinstance(value, list) and all(isinstance(finding, dict) for finding in value)
+
+
+def _is_plan(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict) and all(isinstance(value.get(part), list | None) for part in SIGNS)
+
+
 def lines_of(file: RouterFile, checked: CheckedRouter, *, findings: bool) -> Iterator[str]:
     """Yield the lines about one router: the sum, what would change, and (``findings``) what is found in its file."""
-    yield f"{checked.router}: {_sum_of(checked)}"
+    yield formats.plain(f"{checked.router}: {_sum_of(checked)}")
     for part, sign in SIGNS.items():
         for line in (checked.plan or {}).get(part) or ():
             yield formats.plain(f"  {sign} {line}")
@@ -99,9 +107,8 @@ def _sum_of(checked: CheckedRouter) -> str:
 
 def _text_of(file: RouterFile, finding: dict[str, Any]) -> str:
     line = finding.get("line")
-    owner = (
-        file.place(line if isinstance(line, int) else 0) if finding.get("file") == str(file.path) else finding["file"]
-    )
+    name_of_file = finding.get("file")
+    owner = file.place(line if isinstance(line, int) else 0) if name_of_file == str(file.path) else name_of_file
     name = ".".join(str(finding[key]) for key in ("section", "attribute") if finding.get(key))
     cure = f" ({finding['cure']})" if finding.get("cure") else ""
     shown = f": {finding['text']}" if finding.get("text") else ""

@@ -21,6 +21,10 @@ from trouter.tools.words import PREFIX
 
 #: What makes one router fail to answer, and is no reason to give the others up.
 FAILURES: Final = (StatusError, Timeout, MalformedAnswer, ConnectionException)
+#: Routers that are asked at a time.
+_AT_ONCE: Final = 64
+#: Edge routers that one interior router may have; a longer list is no answer.
+MAX_EDGES: Final = 10_000
 _INTERIOR: Final = "interior"
 _EDGE: Final = "edge"
 #: The attributes of `router` that are read; another kind of router may lack some.
@@ -115,7 +119,8 @@ async def _routers_above(edge: NodeClient) -> list[str]:
 async def _survey_of(node: NodeClient, interiors: Sequence[str]) -> NetworkStatus:
     """Return the state of these routers and of the edge routers at them."""
     answers = await _ask_all(node, interiors, _INTERIOR)
-    edges = sorted({edge for _, below, _ in answers for edge in below})
+    # an edge router with the id of an interior one would get the file that is for that
+    edges = sorted({edge for _, below, _ in answers for edge in below}.difference(interiors))
     answers += await _ask_all(node, edges, _EDGE)
     return NetworkStatus(
         tuple(sorted((status for status, _, _ in answers), key=lambda status: (status.mode == _EDGE, status.id))),
@@ -128,10 +133,11 @@ async def _ask_all(
 ) -> list[tuple[RouterStatus, Sequence[str], str]]:
     """Return the state of each of these routers, the edge routers below it, and what its answers lacked."""
     answers: list[tuple[RouterStatus, Sequence[str], str]] = []
+    places = trio.CapacityLimiter(_AT_ONCE)
 
     async def ask(router: str) -> None:
         try:
-            async with node.open_other(router, edge=mode == _EDGE) as other:
+            async with places, node.open_other(router, edge=mode == _EDGE) as other:
                 status, edges = await _ask(other, router, mode)
                 answers.append((status, edges, other.take_incomplete()))
         except FAILURES as failure:
@@ -149,28 +155,48 @@ async def _ask(node: NodeClient, router: str, mode: str) -> tuple[RouterStatus, 
     connections = await _rows(node, "connection", ("role", "container", "dir")) or []
     findings = await _rows(node, "finding", ("severity",))
     connectors = await _rows(node, "connector", ("name", "connectionStatus", "connectionMsg")) or []
-    ends_s = [row["certificateEnds"] for row in await _rows(node, "sslProfile", ("certificateEnds",)) or [] if row]
+    ends_s = [_number(row, "certificateEnds") for row in await _rows(node, "sslProfile", ("certificateEnds",)) or []]
     policies = await _rows(node, "policy", ("policyDigest",)) or [{}]
     status = RouterStatus(
         id=router,
-        mode=str(row.get("mode", mode)),
+        mode=mode or str(row.get("mode", "")),
         version=str(row.get("version", "")),
         workers=str(row.get("workers", "1")),
-        uptime_s=row.get("uptimeSeconds"),
-        connections=row.get("connectionCount"),
-        links_blocked=row.get("linksBlocked"),
-        deliveries_stuck=row.get("deliveriesStuck"),
-        drain_state=row.get("drainState"),
+        uptime_s=_number(row, "uptimeSeconds"),
+        connections=_number(row, "connectionCount"),
+        links_blocked=_number(row, "linksBlocked"),
+        deliveries_stuck=_number(row, "deliveriesStuck"),
+        drain_state=_text(row, "drainState"),
         findings=None if findings is None else dict(Counter(str(each.get("severity")) for each in findings)),
         connectors_down={
             str(each.get("name")): str(each.get("connectionMsg", "")) for each in connectors
-            if each.get("connectionStatus") not in {None, "SUCCESS"}
+            if _text(each, "connectionStatus") not in {None, "SUCCESS"}
         },
-        certificate_left_s=min(ends_s) - time.time() if ends_s else None,
-        policy_digest=policies[0].get("policyDigest"),
+        certificate_left_s=min((end - time.time() for end in ends_s if end is not None), default=None),
+        policy_digest=_text(policies[0], "policyDigest"),
     )  # fmt: skip
+    if status.mode != _INTERIOR:
+        return status, ()
     edges = {str(each["container"]) for each in connections if each.get("role") == _EDGE and each.get("dir") == "in"}
-    return status, sorted(edges) if status.mode == _INTERIOR else ()
+    if len(edges) > MAX_EDGES:
+        raise MalformedAnswer(f"it names {len(edges)} edge routers; {MAX_EDGES} are believed")
+    return status, sorted(edges)
+
+
+def _number(row: Mapping[str, Any], name: str) -> int | None:
+    """Return a whole number of a row, None if it has none; MalformedAnswer for another value."""
+    value = row.get(name)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    raise MalformedAnswer(f"its {name} is no whole number")
+
+
+def _text(row: Mapping[str, Any], name: str) -> str | None:
+    """Return a text of a row, None if it has none; MalformedAnswer for another value."""
+    value = row.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    raise MalformedAnswer(f"its {name} is no text")
 
 
 async def _rows(node: NodeClient, kind: str, attributes: Sequence[str]) -> list[dict[str, Any]] | None:

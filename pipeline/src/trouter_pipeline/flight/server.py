@@ -169,7 +169,7 @@ def _parsed(octets: bytes, kind: type[Asked]) -> Asked:
         if len(octets) > _MAX_REQUEST_BYTES:
             raise ValueError
         asked = msgspec.json.decode(octets, type=kind)
-    except ValueError:
+    except (ValueError, RecursionError):  # JSON that is nested too deep
         raise SpoolError(f"this server does not understand the question: {_OTHER_VERSION}") from None
     return asked
 

@@ -1,0 +1,128 @@
+"""`trouter network`, and a router of the network whose answers are hostile: it is named, and the others are shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.support import ManagementServer, asking, reply
+from trouter.client import Message
+from trouter.tools import node as nodes
+from trouter.tools.failures import MalformedAnswer
+from trouter.tools.networks import survey as surveying
+from trouter.tools.networks.checking import CheckedRouter, check_files, lines_of
+from trouter.tools.networks.folder import RouterFile
+from trouter.tools.networks.show import json_of, text_of
+from trouter.tools.networks.survey import NetworkStatus, RouterStatus, survey
+from trouter.tools.words import PREFIX
+
+pytestmark = pytest.mark.attack
+
+FILE = RouterFile("B", Path("net/routers/B.conf"), "router { id: B }", Path("net/common.conf"), 0)
+KNOWN = NetworkStatus((RouterStatus(id="B", mode="interior"),), ())
+
+
+class HostileRouter:
+    """The only interior router of a network; ``rows`` are what it shows of each type."""
+
+    def __init__(self, rows: Mapping[str, Sequence[Mapping[str, object]]]) -> None:
+        self._rows = rows
+
+    def __call__(self, request: Message) -> Sequence[Message]:
+        asked = request.application_properties
+        if asked["operation"] == "GET-MGMT-NODES":
+            return [reply(request, ["amqp:/_topo/0/B/$management"])]
+        names: list[str] = request.body["attributeNames"]
+        rows = self._rows.get(asked["entityType"].removeprefix(PREFIX), ())
+        page = [[row.get(name) for name in names] for row in rows][asked["offset"] :][: asked["count"]]
+        return [reply(request, {"attributeNames": names, "results": page})]
+
+
+async def surveyed(server: ManagementServer) -> NetworkStatus:
+    async with asking(server) as node:
+        return await survey(node)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("router", "uptimeSeconds", float("inf")),
+        ("router", "connectionCount", b"\x00"),
+        ("router", "linksBlocked", "many"),
+        ("router", "deliveriesStuck", True),
+        ("router", "drainState", ["draining"]),
+        ("connector", "connectionStatus", {}),
+        ("sslProfile", "certificateEnds", "tomorrow"),
+        ("policy", "policyDigest", ["a"]),
+    ],
+)
+async def test_a_value_of_another_type_makes_a_router_faulty_and_ends_no_survey(
+    kind: str, name: str, value: object
+) -> None:
+    status = await surveyed(ManagementServer(HostileRouter({kind: [{name: value}]})))
+    assert [(router.id, name in router.fault) for router in status.routers] == [("B", True)]
+    assert any(name in line for line in text_of(status))
+    json.dumps(json_of(status))
+
+
+async def test_an_edge_router_with_the_id_of_an_interior_router_is_not_asked_in_its_place() -> None:
+    edge = {"role": "edge", "dir": "in", "container": "B"}
+    server = ManagementServer(HostileRouter({"connection": [edge], "router": [{"mode": "edge"}]}))
+    status = await surveyed(server)
+    assert [(router.id, router.mode) for router in status.routers] == [("B", "interior")]
+    assert not [request for request in server.requests if "_edge" in str(request.properties.to)]
+
+
+async def test_a_list_of_edge_routers_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveying, "MAX_EDGES", 10)
+    edges = [{"role": "edge", "dir": "in", "container": f"E{number}"} for number in range(11)]
+    status = await surveyed(ManagementServer(HostileRouter({"connection": edges})))
+    assert [(router.id, router.fault) for router in status.routers] == [
+        ("B", "it names 11 edge routers; 10 are believed")
+    ]
+
+
+async def test_a_table_without_end_is_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(request: Message) -> Sequence[Message]:
+        asked = request.application_properties
+        numbers = range(asked["offset"], asked["offset"] + asked["count"])
+        return [reply(request, {"attributeNames": ["name"], "results": [[str(number)] for number in numbers]})]
+
+    monkeypatch.setattr(nodes, "MAX_ROWS", 3 * nodes.PAGE_ROWS)
+    async with asking(ManagementServer(answer)) as node:
+        with pytest.raises(MalformedAnswer, match=r"more than 1500 rows"):
+            await node.query(f"{PREFIX}address", ["name"])
+
+
+async def checked(**answer: Any) -> CheckedRouter:
+    async with asking(ManagementServer(lambda request: [reply(request, **answer)])) as node:
+        (result,) = await check_files(node, [FILE], KNOWN)
+    return result
+
+
+async def test_a_refusal_of_a_check_moves_no_cursor() -> None:
+    result = await checked(status=403, description="no\x1b[2J\r\nB: nothing changes")
+    (line,) = lines_of(FILE, result, findings=True)
+    assert line.startswith("B: not checked: ")
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"findings": ["text"], "plan": None},
+        {"findings": [], "plan": {"created": 5}},
+        {"findings": [], "plan": {"restart": "all"}},
+    ],
+)
+async def test_an_answer_of_other_types_is_no_result_of_a_check(body: object) -> None:
+    assert (await checked(body=body)).fault == "the answer is no result of a check"
+
+
+async def test_a_finding_without_its_values_is_shown() -> None:
+    result = await checked(body={"findings": [{}], "plan": None})
+    assert len(list(lines_of(FILE, result, findings=True))) == 2
