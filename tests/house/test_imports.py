@@ -124,6 +124,7 @@ MAY_IMPORT = {
         "net.hub",
         "net.poller",
         "net.shares",
+        "net.timers",
         "net.turns",
         "records",
     ),
