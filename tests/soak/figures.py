@@ -28,6 +28,9 @@ NOTES: Final = {
     "trouter.core.watch._StalledLink": "trouter.core.ingress.Ingress",
     "trouter.wire.annotations.RouterAnnotations": "trouter.core.ingress.Ingress",
     "trouter.logs.book.LogLine": "",
+    # Cancelled timers, such as that of each look's own connection, until they would have been due. One that is not
+    # cancelled keeps its connection, which is counted.
+    "trouter.net.timers.Timer": "",
 }
 #: Classes of other packages whose objects belong to the router.
 _OTHERS: Final = frozenset({"trio.lowlevel.Task", "socket.socket"})
