@@ -1,7 +1,7 @@
 """What a start of the router continues from: its last segment and seal, compared with the manifests and the key.
 
 A manifest proves nothing, and the router believes its sums and counts in nothing. Where one contradicts the segments,
-somebody or the disk has changed one of them, and the operator has to know.
+a user of the machine or the disk has changed one of them, and the operator has to know.
 """
 
 from __future__ import annotations
