@@ -30,6 +30,11 @@ RATE: Final = 1000
 AT_ONCE: Final = 200
 #: Seconds of delayed attempts that are made up for.
 LATE_S: Final = 0.1
+#: The limits by host that `secureDefaults` sets; they do not hold for the pair's address.
+LIMITED_BY_HOST: Final = """handshakeExempt: 127.0.0.1
+    maxHandshakesPerHost: 20
+    acceptRatePerHost: 50
+    acceptBurstPerHost: 100"""
 _WRONG: Final = SASL_HEADER + frame(0, encode_performative(SaslInit("PLAIN", b"\0alice\0wrong")), 1)
 
 
@@ -37,7 +42,7 @@ def guarded(folder: Path, port: int) -> tuple[str, str]:
     """Return the configuration of such a router: attributes of the router, and a listener with passwords."""
     put_user(folder / "users", "alice", b"nobody guesses this")
     listener = f"host: 127.0.0.1, port: {port}, authenticatePeer: yes, saslMechanisms: PLAIN, allowInsecurePlain: yes"
-    return f"usersFile: {folder / 'users'}\n    handshakeExempt: 127.0.0.1", f"listener {{ {listener} }}\n"
+    return f"usersFile: {folder / 'users'}\n    {LIMITED_BY_HOST}", f"listener {{ {listener} }}\n"
 
 
 def guessed_at(port: int) -> AbstractContextManager[list[float]]:

@@ -17,6 +17,8 @@ _COLOURS: Final = {
 }
 _GOOD: Final = "#009e73"
 _BAD: Final = "#cc3311"
+#: The share at which a value of nothing is drawn.
+FAR: Final = 10.0
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
@@ -83,8 +85,12 @@ def _draw_figures(axes: Any, figures: list[Figure]) -> None:
 
 
 def shares(figure: Figure) -> tuple[float, float, float]:
-    """Return minimum, median and maximum as shares of the target; a share of 1 or less meets it."""
+    """Return minimum, median and maximum as shares of the target; a share of 1 or less meets it.
+
+    A value of nothing where there is to be something counts as ``FAR`` times the target.
+    """
     target, value = figure.target or 1.0, figure.value
     if figure.at_least:
-        return (target / value.high, target / value.middle, target / value.low)
+        least = target / FAR
+        return (target / max(value.high, least), target / max(value.middle, least), target / max(value.low, least))
     return (value.low / target, value.middle / target, value.high / target)

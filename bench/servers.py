@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -289,10 +290,11 @@ class ProtonBroker(Server):
 
 def sockets_of(pid: int) -> list[str]:
     """Return the inodes of a process's sockets; none if it has ended."""
-    try:
-        links = [link.readlink().name for link in Path(f"/proc/{pid}/fd").iterdir()]
-    except OSError:
-        return []
+    links: list[str] = []
+    with suppress(OSError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # the process has closed it meanwhile
+                links.append(descriptor.readlink().name)
     return [link[len("socket:[") : -1] for link in links if link.startswith("socket:[")]
 
 

@@ -17,7 +17,7 @@ from typing import Final
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
 
 from .beside import beside
-from .guessing import Guesser
+from .guessing import LIMITED_BY_HOST, Guesser
 from .servers import Router, ServerError, sockets_of
 
 GARBAGE: Final = 10_000
@@ -28,8 +28,8 @@ RATE: Final = 2000
 WARM_UP: Final = 1000
 #: Seconds that only a hang takes.
 HANG_S: Final = 120.0
-#: Attributes of a router that limit the hostile address and exempt the pair's.
-GUARDED: Final = "handshakeExempt: 127.0.0.1"
+#: Attributes of a router that limit the hostile address as `secureDefaults` does, and exempt the pair's.
+GUARDED: Final = LIMITED_BY_HOST
 UNGUARDED: Final = 'handshakeExempt: "127.0.0.0/8"'
 
 
