@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 CODE = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"Write this to `([\w.]+)`:\n\n```\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"Write this to `([\w./]+)`:\n\n```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 #: A router in the background, and a query whose answer changes while routers find each other.
 RUNS_ON = re.compile(r"(\w+=\S+ )?(trouter run|qdrouterd) .*&$|trouter run &$")
 ASKS = re.compile(r"(trouter stat|qdstat) ")
