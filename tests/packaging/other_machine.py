@@ -30,7 +30,7 @@ def typed_with(packages: str, commands: str) -> str:
 
     The test is skipped if the packages cannot be had, and fails if the shell does.
     """
-    command = [ROOT / "packaging" / "other-machine.sh", packages, "bash", "-eu", "-c", commands]
+    command: list[str | Path] = [ROOT / "packaging" / "other-machine.sh", packages, "bash", "-eu", "-c", commands]
     typed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
     if typed.returncode == NO_PACKAGES:
         pytest.skip(f"Debian's packages {packages} cannot be had: {typed.stderr[-300:]}")

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from .other_machine import needs_other_machine, typed_with
+from tests.packaging.other_machine import needs_other_machine, typed_with
 
 PACKAGES: Final = "slapd nslcd libpam-ldapd"
 WALK: Final = "packaging/slapd.sh && exec python3 packaging/walk.py docs/ldap.md"

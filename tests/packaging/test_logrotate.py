@@ -6,12 +6,13 @@ from typing import Final
 
 import pytest
 
-from .other_machine import needs_other_machine, typed_with
+from tests.packaging.other_machine import needs_other_machine, typed_with
 
 #: systemctl, where there is no systemd: it sends the signal to the router that the shell has started.
 TYPED: Final = r"""
 ip link set lo up
-useradd --system trouter && install -d -o trouter -g trouter /var/log/trouter && cp packaging/trouter.logrotate /etc/logrotate.d/trouter
+useradd --system trouter && install -d -o trouter -g trouter /var/log/trouter
+cp packaging/trouter.logrotate /etc/logrotate.d/trouter
 cat >/usr/local/bin/systemctl <<'END'
 #!/bin/sh
 echo "$@" >/asked && kill -"${3#--signal=}" "$(cat /pid)"
