@@ -7,6 +7,7 @@ test.describe("tables", () => {
     await open("/entities/connection", "Entities");
     const grid = page.getByRole("grid", { name: "connection" });
     await expect(grid.getByRole("row", { name: /writer-orders/ })).toBeVisible();
+    await expect(grid.getByRole("columnheader", { name: "user", exact: true })).toBeVisible();
     await page.getByRole("searchbox").or(page.getByPlaceholder(/Filter/)).fill("writer-");
     for (const name of ["writer-orders", "writer-news", "writer-bids", "writer-lonely"]) {
       await expect(grid.getByRole("row", { name: new RegExp(name) })).toBeVisible();

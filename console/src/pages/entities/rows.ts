@@ -19,7 +19,7 @@ export interface EntityRow {
 
 /** Attributes that come first, if a type has them. */
 const FIRST = [
-  "name", "id", "hostname", "host", "port", "role", "container", "worker", "linkName", "owningAddr", "address", "addr", "prefix", "pattern",
+  "name", "id", "hostname", "host", "port", "role", "user", "container", "worker", "linkName", "owningAddr", "address", "addr", "prefix", "pattern",
   "connectionStatus", "operStatus", "downSince", "connectionAttempts", "attempts", "connectionMsg", "lastError",
 ];
 /** Columns that are visible until the user chooses. */
