@@ -18,7 +18,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-from trouter_plugins.verifiers import DIGEST_BYTES, SALT_BYTES, SCRAM_HASHES, Cost, PasswordHash, ScramVerifier
+from trouter_plugins.verifiers import (
+    DEFAULT_ITERATIONS,
+    DEFAULT_SCRAM,
+    DIGEST_BYTES,
+    HAS_SCRYPT,
+    SALT_BYTES,
+    SCRAM_HASHES,
+    Cost,
+    PasswordHash,
+    ScramVerifier,
+)
 
 MAX_USER_BYTES: Final = 255
 DISABLED: Final = "disabled"
@@ -32,6 +42,14 @@ _KEY_BYTES: Final = 32
 _DECOY_KEY: Final = secrets.token_bytes(_KEY_BYTES)
 
 Verifier = PasswordHash | ScramVerifier
+
+
+#: What the decoys resemble where there are no users.
+_NOBODY: Final[Verifier] = (
+    PasswordHash(Cost(), bytes(SALT_BYTES), b"")
+    if HAS_SCRYPT
+    else ScramVerifier(DEFAULT_SCRAM[0], DEFAULT_ITERATIONS, bytes(SALT_BYTES), bytes(DIGEST_BYTES), b"")
+)
 
 
 class UsersFileError(Exception):
@@ -85,12 +103,12 @@ class Users:
         self._for_plain: dict[str, Verifier] = {}
         self._for_scram: dict[str, dict[str, ScramVerifier]] = {}
         for user, entry in self.entries.items():
-            self._for_plain[user] = min(entry.verifiers, key=_preference)
+            self._for_plain[user] = min(filter(_works_here, entry.verifiers), key=_preference)
             for verifier in entry.verifiers:
                 if isinstance(verifier, ScramVerifier):
                     self._for_scram.setdefault(verifier.mechanism, {})[user] = verifier
         #: The verifiers that unknown users' decoys resemble.
-        self._plain_models = list(self._for_plain.values()) or [PasswordHash(Cost(), bytes(SALT_BYTES), b"")]
+        self._plain_models = list(self._for_plain.values()) or [_NOBODY]
         self._scram_models = {mechanism: list(known.values()) for mechanism, known in self._for_scram.items()}
 
     def __len__(self) -> int:
@@ -145,6 +163,11 @@ def _decoy(key: bytes, user: str, models: Sequence[V]) -> V:
         return replace(model, salt=salt, digest=secrets.token_bytes(DIGEST_BYTES))
     length = len(model.stored_key)
     return replace(model, salt=salt, stored_key=secrets.token_bytes(length), server_key=secrets.token_bytes(length))
+
+
+def _works_here(verifier: Verifier) -> bool:
+    """Return whether a password can be checked against it on this machine."""
+    return HAS_SCRYPT or isinstance(verifier, ScramVerifier)
 
 
 def _preference(verifier: Verifier) -> int:
@@ -225,6 +248,11 @@ def _parse_words(user: str, words: Sequence[str]) -> Entry:
     kinds = [_preference(verifier) for verifier in verifiers]
     if not verifiers:
         raise ValueError(f"user {user!r} has no hash")
+    if not any(map(_works_here, verifiers)):
+        raise ValueError(
+            f"user {user!r} has a scrypt hash alone, and this OpenSSL has no scrypt, as in FIPS mode: "
+            "set the password again with `trouter passwd add`, which adds verifiers for SCRAM"
+        )
     if len(set(kinds)) < len(kinds):
         raise ValueError(f"user {user!r} has two hashes of a kind")
     if len(moments) > 1 or words.count(DISABLED) > 1:

@@ -29,7 +29,7 @@ from trouter_plugins.users import (
     parse_line,
     parse_users,
 )
-from trouter_plugins.verifiers import ALONE, DEFAULT_SCRAM, PasswordHash, ScramVerifier
+from trouter_plugins.verifiers import ALONE, DEFAULT_SCRAM, HAS_SCRYPT, PasswordHash, ScramVerifier
 
 #: 100,000 users with three verifiers each.
 MAX_FILE_BYTES: Final = 64 << 20
@@ -147,7 +147,12 @@ def hashed(password: bytes, scram: Sequence[str]) -> tuple[Verifier, ...]:
     """Return what ``password`` is checked against. Takes a tenth of a second; ValueError if SCRAM cannot carry it.
 
     A thief attacks the weakest word of a line: without SCRAM scrypt alone has to be worth 600,000 turns of PBKDF2.
+    ValueError too if there would be no word, because OpenSSL has no scrypt.
     """
+    if not HAS_SCRYPT:
+        if not scram:
+            raise ValueError("this OpenSSL has no scrypt, as in FIPS mode: let the user have a SCRAM mechanism")
+        return tuple(ScramVerifier.make(mechanism, password) for mechanism in scram)
     plain = PasswordHash.make(password) if scram else PasswordHash.make(password, ALONE)
     return plain, *(ScramVerifier.make(mechanism, password) for mechanism in scram)
 

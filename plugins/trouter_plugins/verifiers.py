@@ -180,6 +180,19 @@ def _scrypt(password: bytes, salt: bytes, cost: Cost) -> bytes:
     )
 
 
+def _has_scrypt() -> bool:
+    """Return whether OpenSSL offers scrypt here: its FIPS provider does not."""
+    try:
+        hashlib.scrypt(b"", salt=b"", n=2, r=1, p=1)
+    except ValueError:
+        return False
+    return True
+
+
+#: Without it users have SCRAM verifiers alone, against which PLAIN is checked too (docs/fips.md).
+HAS_SCRYPT: Final = _has_scrypt()
+
+
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode().rstrip("=")
 

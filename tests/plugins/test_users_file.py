@@ -512,3 +512,60 @@ def test_one_flipped_bit_of_a_verifier_refuses(part: str, bit: int) -> None:
     assert data != getattr(verifier, part)
     salt, stored = (bytes(data), verifier.stored_key) if part == "salt" else (verifier.salt, bytes(data))
     assert not replace(verifier, salt=salt, stored_key=stored).fits(b"secret")
+
+
+#: Runs what follows where OpenSSL refuses scrypt, as its FIPS provider does.
+WITHOUT_SCRYPT = """
+import hashlib, sys
+from pathlib import Path
+
+def refuse(*_, **__):
+    raise ValueError("[digital envelope routines] unsupported")
+
+hashlib.scrypt = refuse
+from trouter_plugins.users import Users, UsersFileError, parse_users
+from trouter_plugins.users_file import put_user, read_users
+"""
+
+
+def printed_without_scrypt(program: str, *words: str | Path) -> str:
+    command = [sys.executable, "-c", WITHOUT_SCRYPT + program, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_without_scrypt_a_new_user_logs_in_by_a_verifier_of_scram(tmp_path: Path) -> None:
+    program = """
+path = Path(sys.argv[1])
+put_user(path, "alice", b"secret")
+users = read_users(path)
+print(users.scram_mechanisms)
+print(users.verify("alice", b"secret"), users.verify("alice", b"other"), users.verify("bob", b"secret"))
+print(Users({}).verify("bob", b"secret"))
+try:
+    put_user(path, "carol", b"secret", ())
+except ValueError as error:
+    print(error)
+"""
+    assert printed_without_scrypt(program, tmp_path / "users").splitlines() == [
+        "('SCRAM-SHA-512', 'SCRAM-SHA-256')",
+        "True False False",
+        "False",
+        "this OpenSSL has no scrypt, as in FIPS mode: let the user have a SCRAM mechanism",
+    ]
+    assert read_users(tmp_path / "users").verify("alice", b"secret")  # elsewhere, too
+
+
+def test_without_scrypt_a_user_who_has_nothing_else_is_named() -> None:
+    program = """
+line = sys.argv[1]
+print("alice" in parse_users((line + " " + sys.argv[2]).encode()))
+try:
+    parse_users(line.encode())
+except UsersFileError as error:
+    print(error)
+"""
+    scram = ScramVerifier.make("SCRAM-SHA-256", b"secret").format()
+    assert printed_without_scrypt(program, f"alice:{LINE}", scram) == (
+        "True\nline 1: user 'alice' has a scrypt hash alone, and this OpenSSL has no scrypt, as in FIPS mode: set the "
+        "password again with `trouter passwd add`, which adds verifiers for SCRAM\n"
+    )

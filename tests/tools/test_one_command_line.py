@@ -59,6 +59,15 @@ sslProfile {{ name: tls, certFile: {server.cert}, privateKeyFile: {server.key} }
 listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
 listener {{ host: 127.0.0.1, port: 0, sslProfile: tls, requireSsl: yes, saslMechanisms: ANONYMOUS }}
 listener {{ host: 127.0.0.1, port: 0, authenticatePeer: yes, saslMechanisms: SCRAM-SHA-256 }}
+sslProfile {{ name: both, certFile: {server.cert}, privateKeyFile: {server.key}, caCertFile: {trusted} }}
+listener {{
+    host: 127.0.0.1
+    port: 0
+    sslProfile: both
+    requireSsl: yes
+    authenticatePeer: yes
+    saslMechanisms: EXTERNAL
+}}
 """
 
 
@@ -115,10 +124,12 @@ def test_no_command_connects_by_options_of_its_own_alone() -> None:
 
 @dataclass(frozen=True)
 class Site:
-    """A router with an open listener, one with TLS and one for users."""
+    """A router with an open listener, one with TLS, one for users, and one for clients with certificates."""
 
     router: RunningRouter
     folder: Path
+    #: The certificate of the authority that issued the router's.
+    trusted: Path
 
     def port(self, number: int) -> int:
         self.router.wait_for_line("Listening on", number + 1)
@@ -130,9 +141,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     put_user(folder / "users", "ann", b"right")
     (folder / "wrong").write_text("wrong")
-    server = Authority(folder).issue("CN=localhost", "localhost")
-    with running(ROUTER.format(folder=folder, server=server), folder) as router:
-        yield Site(router, folder)
+    authority = Authority(folder)
+    server = authority.issue("CN=localhost", "localhost")
+    with running(ROUTER.format(folder=folder, server=server, trusted=authority.file), folder) as router:
+        yield Site(router, folder, authority.file)
 
 
 @pytest.fixture(autouse=True)
@@ -182,6 +194,18 @@ def test_a_certificate_that_nobody_trusts(
 
 
 UNTRUSTED = "unable to get local issuer certificate"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_server_that_wants_a_certificate(
+    site: Site, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"amqps://localhost:{site.port(3)}"
+    told = failure(command, ["-b", url, "--ssl-trustfile", str(site.trusted)], tmp_path, capsys)
+    assert told == (
+        f"cannot connect to {url}: TLS failed: "
+        "the server wants a certificate of the client (--ssl-certificate and --ssl-key)"
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

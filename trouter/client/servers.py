@@ -196,6 +196,8 @@ def reason_of(failure: BaseException) -> str:
     cause = _cause_of(failure)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"the server's certificate cannot be trusted: {cause.verify_message}"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS failed: {tls_reason(cause)}"
     if isinstance(cause, AuthenticationFailed):
         return f"the login failed: {cause.description or cause.condition}"
     if isinstance(cause, ClientError):
@@ -204,6 +206,15 @@ def reason_of(failure: BaseException) -> str:
         text = os.strerror(cause.errno) if cause.errno and cause.errno > 0 else cause.strerror
         return f"{text}: {cause.filename}" if cause.filename else text
     return "no answer in time" if isinstance(cause, trio.TooSlowError) else str(cause) or "the connection ended"
+
+
+def tls_reason(failure: ssl.SSLError) -> str:
+    """Return OpenSSL's reason for a failure of TLS in words; its number is none of the system's errors."""
+    _, is_alert, alert = (failure.reason or "").partition("_ALERT_")
+    if alert == "CERTIFICATE_REQUIRED":
+        return "the server wants a certificate of the client (--ssl-certificate and --ssl-key)"
+    words = (alert or failure.reason or "failed").replace("_", " ").lower()
+    return f"the server says: {words}" if is_alert else words
 
 
 def unreachable(url: str, failure: BaseException, timeout_s: float) -> str:

@@ -11,6 +11,7 @@ import os
 import resource
 import select
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from typing import Final
@@ -271,6 +272,8 @@ class Fleet:
     def _lose(self, wire: Wire) -> None:
         """Drop a wire whose socket has ended; LoadError, unless the role expects that."""
         self._drop(wire)
+        if isinstance(wire.failure, ssl.SSLError):
+            raise self._dialling.failed(wire.failure)
         raise LoadError("the connection ended: the peer closed it")
 
     def _drop(self, wire: Wire) -> None:

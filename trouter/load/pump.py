@@ -307,7 +307,7 @@ class LoadReceiver(LinkSink):
 class Wire:
     """One socket with its engine; ``sender`` is None on a wire that only receives."""
 
-    __slots__ = ("connection", "sock", "sender", "context", "lost", "_tally")
+    __slots__ = ("connection", "sock", "sender", "context", "lost", "failure", "_tally")
 
     def __init__(self, sock: socket.socket, connection: Connection, tally: LoadTally) -> None:
         self.sock = sock
@@ -315,8 +315,9 @@ class Wire:
         self.sender: LoadSender | None = None
         #: For the driver of the wire.
         self.context: object = None
-        #: The socket has ended or failed.
+        #: The socket has ended or failed; and the failure, None if the peer has closed it.
         self.lost = False
+        self.failure: OSError | None = None
         self._tally = tally
 
     def read(self) -> None:
@@ -325,7 +326,8 @@ class Wire:
             data = self.sock.recv(_READ_BYTES)
         except BlockingIOError:
             return
-        except OSError:
+        except OSError as error:
+            self.failure = error
             data = b""
         if not data:
             self.lost = True
@@ -357,8 +359,10 @@ class Wire:
                 sent: Py_ssize_t = self.sock.send(out)
             except BlockingIOError:
                 return False
-            except OSError:
+            except OSError as error:
+                self.failure = error
                 self.lost = True
+                self.read()  # TLS says there why the peer closes
                 return True
             tally.wire_out += sent
             if sent < len(out):

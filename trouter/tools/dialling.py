@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 import trio
 
 from trouter.client import AuthenticationFailed, Connection, ConnectionClosed, DecodeError, connect
-from trouter.client.servers import reason_of, unreachable
+from trouter.client.servers import reason_of, tls_reason, unreachable
 
 from .failures import ConnectionException, MalformedAnswer, Timeout
 from .options import ConnectionOptions
@@ -77,6 +77,8 @@ def _reason(failure: OSError) -> str:
         cause = cause.exceptions[0]
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {cause.verify_message}"
+    if isinstance(cause, ssl.SSLError):
+        return tls_reason(cause)
     if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
         return os.strerror(cause.errno)
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
