@@ -43,7 +43,7 @@ const NUMBER = /Count|Seconds|Usage|cost|capacity|Rate|Denied|deliveries|opened|
 const cell = (column: string): unknown => (column in FIXED ? FIXED[column] : NUMBER.test(column) ? 7 : `${MARKUP}${column}`);
 
 /** The pages that show texts of the router as they open. */
-const WITH_TEXTS: ReadonlySet<string> = new Set(["Overview", "Topology", "Charts", "Address", "Policy", "Schema"]);
+const WITH_TEXTS: ReadonlySet<string> = new Set(["Overview", "Network", "Topology", "Charts", "Address", "Policy", "Schema"]);
 
 /** Answer every request with markup wherever a router could. */
 const marked: Answer = (_address, message: Message) => {

@@ -24,6 +24,7 @@ interface Place {
 
 const PLACES: readonly Place[] = [
   { route: "/overview", heading: "Overview", shown: [inPart("list", "Alarms"), inPart("list", "Findings"), inGrid("Most active addresses"), inGrid("Routers")] },
+  { route: "/network", heading: "Network", shown: [inGrid("Routers of the network")] },
   { route: "/topology", heading: "Topology", shown: [within("svg .label")] },
   { route: "/topology?node=router%3A", heading: "Topology", shown: [] },
   { route: "/topology?view=list", heading: "Topology", shown: [inGrid("Routers, brokers and clients"), inGrid("Connections")] },

@@ -29,6 +29,8 @@ export interface RouterTables {
   readonly whole?: ReadonlySet<Entity>;
   /** Why the last poll failed, wholly or in part: "no answer within 5 s", or the description of a refusal. */
   readonly error?: string;
+  /** It has left the network, or did not answer when it was last asked for itself: its tables are old. */
+  readonly isSilent?: boolean;
   /** The workers of the router that are missing in some table, and why; absent if none is. */
   readonly missing?: string;
   /** The descriptions of refusals, by the entity that the policy or the router's version refuses. */

@@ -166,6 +166,7 @@ function routerTables({ router, tables, arrived, whole, at, errors, missing, ref
     whole,
     at,
     ...(error === undefined ? {} : { error }),
+    ...(stoppedReason !== undefined || errors.has("") || errors.has("router") ? { isSilent: true } : {}),
     ...(lacking === undefined ? {} : { missing: lacking }),
   };
   return refused.size === 0 ? result : { ...result, refused: Object.fromEntries([...refused].map(([entity, { reason }]) => [entity, reason])) };
