@@ -8,19 +8,22 @@ import resource
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trouter.net.workers import CallCode, CallFailed
 from trouter.workers.calls import (
     MAX_BODY_BYTES,
     MAX_INLINE_BYTES,
     MAX_MESSAGE_BYTES,
+    MAX_WAITING,
     Answer,
     BadMessage,
     Channel,
@@ -233,6 +236,11 @@ BAD: dict[str, tuple[bytes, str]] = {
     "JSON of another form": (b"[1]", "its first line has another form"),
     "a deep list": (b"[" * 60_000, "its first line is not JSON"),
     "no kind of message": (message(number=1), "no call, answer"),
+    "a note that is an answer": (message(note=[], answer=1), "no call, answer"),
+    "a call that is an answer": (message(call=[], answer=1), "no call, answer"),
+    "an answer that is an error": (message(error="late", number=1, text="", answer=[]), "no call, answer"),
+    "a note with a code": (message(note="number", error=[]), "no call, answer"),
+    "a note with a deadline": (message(note="number", until="soon"), "no call, answer"),
     "a call without a number": (message(call="echo", until=1.0), "no call, answer"),
     "a call with another number": (message(**{**CALL, "number": "1"}), "no call, answer"),
     "a call whose number is a truth value": (message(**{**CALL, "number": True}), "no call, answer"),
@@ -281,6 +289,41 @@ async def test_a_file_of_another_size_ends_the_channel(size: int) -> None:
                 await Channel(theirs).run(ANSWERS.get, {})
 
 
+async def test_a_file_that_cannot_be_read_ends_the_channel() -> None:
+    with descriptors_kept():
+        ours, theirs = socket_pair()
+        file = os.memfd_create("file")
+        os.truncate(file, MAX_INLINE_BYTES + 1)
+        unreadable = os.open(f"/proc/self/fd/{file}", os.O_WRONLY)
+        with ours:
+            socket.send_fds(ours, [message(**CALL, bytes=MAX_INLINE_BYTES + 1)], [unreadable])
+            os.close(unreadable)
+            os.close(file)
+            with trio.fail_after(LIMIT_S), pytest.raises(BadMessage, match="cannot be read"):
+                await Channel(theirs).run(ANSWERS.get, {})
+
+
+#: Lines that begin a message, with values of any kind in the place of some, and names of other messages.
+WORDS = st.sampled_from(["echo", "number", "late"])
+VALUES: st.SearchStrategy[object] = st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.just([])
+SPOILED = st.dictionaries(
+    st.sampled_from(["call", "answer", "error", "note", "number", "until", "text", "facts", "bytes"]),
+    VALUES | st.dictionaries(st.just("number"), VALUES),
+)
+WHOLE = st.sampled_from([CALL, {"answer": 1}, {"error": "late", "number": 1, "text": ""}, {"note": "number"}])
+LINES = st.builds(lambda whole, spoiled: whole | spoiled, WHOLE, SPOILED)
+
+
+@given(line=LINES)
+async def test_whatever_a_line_says_ends_the_channel_and_nothing_else(line: dict[str, object]) -> None:
+    ours, theirs = socket_pair()
+    with ours:
+        ours.send(message(**line))
+        ours.shutdown(socket.SHUT_WR)
+        with suppress(BadMessage):
+            await Channel(theirs).run(ANSWERS.get, {"number": read_number})
+
+
 @pytest.mark.parametrize("octets", [message(**CALL), message(note="number", facts={"number": 1})], ids=["call", "note"])
 async def test_a_call_or_another_note_that_brings_descriptors_ends_the_channel(octets: bytes) -> None:
     with descriptors_kept():
@@ -289,6 +332,24 @@ async def test_a_call_or_another_note_that_brings_descriptors_ends_the_channel(o
             socket.send_fds(ours, [octets], [0])
             with trio.fail_after(LIMIT_S), pytest.raises(BadMessage, match="brings descriptors"):
                 await Channel(theirs).run(ANSWERS.get, {"number": read_number}, {"sockets"})
+
+
+async def test_more_calls_than_may_wait_end_the_channel() -> None:
+    ours, theirs = socket_pair()
+    with ours:
+        ours.setblocking(False)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_call_without_end, ours)
+            with trio.fail_after(LIMIT_S), pytest.raises(BadMessage, match="calls wait"):
+                await Channel(theirs).run(ANSWERS.get, {})
+            nursery.cancel_scope.cancel()
+
+
+async def _call_without_end(sock: socket.socket) -> None:
+    for number in range(2 * MAX_WAITING):
+        await trio.lowlevel.wait_writable(sock)
+        with suppress(OSError):  # the channel has ended
+            sock.send(message(call="wait", number=number, until=time.monotonic() + LIMIT_S))
 
 
 @contextmanager

@@ -19,6 +19,7 @@ KINDS = {
     "cut": (b'{"note": "alive", "fac', "its first line is not JSON"),
     "malformed": (BAD["no kind of message"][0], "it is no call, answer, error or note"),
     "too large": (b" " * (MAX_MESSAGE_BYTES + 1), f"it has more than {MAX_MESSAGE_BYTES} bytes"),
+    "two in one": (BAD["a note that is an answer"][0], "it is no call, answer, error or note"),
     "wrong facts": (message(note="alive", facts={"so": 1}), "its facts are not those of 'alive'"),
 }
 

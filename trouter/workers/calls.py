@@ -421,13 +421,16 @@ def _written(head: dict[str, object], content: Content, stack: ExitStack) -> tup
 
 
 def _read_file(descriptor: int, size: int) -> bytes:
-    """Return the bytes of a file in memory, which is closed; BadMessage if it has another size."""
-    with open(descriptor, "rb", buffering=0) as file:
+    """Return the bytes of a file in memory, which is closed; BadMessage if it cannot be read, or has another size."""
+    try:
         if os.fstat(descriptor).st_size != size:
             raise BadMessage("its file has another size than it says")
-        file.seek(0)
-        octets = file.read(size)
-    if octets is None or len(octets) != size:
+        octets = os.pread(descriptor, size, 0)
+    except OSError:
+        raise BadMessage("its file cannot be read") from None
+    finally:
+        os.close(descriptor)
+    if len(octets) != size:
         raise BadMessage("its file is cut")
     return octets
 
@@ -440,7 +443,8 @@ def _read_head(line: bytes) -> Mapping[str, Any]:
         raise BadMessage("its first line is not JSON") from None
     if not isinstance(head, dict) or not isinstance(head.get("facts", {}), dict):
         raise BadMessage("its first line has another form")
-    if not any(all(_is(head.get(name), kind) for name, kind in form.items()) for form in _FORMS):
+    form = next((form for name, form in _FORMS.items() if name in head), {})
+    if not form or head.keys() - form.keys() - _IN_EACH or not all(_is(head.get(name), form[name]) for name in form):
         raise BadMessage("it is no call, answer, error or note")
     size = head.get("bytes", 0)
     if not _is(size, int) or not 0 <= size <= MAX_BODY_BYTES:
@@ -452,13 +456,14 @@ def _read_head(line: bytes) -> Mapping[str, Any]:
     return head
 
 
-#: What each form of a message has.
-_FORMS: Final[tuple[dict[str, type], ...]] = (
-    {"call": str, "number": int, "until": float},
-    {"answer": int},
-    {"error": str, "number": int, "text": str},
-    {"note": str},
-)
+#: What each form of a message has, by the name that tells it from the others; and what each may have besides.
+_FORMS: Final[dict[str, dict[str, type]]] = {
+    "call": {"call": str, "number": int, "until": float},
+    "answer": {"answer": int},
+    "error": {"error": str, "number": int, "text": str},
+    "note": {"note": str},
+}
+_IN_EACH: Final = {"facts", "bytes"}
 
 
 def _is(value: object, kind: type) -> bool:
