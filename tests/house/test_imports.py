@@ -188,8 +188,8 @@ ONLY_IN = {
     "msgspec": {"records", "pipeline"},
     "proton": set[str](),
     "asyncio": set[str](),
-    # A lock of threads orders the writes and reads of shared memory.
-    "threading": {"net", "pipeline"},
+    "threading": {"pipeline"},
+    "ctypes": {"app", "admission", "tools"},
     "multiprocessing": {"load", "cli", *PIPELINE},
     "pyspark": {"pipeline"},
     "pyarrow": {"pipeline"},

@@ -1,16 +1,21 @@
 """The limits that this machine's OpenSSL configuration sets for every TLS connection.
 
-Python's ssl overrides them in each context, so they are read from the library itself.
+Most Pythons override them in each context, and ssl does not show them, so they are read from OpenSSL's file.
 """
 
 from __future__ import annotations
 
-import ctypes
+import re
 import ssl
+from collections.abc import Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
-_GET_MIN_PROTO_VERSION: Final = 130
+from .openssl_file import DEFAULT, Sections, openssl_file, read_openssl_file
+
+#: OpenSSL's numbers of versions, by the names in its file.
+_VERSIONS: Final = {"none": 0, "sslv3": 0x300, "tlsv1": 0x301, "tlsv1.1": 0x302, "tlsv1.2": 0x303, "tlsv1.3": 0x304}
+_LEVEL: Final = re.compile(r"@SECLEVEL=([0-5])")
 
 
 class TlsLimits(NamedTuple):
@@ -22,32 +27,29 @@ class TlsLimits(NamedTuple):
 
 @cache
 def machine_limits() -> TlsLimits:
-    """Return the machine's limits, read once; Python's own if the library cannot be queried."""
+    """Return the machine's limits, read once; Python's own if OpenSSL's file cannot be read."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own = TlsLimits(int(context.minimum_version), context.security_level)
     try:
-        return _of_library()
-    except (AttributeError, OSError):  # the library is linked into the interpreter, or cannot be found
+        sections = read_openssl_file(openssl_file())
+    except FileNotFoundError:
+        sections = {DEFAULT: {}}
+    except (OSError, ValueError):
         return own
+    commands = _commands(sections)
+    levels = _LEVEL.findall(commands.get("cipherstring", ""))
+    return TlsLimits(
+        _VERSIONS.get(commands.get("minprotocol", "none").lower(), 0), int(levels[-1]) if levels else own.level
+    )
 
 
-def _of_library() -> TlsLimits:
-    """Return the limits of a new context of the library; AttributeError, OSError."""
-    import _ssl  # noqa: PLC0415  # private, and loaded already: through it the very library is found that it uses
-
-    library = ctypes.CDLL(_ssl.__file__)
-    library.TLS_method.restype = ctypes.c_void_p
-    library.SSL_CTX_new.restype = ctypes.c_void_p
-    library.SSL_CTX_new.argtypes = [ctypes.c_void_p]
-    library.SSL_CTX_free.argtypes = [ctypes.c_void_p]
-    library.SSL_CTX_ctrl.restype = ctypes.c_long
-    library.SSL_CTX_ctrl.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_long, ctypes.c_void_p]
-    library.SSL_CTX_get_security_level.argtypes = [ctypes.c_void_p]
-    context = library.SSL_CTX_new(library.TLS_method())
-    if not context:
-        raise OSError("OpenSSL cannot create a context")
-    try:
-        minimum = int(library.SSL_CTX_ctrl(context, _GET_MIN_PROTO_VERSION, 0, None))
-        return TlsLimits(minimum, int(library.SSL_CTX_get_security_level(context)))
-    finally:
-        library.SSL_CTX_free(context)
+def _commands(sections: Sections) -> Mapping[str, str]:
+    """Return the commands that OpenSSL obeys for each new context, by their names in small letters."""
+    modules = sections.get(sections[DEFAULT].get("openssl_conf", ""), {})
+    applications = sections.get(modules.get("ssl_conf", ""), {})
+    commands: dict[str, str] = {}
+    for name, value in sections.get(applications.get("system_default", ""), {}).items():
+        command = name.rpartition(".")[2].lower()
+        if command != "minprotocol" or value.lower() in _VERSIONS:  # the versions of DTLS are of no concern here
+            commands[command] = value
+    return commands
