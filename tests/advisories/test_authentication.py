@@ -17,13 +17,12 @@ from tests.e2e.websocket import WebSocket
 from tests.policy.test_router_policy import POLICY, request, router_policy
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
 from trouter.hooks import ConnectionRequest, VhostPolicy, hookimpl
-from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
+from trouter.wire.framing import AMQP_HEADER, frame
 from trouter.wire.performatives import (
     Close,
     Open,
     Performative,
     SaslInit,
-    SaslMechanisms,
     SaslOutcome,
     encode_performative,
 )
@@ -64,9 +63,7 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
 def other_peers_can_log_in_afterwards(router: RunningRouter) -> Iterator[None]:
     yield
     with Peer(router.port, opened=False) as peer:
-        peer.raw(SASL_HEADER)
-        peer.expect_header(SASL_HEADER)
-        assert peer.expect(SaslMechanisms).sasl_server_mechanisms == ("PLAIN",)
+        assert peer.begin_sasl() == ("PLAIN",)
     router.assert_no_fault_of_ours()
 
 
@@ -77,9 +74,7 @@ def test_frames_around_a_refused_login_have_no_effect(router: RunningRouter, whe
     octets = AMQP_HEADER + frame(0, encode_performative(Open("intruder"))) + frame(0, encode_performative(early))
     init = frame(0, encode_performative(SaslInit("PLAIN", b"\0alice\0wrong")), 1)
     with Peer(router.port, opened=False) as peer:
-        peer.raw(SASL_HEADER)
-        peer.expect_header(SASL_HEADER)
-        peer.expect(SaslMechanisms)
+        peer.begin_sasl()
         peer.raw({"before the init": octets + init, "with the init": init + octets}.get(when, init))
         with suppress(Gone, OSError):  # the router may close before it has read everything
             assert peer.expect(SaslOutcome).code != OK
@@ -122,9 +117,7 @@ def offered_by_websocket(router: RunningRouter, host: str, **said: str) -> tuple
     port = int(router.wait_for_line(r"Listening for HTTP on \S+:(\d+)")[1])
     wire = WebSocket(connected(host, port), headers=[(name.encode(), value.encode()) for name, value in said.items()])
     with Peer(port, wire=wire, opened=False) as peer:
-        peer.raw(SASL_HEADER)
-        peer.expect_header(SASL_HEADER)
-        return peer.expect(SaslMechanisms).sasl_server_mechanisms
+        return peer.begin_sasl()
 
 
 def test_headers_of_a_peer_do_not_change_its_address(router: RunningRouter) -> None:
@@ -184,9 +177,7 @@ def test_nuls_in_a_login(router: RunningRouter, nuls: int) -> None:
 
 def test_a_login_of_a_megabyte(router: RunningRouter) -> None:
     with Peer(router.port, opened=False) as peer:
-        peer.raw(SASL_HEADER)
-        peer.expect_header(SASL_HEADER)
-        peer.expect(SaslMechanisms)
+        peer.begin_sasl()
         with suppress(Gone, OSError):
             peer.say(SaslInit("PLAIN", b"\0alice\0" + b"x" * 1024 * 1024), frame_type=1)
             assert peer.expect(SaslOutcome).code != OK

@@ -122,11 +122,15 @@ class Peer:
     def say(self, performative: Performative, payload: bytes = b"", channel: int = 0, frame_type: int = 0) -> None:
         self.raw(frame(channel, encode_performative(performative) + payload, frame_type))
 
-    def authenticate(self, mechanism: str, response: bytes | None) -> int:
-        """Go through the SASL layer; return the code of its outcome."""
+    def begin_sasl(self) -> tuple[str, ...]:
+        """Begin the SASL layer; return the mechanisms that the router offers."""
         self.raw(SASL_HEADER)
         self.expect_header(SASL_HEADER)
-        self.expect(SaslMechanisms)
+        return self.expect(SaslMechanisms).sasl_server_mechanisms
+
+    def authenticate(self, mechanism: str, response: bytes | None) -> int:
+        """Go through the SASL layer; return the code of its outcome."""
+        self.begin_sasl()
         self.say(SaslInit(mechanism, response), frame_type=1)
         return self.expect(SaslOutcome).code
 

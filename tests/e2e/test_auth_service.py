@@ -63,12 +63,6 @@ def test_a_client_has_the_user_name_that_the_service_returns(router: RunningRout
     assert "wonderland" not in router.text()
 
 
-def offered(peer: Peer) -> tuple[str, ...]:
-    peer.raw(SASL_HEADER)
-    peer.expect_header(SASL_HEADER)
-    return peer.expect(SaslMechanisms).sasl_server_mechanisms
-
-
 def test_frames_sent_before_the_login_wait_for_the_service(router: RunningRouter) -> None:
     with Peer(router.port, opened=False) as peer:
         peer.raw(SASL_HEADER)
@@ -84,7 +78,7 @@ def test_frames_sent_before_the_login_wait_for_the_service(router: RunningRouter
 
 def test_a_mechanism_that_was_not_offered(router: RunningRouter) -> None:
     with Peer(router.port, opened=False) as peer:
-        offered(peer)
+        peer.begin_sasl()
         peer.say(SaslInit("ANONYMOUS"), frame_type=1)
         assert peer.expect(SaslOutcome).code == AUTH
         peer.expect_end_of_stream()
@@ -105,7 +99,7 @@ def test_the_offer_of_the_service_is_filtered(start_router: StartRouter) -> None
         router = start_router(configuration(double, listener="") + listeners)
         for port, (more, expected) in zip(router.ports, FILTERS.items(), strict=True):
             with Peer(port, opened=False) as peer:
-                assert offered(peer) == expected, more
+                assert peer.begin_sasl() == expected, more
 
 
 def test_sasl_cannot_be_skipped(router: RunningRouter, double: Double) -> None:
@@ -192,7 +186,7 @@ async def test_a_service_that_is_gone_comes_back(start_router: StartRouter) -> N
         text = configuration(gone)
     router = start_router(text)
     with Peer(router.port, opened=False) as peer:
-        assert offered(peer) == ()
+        assert peer.begin_sasl() == ()
         peer.say(SaslInit("PLAIN", CREDENTIALS), frame_type=1)
         assert peer.expect(SaslOutcome).code == SYS_TEMP
     router.wait_for_line("authServicePlugin s0: it cannot be reached: Connection refused")
@@ -205,7 +199,7 @@ def test_a_client_that_goes_away_takes_its_call_to_the_service_along(start_route
     with service(stops_before("outcome")) as double:
         router = start_router(configuration(double, more="timeoutSeconds: 60"))
         with Peer(router.port, opened=False) as peer:
-            offered(peer)
+            peer.begin_sasl()
         router.wait_for_line("peer closed the socket")
     # Closing the double has waited for its script, which waits until the router disconnects.
 

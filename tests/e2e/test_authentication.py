@@ -14,8 +14,8 @@ from proton.utils import BlockingConnection
 from tests.e2e.peer import Peer
 from tests.management.node import node_of
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
-from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
-from trouter.wire.performatives import Open, SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
+from trouter.wire.framing import AMQP_HEADER
+from trouter.wire.performatives import Open, SaslChallenge, SaslInit, SaslOutcome, SaslResponse
 from trouter_plugins.users_file import put_user
 
 pytestmark = pytest.mark.slow
@@ -48,12 +48,6 @@ def with_passwords(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running
         yield router
 
 
-def offered(peer: Peer) -> tuple[str, ...]:
-    peer.raw(SASL_HEADER)
-    peer.expect_header(SASL_HEADER)
-    return peer.expect(SaslMechanisms).sasl_server_mechanisms
-
-
 def outcome(peer: Peer, mechanism: str, response: bytes | None) -> int:
     peer.say(SaslInit(mechanism, response), frame_type=1)
     return peer.expect(SaslOutcome).code
@@ -61,7 +55,7 @@ def outcome(peer: Peer, mechanism: str, response: bytes | None) -> int:
 
 def test_a_user_with_the_password_is_let_in_and_named_in_the_log(with_passwords: RunningRouter) -> None:
     with Peer(with_passwords.port, opened=False) as peer:
-        assert offered(peer) == ("PLAIN",)
+        assert peer.begin_sasl() == ("PLAIN",)
         assert outcome(peer, "PLAIN", RIGHT) == OK
         peer.open()
         with_passwords.wait_for_line(rf"\[C{peer.number}\] Connection Opened: .* auth=PLAIN user=alice ")
@@ -74,7 +68,7 @@ def test_a_user_with_the_password_is_let_in_and_named_in_the_log(with_passwords:
 )
 def test_no_other_user_is_let_in(with_passwords: RunningRouter, response: bytes) -> None:
     with Peer(with_passwords.port, opened=False) as peer:
-        offered(peer)
+        peer.begin_sasl()
         assert outcome(peer, "PLAIN", response) == AUTH
         peer.expect_end_of_stream()
         told = rf"\[C\d+\] Connection from {peer.address} \(to 127.0.0.1:0\) failed: amqp:unauthorized-access "
@@ -88,7 +82,7 @@ def test_a_client_without_an_initial_response_is_challenged_once(
     with_passwords: RunningRouter, response: bytes, code: int
 ) -> None:
     with Peer(with_passwords.port, opened=False) as peer:
-        offered(peer)
+        peer.begin_sasl()
         peer.say(SaslInit("PLAIN", None), frame_type=1)
         assert peer.expect(SaslChallenge).challenge == b""
         peer.say(SaslResponse(response), frame_type=1)
@@ -109,7 +103,7 @@ def test_proton_gets_in_with_the_password_and_not_without(with_passwords: Runnin
 def test_plain_is_neither_offered_nor_accepted_where_it_is_not_allowed(start_router: StartRouter, users: Path) -> None:
     router = start(start_router, users, "authenticatePeer: yes, allowInsecurePlain: no")
     with Peer(router.port, opened=False) as peer:
-        assert "PLAIN" not in offered(peer)
+        assert "PLAIN" not in peer.begin_sasl()
         assert outcome(peer, "PLAIN", RIGHT) == AUTH
         peer.expect_end_of_stream()
 
@@ -135,7 +129,7 @@ def test_a_password_from_another_machine_needs_the_listeners_yes(
     host = address_of_this_machine()
     router = start(start_router, users, f"authenticatePeer: yes, allowInsecurePlain: {allowed}", host)
     with Peer(router.port, host, opened=False) as peer:
-        assert ("PLAIN" in offered(peer)) == (code == OK)
+        assert ("PLAIN" in peer.begin_sasl()) == (code == OK)
         assert outcome(peer, "PLAIN", RIGHT) == code
 
 

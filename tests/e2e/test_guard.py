@@ -20,7 +20,6 @@ from trouter.wire.performatives import (
     Open,
     SaslChallenge,
     SaslInit,
-    SaslMechanisms,
     SaslOutcome,
     SaslResponse,
     encode_performative,
@@ -57,9 +56,7 @@ def attempt(router: RunningRouter, user: str, password: str, port: int = 0) -> i
 def scram(router: RunningRouter, user: str, password: str) -> list[object]:
     """Return the kinds of the router's answers to a SCRAM client, the outcome last."""
     with Peer(router.port, opened=False) as peer:
-        peer.raw(SASL_HEADER)
-        peer.expect_header(SASL_HEADER)
-        peer.expect(SaslMechanisms)
+        peer.begin_sasl()
         client = ScramClient(["SCRAM-SHA-256"], user, password)
         peer.say(SaslInit("SCRAM-SHA-256", client.get_client_first().encode()), frame_type=1)
         client.set_server_first(peer.expect(SaslChallenge).challenge.decode())
@@ -155,9 +152,7 @@ def test_a_client_that_goes_away_while_made_to_wait_is_not_waited_for(start_rout
     with ExitStack() as stack:
         for _ in range(19):
             peer = stack.enter_context(Peer(router.port, opened=False))
-            peer.raw(SASL_HEADER)
-            peer.expect_header(SASL_HEADER)
-            peer.expect(SaslMechanisms)
+            peer.begin_sasl()
             peer.say(SaslInit("PLAIN", b"\0alice\0wrong"), frame_type=1)
     router.wait_for_line("peer closed the socket", 19)
     until(partial(lets_two_in, router.ports[1]), "room for two more")
@@ -169,9 +164,7 @@ def test_many_passwords_tried_at_once_are_not_judged_at_once(start_router: Start
     with ExitStack() as stack:
         peers = [stack.enter_context(Peer(router.port, opened=False)) for _ in range(6)]
         for peer in peers:
-            peer.raw(SASL_HEADER)
-            peer.expect_header(SASL_HEADER)
-            peer.expect(SaslMechanisms)
+            peer.begin_sasl()
         for number, peer in enumerate(peers):
             peer.say(SaslInit("PLAIN", f"\0user{number}\0wrong".encode()), frame_type=1)
         codes = [peer.expect(SaslOutcome).code for peer in peers]
@@ -300,9 +293,7 @@ def test_a_malformed_login_is_refused_and_the_next_one_is_not(plain: RunningRout
 def test_an_oversized_sasl_frame_is_refused_on_its_first_octets(plain: RunningRouter) -> None:
     for size in (8193, 1 << 20, 0xFFFFFFFF):
         with Peer(plain.port, opened=False) as peer:
-            peer.raw(SASL_HEADER)
-            peer.expect_header(SASL_HEADER)
-            peer.expect(SaslMechanisms)
+            peer.begin_sasl()
             peer.raw(size.to_bytes(4, "big") + b"\2\1\0\0")
             try:
                 assert peer.expect(SaslOutcome).code != OK
@@ -315,9 +306,7 @@ def test_an_oversized_sasl_frame_is_refused_on_its_first_octets(plain: RunningRo
 def test_after_a_refusal_nothing_is_looked_at(plain: RunningRouter, then: str) -> None:
     early = AMQP_HEADER + frame(0, encode_performative(Open("intruder")))
     with Peer(plain.port, opened=False) as peer:
-        peer.raw(SASL_HEADER)
-        peer.expect_header(SASL_HEADER)
-        peer.expect(SaslMechanisms)
+        peer.begin_sasl()
         init = frame(0, encode_performative(SaslInit("PLAIN", b"\0alice\0wrong")), 1)
         peer.raw(init + (early if then == "open at once" else b""))
         assert peer.expect(SaslOutcome).code == AUTH
@@ -330,9 +319,7 @@ def test_after_a_refusal_nothing_is_looked_at(plain: RunningRouter, then: str) -
 @pytest.mark.parametrize("name", ["ANONYMOUS", "EXTERNAL", "SCRAM-SHA-256", "XOAUTH2", "", "A" * 100, "PL\nAIN"])
 def test_a_mechanism_that_was_not_offered(plain: RunningRouter, name: str) -> None:
     with Peer(plain.port, opened=False) as peer:
-        peer.raw(SASL_HEADER)
-        peer.expect_header(SASL_HEADER)
-        assert peer.expect(SaslMechanisms).sasl_server_mechanisms == ("PLAIN",)
+        assert peer.begin_sasl() == ("PLAIN",)
         peer.say(SaslInit(name, b"\0alice\0" + SECRET.encode()), frame_type=1)
         assert peer.expect(SaslOutcome).code == AUTH
         peer.expect_end_of_stream()

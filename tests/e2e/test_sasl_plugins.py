@@ -57,12 +57,6 @@ def scram_router(
     return start_router(f"router {{ id: R, usersFile: {users} }}\n{LISTENER.format(more)}")
 
 
-def offered(peer: Peer) -> tuple[str, ...]:
-    peer.raw(SASL_HEADER)
-    peer.expect_header(SASL_HEADER)
-    return peer.expect(SaslMechanisms).sasl_server_mechanisms
-
-
 def by_proton(port: int, user: str, password: str, mechanism: str) -> BlockingConnection:
     how: dict[str, Any] = {"allowed_mechs": mechanism, "allow_insecure_mechs": True, "reconnect": False}
     return BlockingConnection(f"127.0.0.1:{port}", user=user, password=password, timeout=DEADLINE_S, **how)
@@ -86,7 +80,7 @@ async def test_the_client_of_the_project_logs_in_by_scram(start_router: StartRou
 def test_scram_frame_by_frame(start_router: StartRouter, users: Path) -> None:
     router = scram_router(start_router, users, "0")
     with Peer(router.port, opened=False) as peer:
-        assert offered(peer) == ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
+        assert peer.begin_sasl() == ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
         client = ScramClient(["SCRAM-SHA-512"], "alice", SECRET)
         peer.say(SaslInit("SCRAM-SHA-512", client.get_client_first().encode()), frame_type=1)
         client.set_server_first(peer.expect(SaslChallenge).challenge.decode())
@@ -102,7 +96,7 @@ def test_scram_frame_by_frame(start_router: StartRouter, users: Path) -> None:
 def test_an_unknown_user_goes_the_steps_of_a_wrong_password(start_router: StartRouter, users: Path, user: str) -> None:
     router = scram_router(start_router, users)
     with Peer(router.port, opened=False) as peer:
-        offered(peer)
+        peer.begin_sasl()
         client = ScramClient(["SCRAM-SHA-256"], user, "wrong")
         peer.say(SaslInit("SCRAM-SHA-256", client.get_client_first().encode()), frame_type=1)
         client.set_server_first(peer.expect(SaslChallenge).challenge.decode())
@@ -115,7 +109,7 @@ def test_an_unknown_user_goes_the_steps_of_a_wrong_password(start_router: StartR
 def test_an_invalid_scram_proof_ends_the_login(start_router: StartRouter, users: Path, last: bytes) -> None:
     router = scram_router(start_router, users)
     with Peer(router.port, opened=False) as peer:
-        offered(peer)
+        peer.begin_sasl()
         peer.say(SaslInit("SCRAM-SHA-256", b"n,,n=alice,r=x"), frame_type=1)
         peer.expect(SaslChallenge)
         peer.say(SaslResponse(last), frame_type=1)
@@ -232,13 +226,13 @@ def test_a_token_gets_in_and_is_not_logged(start_router: StartRouter, issuer: st
     router = oauth_router(start_router, issuer)
     ticket = token()
     with Peer(router.port, opened=False) as peer:
-        assert offered(peer) == ("OAUTHBEARER", "XOAUTH2", "PLAIN")
+        assert peer.begin_sasl() == ("OAUTHBEARER", "XOAUTH2", "PLAIN")
         peer.say(SaslInit("OAUTHBEARER", f"n,,\x01auth=Bearer {ticket}\x01\x01".encode()), frame_type=1)
         assert peer.expect(SaslOutcome).code == OK
         peer.open()
         router.wait_for_line("auth=OAUTHBEARER user=alice ")
     with Peer(router.port, opened=False) as peer:
-        offered(peer)
+        peer.begin_sasl()
         peer.say(SaslInit("XOAUTH2", f"user=alice\x01auth=Bearer {ticket}x\x01\x01".encode()), frame_type=1)
         assert peer.expect(SaslChallenge).challenge == b'{"status": "invalid_token"}'
         peer.say(SaslResponse(b""), frame_type=1)
@@ -253,7 +247,7 @@ def test_the_connection_ends_when_the_token_does(start_router: StartRouter, issu
     router = oauth_router(start_router, issuer)
     ticket = token(exp=time.time() - 27)  # half a minute of clock difference is tolerated
     with Peer(router.port, opened=False) as peer:
-        assert offered(peer)
+        assert peer.begin_sasl()
         peer.say(SaslInit("OAUTHBEARER", f"n,,\x01auth=Bearer {ticket}\x01\x01".encode()), frame_type=1)
         assert peer.expect(SaslOutcome).code == OK
         peer.open()
@@ -283,7 +277,7 @@ async def test_users_of_a_sasldb_get_in(start_router: StartRouter, tmp_path: Pat
     by_proton(router.port, "alice", SECRET, "PLAIN").close()
     router.wait_for_line("auth=PLAIN user=alice ")
     with Peer(router.port, opened=False) as peer:
-        assert offered(peer) == ("SCRAM-SHA-256", "DIGEST-MD5", "PLAIN")
+        assert peer.begin_sasl() == ("SCRAM-SHA-256", "DIGEST-MD5", "PLAIN")
         peer.say(SaslInit("DIGEST-MD5", None), frame_type=1)
         answer = cyrus.digest("alice", SECRET, peer.expect(SaslChallenge).challenge.decode())
         peer.say(SaslResponse(answer), frame_type=1)
@@ -307,7 +301,7 @@ def test_another_configuration_of_cyrus_sasl_waits_for_a_restart(start_router: S
     router.process.send_signal(signal.SIGHUP)
     router.wait_for_line("needs a restart: .*saslConfigName")
     with Peer(router.port, opened=False) as peer:
-        assert offered(peer) == ("SCRAM-SHA-256",)
+        assert peer.begin_sasl() == ("SCRAM-SHA-256",)
 
 
 # Configuration
@@ -346,7 +340,7 @@ async def test_a_changed_users_file_closes_only_connections_of_disabled_users(
     url = f"amqp://127.0.0.1:{router.port}"
     async with connect(url, user="bob", password="hunter2"):
         with Peer(router.port, opened=False) as alice:
-            offered(alice)
+            alice.begin_sasl()
             alice.say(SaslInit("PLAIN", f"\0alice\0{SECRET}".encode()), frame_type=1)
             assert alice.expect(SaslOutcome).code == OK
             alice.open()
@@ -385,6 +379,6 @@ def test_a_guessing_host_waits_and_other_hosts_do_not(start_router: StartRouter,
 
 def attempt(port: int, host: str, response: bytes) -> int:
     with Peer(port, host, opened=False) as peer:
-        offered(peer)
+        peer.begin_sasl()
         peer.say(SaslInit("PLAIN", response), frame_type=1)
         return peer.expect(SaslOutcome).code

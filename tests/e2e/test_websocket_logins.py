@@ -30,7 +30,6 @@ from trouter.wire.performatives import (
     Open,
     SaslChallenge,
     SaslInit,
-    SaslMechanisms,
     SaslOutcome,
     SaslResponse,
     Source,
@@ -130,12 +129,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield Scene(router, authority, alice, dropped, ports)
 
 
-def offered(peer: Peer) -> tuple[str, ...]:
-    peer.raw(SASL_HEADER)
-    peer.expect_header(SASL_HEADER)
-    return peer.expect(SaslMechanisms).sasl_server_mechanisms
-
-
 def logged_in(scene: Scene, name: str, user: str, **fields: Any) -> Peer:
     """Return a peer that has logged in by a password and opened."""
     peer = scene.peer(name)
@@ -162,7 +155,7 @@ def test_sasl_cannot_be_skipped(scene: Scene, name: str) -> None:
 @pytest.mark.parametrize("name", STRICT)
 def test_no_client_comes_in_by_anonymous(scene: Scene, name: str) -> None:
     with scene.peer(name) as peer:
-        assert "ANONYMOUS" not in offered(peer)
+        assert "ANONYMOUS" not in peer.begin_sasl()
         peer.say(SaslInit("anonymous", b""), frame_type=1)
         assert peer.expect(SaslOutcome).code == AUTH
         with pytest.raises(Gone):
@@ -184,7 +177,7 @@ def test_no_certificate_no_websocket(scene: Scene) -> None:
 @pytest.mark.parametrize("secret", [False, True])
 def test_passwords_are_offered_only_where_no_other_can_read_them(scene: Scene, secret: bool) -> None:
     with scene.peer("bound" if secret else "no passwords") as peer:
-        mechanisms = offered(peer)
+        mechanisms = peer.begin_sasl()
         assert ("PLAIN" in mechanisms, "SCRAM-SHA-256-PLUS" in mechanisms) == (secret, secret)
         assert "SCRAM-SHA-256" in mechanisms
         if not secret:
@@ -196,7 +189,7 @@ def test_passwords_are_offered_only_where_no_other_can_read_them(scene: Scene, s
 def test_a_client_that_does_not_come_to_an_open_has_to_go(scene: Scene, said: bytes) -> None:
     with scene.peer("quick") as peer:
         if said:
-            assert offered(peer)
+            assert peer.begin_sasl()
         with pytest.raises(Gone):
             peer.next()
 
@@ -206,7 +199,7 @@ def test_a_client_that_does_not_come_to_an_open_has_to_go(scene: Scene, said: by
 
 def test_a_certificate_is_known_within_a_websocket(scene: Scene) -> None:
     with scene.peer("external") as peer:
-        assert offered(peer) == ("EXTERNAL",)
+        assert peer.begin_sasl() == ("EXTERNAL",)
         peer.say(SaslInit("EXTERNAL", b""), frame_type=1)
         assert peer.expect(SaslOutcome).code == OK
         peer.open()
@@ -234,7 +227,7 @@ def test_a_certificate_without_external_does_not_authenticate(scene: Scene) -> N
 @pytest.mark.parametrize("honest", [True, False])
 async def test_scram_is_bound_to_the_channel_below_the_websocket(scene: Scene, honest: bool) -> None:
     with scene.peer("bound") as peer:
-        offered(peer)
+        peer.begin_sasl()
         der = ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", scene.ports["bound"])))
         binding = hashlib.sha256(der if honest else b"somebody in between").digest()
         client = Scram("SCRAM-SHA-256-PLUS", "ann", PASSWORD, ("tls-server-end-point", binding))
@@ -268,7 +261,7 @@ def test_the_rights_from_a_service_hold_within_a_websocket(scene: Scene, name: s
 def test_a_client_that_vanishes_during_a_login_at_a_service_leaves_no_connection(scene: Scene) -> None:
     for _ in range(5):
         with scene.peer("hung service") as peer:
-            offered(peer)
+            peer.begin_sasl()
             peer.say(SaslInit("PLAIN", b"\0a\0b"), frame_type=1)
     for _ in range(5):
         assert scene.dropped.acquire(timeout=DEADLINE_S)

@@ -32,8 +32,6 @@ from tests.proton_build import WITH_TLS
 from tests.routers import DEADLINE_S, RunningRouter, running
 from trouter.cli import main, obey
 from trouter.cli.names import qdmanage_parser, qdstat_parser
-from trouter.wire.framing import SASL_HEADER
-from trouter.wire.performatives import SaslMechanisms
 
 FILES: Final = Path(__file__).with_name("files")
 EXPECT: Final = ".expect.json"
@@ -174,9 +172,7 @@ def check_clients(expected: Expected, router: RunningRouter, folder: Folder) -> 
 def offered(port: int) -> list[str]:
     """Return the mechanisms that a listener offers, in the order of their names."""
     with Peer(port, opened=False) as peer:
-        peer.raw(SASL_HEADER)
-        peer.expect_header(SASL_HEADER)
-        return sorted(map(str, peer.expect(SaslMechanisms).sasl_server_mechanisms))
+        return sorted(map(str, peer.begin_sasl()))
 
 
 def check_management(expected: Expected, router: RunningRouter) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from tests.e2e.peer import Peer
 from tests.routers import RunningRouter, process, stopped_cleanly
-from trouter.wire.framing import SASL_HEADER
-from trouter.wire.performatives import SaslChallenge, SaslInit, SaslMechanisms
+from trouter.wire.performatives import SaslChallenge, SaslInit
 from trouter_plugins.users import DECOYS
 from trouter_plugins.users_file import put_user
 
@@ -39,9 +38,7 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
 def salt_of(router: RunningRouter, user: str) -> bytes:
     """Return the salt in the challenge to a user's first message."""
     with Peer(router.port, opened=False) as peer:
-        peer.raw(SASL_HEADER)
-        peer.expect_header(SASL_HEADER)
-        peer.expect(SaslMechanisms)
+        peer.begin_sasl()
         peer.say(SaslInit("SCRAM-SHA-256", f"n,,n={user},r=abcdefgh".encode()), frame_type=1)
         return bytes(peer.expect(SaslChallenge).challenge).split(b",")[1]
 
