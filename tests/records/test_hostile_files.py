@@ -15,8 +15,10 @@ import pytest
 
 from tests.records.written import at, opened, taken
 from tests.routers import DEADLINE_S
+from trouter.records.check import check_folder
 from trouter.records.holes import deleted_in
-from trouter.records.segments import segments_in
+from trouter.records.segments import MAX_START, last_start, segment_name, segments_in
+from trouter.records.writer import CHANGED, Bounds, latest_boot
 
 pytestmark = pytest.mark.attack
 
@@ -85,3 +87,35 @@ def test_a_hostile_file_is_named_and_the_others_are_checked(tmp_path: Path, kind
 def test_a_pipe_in_place_of_a_manifest_does_not_stop_a_router(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.manifest")
     assert deleted_in(tmp_path / "pipe.manifest") == []
+
+
+@pytest.mark.parametrize("rest", ["", ".gz", ".open", ".empty"])
+@pytest.mark.parametrize("start", [MAX_START, MAX_START - 1])
+def test_a_file_with_the_last_number_of_a_start_ends_no_recording(start: int, rest: str, tmp_path: Path) -> None:
+    """Each start has a later number than all before, and behind the last one there is none that a name has room for."""
+    folder, other = tmp_path / "log", tmp_path / "other"
+    writer = opened(folder)
+    writer.write(taken(3), at(1))
+    writer.close(at(2))
+    other.mkdir()
+    planted = folder / f"{segment_name('QDR%2EA', start, 0)}{rest}"
+    planted.write_bytes(b"")
+    told: list[str] = []
+    for seconds in (100, 200, 300):
+        assert latest_boot([folder, other], "QDR.A", at(seconds)) < MAX_START
+        writer = opened(folder, Bounds(segment_us=1), seconds)
+        writer.write(taken(3), at(seconds + 1))
+        writer.tick(at(seconds + 2))
+        writer.close(at(seconds + 3))
+        assert [place.boot for place in segments_in(folder)].count(writer.boot) == 1
+        told += [alarm.value or "" for alarm in writer.news if alarm.name == CHANGED]
+    assert any(f"{planted.name.split('.jsonl')[0]}" in text for text in told)
+    assert check_folder(folder).records == 12
+    planted.unlink(missing_ok=True)
+
+
+def test_a_start_whose_clock_is_set_back_comes_after_all_earlier_ones() -> None:
+    assert last_start([], 5) == 0
+    assert last_start([10**12, 3], 5) == 10**12
+    assert last_start([MAX_START, 10**12, 3, 10**9], 5) == 10**9
+    assert last_start([MAX_START], 5) == 0

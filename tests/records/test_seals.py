@@ -196,6 +196,31 @@ def test_a_kill_between_a_seal_and_the_erasure_of_its_key_is_mended(
     assert not part.exists()
 
 
+@pytest.mark.parametrize("beyond", [0, 1, 1000, MAX_STEPS, 2**62])
+@pytest.mark.parametrize("left", ["complete", "open"])
+def test_a_start_steps_over_no_key_for_a_seal_that_its_key_has_not_made(left: str, beyond: int, tmp_path: Path) -> None:
+    """Who has no key writes a last segment with the number of a later seal, and all sums right."""
+    folder = sealed(tmp_path / "log")
+    before = state_of(folder)
+    last = segments_in(folder)[-1].path
+    if left == "complete":
+        renumbered(folder, before.epoch + beyond)
+    else:
+        seal = RecordsSealed(epoch=before.epoch + beyond, t=1, mac="0" * 64)
+        lines = last.read_bytes().splitlines(keepends=True)[:-1]
+        number = len(lines) - 1
+        last.with_name(last.name + ".open").write_bytes(b"".join([*lines, numbered(number, seal) + b"\n"]))
+        last.unlink()
+    writer = opened(folder, seconds=900)
+    assert state_of(folder).key == before.key
+    told = [alarm.value or "" for alarm in writer.news]
+    assert any(f"seal {before.epoch + beyond} is not of the router's key, which is for seal 6" in text for text in told)
+    writer.write(taken(5, 1000), at(901))
+    writer.close(at(902))
+    assert state_of(folder).epoch == before.epoch + 1
+    assert checked(folder).errors
+
+
 def test_unsealed_records_are_counted_and_sealed_after_a_kill(tmp_path: Path) -> None:
     folder = tmp_path / "log"
     folder.mkdir()

@@ -397,9 +397,9 @@ def test_two_logs_of_one_router_are_distinguished_by_their_starts(tmp_path: Path
     for start in range(2):
         for folder in folders[:2]:
             writer = SegmentWriter(folder, "QDR.A", Bounds())
-            writer.open(at(start), latest_boot(folders, "QDR.A"))
+            writer.open(at(start), latest_boot(folders, "QDR.A", at(start)))
             writer.write(taken(1), at(start))
             writer.close(at(start))
             boots.append(writer.boot)
     assert boots == [START // SECOND + each for each in range(4)]
-    assert latest_boot(folders, "QDR.B") == 0
+    assert latest_boot(folders, "QDR.B", at(0)) == 0

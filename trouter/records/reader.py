@@ -22,6 +22,7 @@ from trouter.records.segments import (
     Trailer,
     file_label,
     line_of,
+    numbered,
     opened,
     place_of,
 )
@@ -46,6 +47,15 @@ class RecordLine(NamedTuple):
     kind: str
     octets: bytes
     record: Record | None
+
+
+class FoundSeal(NamedTuple):
+    """A seal: its number and its code, and what it is over: its ``line`` without the code, and the octets before."""
+
+    epoch: int
+    mac: str
+    digest: bytes
+    line: bytes
 
 
 class _Failed(Exception):
@@ -81,9 +91,8 @@ class SegmentReader:
         self.end = 0
         self.crc = 0
         self._sha = hashlib.sha256()
-        #: The last seal, None if there is none, and the SHA-256 of the octets before its line.
-        self.epoch: int | None = None
-        self.sealed_digest = b""
+        #: The last seal, None if there is none.
+        self.seal: FoundSeal | None = None
         #: The number of the last record; before the first record, the number before it.
         self.last = -1
         #: Missing numbers before a record of this segment: the first, the last, and the offset of that record.
@@ -179,7 +188,8 @@ class SegmentReader:
             except _MISTAKES as error:
                 raise _Failed(f"this is no {envelope.k}: {error}") from None
         if isinstance(record, RecordsSealed):
-            self.epoch, self.sealed_digest = record.epoch, self._sha.digest()
+            bare = numbered(record.n, RecordsSealed(t=record.t, epoch=record.epoch)) + b"\n"
+            self.seal = FoundSeal(record.epoch, record.mac, self._sha.digest(), bare)
         if envelope.n > self.last + 1:
             self.gaps.append((self.last + 1, envelope.n - 1, offset))
         self.last = envelope.n
@@ -203,7 +213,7 @@ class SegmentReader:
         if trailer.sha and trailer.sha != self.sha:
             raise _Failed(f"the SHA-256 of the lines is {self.sha}, and {trailer.sha} in the trailer")
         if trailer.epoch is not None:
-            self.epoch, self.sealed_digest = trailer.epoch, self._sha.digest()
+            self.seal = _seal_in(trailer, trailer.epoch, self._sha.digest())
         return trailer
 
 
@@ -258,6 +268,19 @@ def last_trailer(path: Path) -> Trailer | None:
         return _TRAILER.decode(end.splitlines(keepends=True)[-1])
     except (OSError, EOFError, ValueError, IndexError, zlib.error):
         return None
+
+
+def last_seal(path: Path) -> FoundSeal | None:
+    """Return the seal in a segment's trailer, over the octets that are there; None if it has none."""
+    trailer = last_trailer(path)
+    if trailer is None or trailer.epoch is None:
+        return None
+    return _seal_in(trailer, trailer.epoch, bytes.fromhex(content_digest(path)))
+
+
+def _seal_in(trailer: Trailer, epoch: int, digest: bytes) -> FoundSeal:
+    """Return the seal of a trailer that has one; ``digest`` is that of the octets before."""
+    return FoundSeal(epoch, trailer.mac, digest, line_of(msgspec.structs.replace(trailer, mac="")))
 
 
 def digest_of(path: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from trouter.records.disk import AppendedFile, open_own, rename_durably
-from trouter.records.reader import Corrupt, SegmentReader, header_of
+from trouter.records.reader import Corrupt, FoundSeal, SegmentReader, header_of
 from trouter.records.segments import (
     EMPTY,
     OPEN,
@@ -24,12 +24,15 @@ log: Final = logging.getLogger("trouter.MAIN")
 
 
 class Recovered(NamedTuple):
-    """A segment that was completed: its start of the router, its place, its entry in the manifest and its last seal."""
+    """A segment that was completed: its start of the router, its place, its entry in the manifest and its last seal.
+
+    The seal is as it was found: nothing has proved it.
+    """
 
     boot: int
     place: SegmentPosition
     entry: ManifestEntry
-    epoch: int | None
+    seal: FoundSeal | None
 
 
 def recover(path: Path, *, whole_bytes: int | None = None, whole_sha: str = "") -> Recovered | None:
@@ -71,7 +74,7 @@ def recover(path: Path, *, whole_bytes: int | None = None, whole_sha: str = "") 
         crc=reader.crc,
         state="recovered",
     )
-    return Recovered(reader.header.boot, place, entry, reader.epoch)
+    return Recovered(reader.header.boot, place, entry, reader.seal)
 
 
 def linked_from(place: SegmentPosition) -> str:

@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
-from trouter.records.reader import RecordLine, SegmentReader
+from trouter.records.reader import FoundSeal, RecordLine, SegmentReader
 from trouter.records.schema import RecordsSealed
 from trouter.records.seals import MAX_STEPS, KeyState, first_key, key_path, later_key, read_state, seal_of
-from trouter.records.segments import SegmentPosition, line_of, numbered
+from trouter.records.segments import SegmentPosition, numbered
 
 _SUFFIX: Final = ".sealkey"
 #: Keys that a check computes for the seals of all routers, so that a forged number costs no more than half a minute:
@@ -111,24 +109,23 @@ class Seals:
         """Take a record; return whether it is a seal. ``gap``: the segment before this one is missing."""
         router = self._router(place.router)
         router.pending += 1
-        seal = line.record
-        if not isinstance(seal, RecordsSealed):
+        seal, found = line.record, reader.seal
+        if not isinstance(seal, RecordsSealed) or found is None:
             return False
-        bare = numbered(line.n, RecordsSealed(t=seal.t, epoch=seal.epoch)) + b"\n"
         if line.octets != numbered(line.n, RecordsSealed(t=seal.t, epoch=seal.epoch, mac=seal.mac)) + b"\n":
             self._errors.append(f"{place.path}: byte {line.offset}: the seal was changed after it was written")
         where = f"{place.path}: byte {line.offset}"
         if not self._is_possible(place.router, seal.epoch, where):
             return False
         self._note_gap(place, where, seal.epoch, gap=gap)
-        return self._verify(router, where, (seal.epoch, seal.t, seal.mac), reader.sealed_digest, bare)
+        return self._verify(router, where, found, seal.t)
 
     def end(self, place: SegmentPosition, reader: SegmentReader, *, gap: bool) -> bool:
         """End a segment; return whether its trailer has a seal."""
-        router, trailer = self._router(place.router), reader.trailer
+        router, trailer, found = self._router(place.router), reader.trailer, reader.seal
         if trailer is None:
             return False
-        if trailer.epoch is None:
+        if trailer.epoch is None or found is None:
             if trailer.recovered:
                 self._notes.append(
                     f"{place.path}: {router.pending} records at its end were not sealed when it was recovered"
@@ -139,10 +136,8 @@ class Seals:
         where = f"{place.path}: byte {reader.end}"
         if not self._is_possible(place.router, trailer.epoch, where):
             return False
-        bare = line_of(msgspec.structs.replace(trailer, mac=""))
-        seal = (trailer.epoch, trailer.t or 0, trailer.mac)
         self._note_gap(place, where, trailer.epoch, gap=gap)
-        return self._verify(router, where, seal, reader.sealed_digest, bare)
+        return self._verify(router, where, found, trailer.t or 0)
 
     def _is_possible(self, label: str, epoch: int, where: str) -> bool:
         """Return whether a router can have made a seal of this number, and its key can be computed; else an error."""
@@ -166,13 +161,13 @@ class Seals:
         if epoch > following:
             self.gaps.append(SealGap(place, where, following, epoch - 1, gap))
 
-    def _verify(self, router: _Router, where: str, seal: tuple[int, int, str], digest: bytes, bare: bytes) -> bool:
-        epoch, moment, mac = seal
-        self._move(router, epoch)
-        if seal_of(router.key, digest, bare) != mac:
-            self._errors.append(f"{where}: seal {epoch} is not of this key and these records")
+    def _verify(self, router: _Router, where: str, seal: FoundSeal, moment: int) -> bool:
+        """Return whether a seal of this ``moment``, in microseconds since 1970, is one of the router's."""
+        self._move(router, seal.epoch)
+        if seal_of(router.key, seal.digest, seal.line) != seal.mac:
+            self._errors.append(f"{where}: seal {seal.epoch} is not of this key and these records")
             return False
-        self._move(router, epoch + 1)
+        self._move(router, seal.epoch + 1)
         router.sealed, router.sealed_us, router.pending = True, moment, 0
         return True
 

@@ -82,14 +82,14 @@ def next_key(key: bytes | bytearray) -> bytes:
     return hashlib.sha256(_NEXT + key).digest()
 
 
-def later_key(key: bytes, steps: int) -> bytes:
+def later_key(key: bytes | bytearray, steps: int) -> bytes:
     """Return the key of the seal that is ``steps`` after that of ``key``."""
     begun = hashlib.sha256(_NEXT)
     for _ in range(steps):
         step = begun.copy()
         step.update(key)
         key = step.digest()
-    return key
+    return bytes(key)
 
 
 def seal_of(key: bytes | bytearray, digest: bytes, line: bytes) -> str:
@@ -209,19 +209,21 @@ class SealingKey:
     def _line(self) -> bytes:
         return line_of(KeyState(epoch=self.epoch, key=self._key.hex(), deleted=self.deleted))
 
-    def skip(self, last: int) -> int:
-        """Step over the keys of seals up to number ``last``, which are on the disk; return how many.
+    def has_made(self, epoch: int, mac: str, digest: bytes, line: bytes) -> bool:
+        """Return whether ``mac`` is the seal number ``epoch`` by this key or a later one; see ``seal`` for the rest.
 
-        OSError; ValueError if they are too many.
+        No key is computed for a number that is more than MAX_STEPS ahead.
         """
-        steps = last + 1 - self.epoch
-        if steps > MAX_STEPS:
-            raise ValueError(f"{self._path} is for seal {self.epoch}, and the last one here has number {last}")
-        for _ in range(steps):
+        steps = epoch - self.epoch
+        if not 0 <= steps < MAX_STEPS:
+            return False
+        return hmac.compare_digest(seal_of(later_key(self._key, steps), digest, line), mac)
+
+    def skip(self, last: int) -> None:
+        """Step over the keys of seals up to number ``last``, which this key or later ones have made; OSError."""
+        for _ in range(last + 1 - self.epoch):
             self._step()
-        if steps > 0:
-            self.save()
-        return max(steps, 0)
+        self.save()
 
 
 def _replace(path: Path, part: Path) -> None:

@@ -15,7 +15,7 @@ import gzip
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 from urllib.parse import quote
@@ -42,6 +42,10 @@ _NAME: Final = re.compile(
     r"(?P<router>[^~]+)~(?P<boot>\d{1,16})~(?P<first>\d{16})\.jsonl(?P<rest>\.open|\.empty|\.gz)?"
 )
 _LONGEST_NAME: Final = 160
+#: The last start of a router that a name of a segment has room for.
+MAX_START: Final = 10**16 - 1
+#: Seconds by which a clock of the router may ever have been ahead, some thirty years.
+_AHEAD_S: Final = 10**9
 #: A segment's start of the router and first number, which give its place in the chain.
 Position = tuple[int, int]
 
@@ -211,6 +215,16 @@ def position_of(segment: str) -> Position:
     if place is None:
         raise ValueError(f"{segment!r} is no name of a segment")
     return place.boot, place.first
+
+
+def last_start(starts: Iterable[int], now_s: int) -> int:
+    """Return the last of a router's ``starts``, which the next one follows; 0 for none.
+
+    If that leaves no number for the next one, somebody has made a file of such a name, and the starts that no clock can
+    have given do not count.
+    """
+    found = {0, *starts}
+    return max(found) if max(found) < MAX_START else max(each for each in found if each <= now_s + _AHEAD_S)
 
 
 def present(place: SegmentPosition) -> SegmentPosition:

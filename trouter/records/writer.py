@@ -23,7 +23,7 @@ from trouter.records.disk import FOLDER_MODE, FileHeld, lock_file
 from trouter.records.holes import Hole
 from trouter.records.losses import RETENTION, Losses
 from trouter.records.open_segment import OpenSegment, Piece
-from trouter.records.reader import digest_of, last_trailer
+from trouter.records.reader import FoundSeal, digest_of, last_seal
 from trouter.records.recovery import Recovered, linked_from, recover
 from trouter.records.retention import Bounds, Retention
 from trouter.records.schema import VERSION, Alarm, Record, is_routine
@@ -34,6 +34,7 @@ from trouter.records.segments import (
     SegmentHeader,
     SegmentPosition,
     file_label,
+    last_start,
     lock_name,
     numbered,
     segment_name,
@@ -64,13 +65,13 @@ class Now(NamedTuple):
     mono: int
 
 
-def latest_boot(folders: Iterable[Path], router: str) -> int:
+def latest_boot(folders: Iterable[Path], router: str, now: Now) -> int:
     """Return the latest start of a router in the folders, 0 for none; skips folders that cannot be read."""
     found = [0]
     for folder in folders:
         with suppress(OSError):
             found += [place.boot for place in segments_in(folder) if place.router == file_label(router)]
-    return max(found)
+    return last_start(found, now.utc // 1_000_000)
 
 
 class Busy(Exception):
@@ -161,30 +162,52 @@ class SegmentWriter:
             raise
 
     def _take_over(self, now: Now, above: int) -> None:
-        own = [place for place in segments_in(self.folder) if place.router == self._label]
-        self.boot = max(now.utc // 1_000_000, 1 + max((above, *(place.boot for place in own))))
+        places = [place for place in segments_in(self.folder) if place.router == self._label]
+        last = last_start((above, *(place.boot for place in places)), now.utc // 1_000_000)
+        self._alarm_changes(
+            f"{place.path.name} has the number of a start that no router can have had"
+            for place in places
+            if place.boot > last
+        )
+        own = [place for place in places if place.boot <= last]
+        self.boot = max(now.utc // 1_000_000, 1 + last)
         self.retention.boot = self.boot
         self._key = SealingKey.load(self.folder, self._label)
-        sealed = -1
+        seals: list[FoundSeal] = []
         for at, place in enumerate(own):
             if place.rest == OPEN:
                 following = linked_from(own[at + 1]) if at + 1 < len(own) else ""
                 recovered = self._recover(place.path, whole_sha=following)
-                if recovered is not None and recovered.epoch is not None:
-                    sealed = max(sealed, recovered.epoch)
+                if recovered is not None and recovered.seal is not None:
+                    seals.append(recovered.seal)
         clear_halves(self.folder, self._label)
-        kept = [place for place in segments_in(self.folder) if place.router == self._label]
+        kept = [place for place in segments_in(self.folder) if place.router == self._label and place.boot <= last]
         for place in kept:
             self.retention.keep_found(place)
         if whole := [place for place in kept if place.rest != EMPTY]:
             self._tail = _Tail(whole[-1].name, digest_of(whole[-1].path))
-            trailer = last_trailer(whole[-1].path)
-            sealed = max(sealed, -1 if trailer is None or trailer.epoch is None else trailer.epoch)
-        if self._key is not None and self._key.skip(sealed):
-            log.warning("the router ended between seal %d of %s and the erasure of its key", sealed, self.folder)
+            if (seal := last_seal(whole[-1].path)) is not None:
+                seals.append(seal)
+        self._step_over(seals)
         self._take_over_deletions(kept)
         next_seal = None if self._key is None else self._key.epoch
         self._alarm_changes(contradictions(self.folder, self._label, kept, self.retention.deletions(), next_seal))
+
+    def _step_over(self, seals: Iterable[FoundSeal]) -> None:
+        """Step over the keys of those seals on the disk that the router made before it could erase them; OSError."""
+        key = self._key
+        if key is None:
+            return
+        ahead = [seal for seal in seals if seal.epoch >= key.epoch]
+        made = [seal.epoch for seal in ahead if key.has_made(*seal)]
+        self._alarm_changes(
+            f"seal {seal.epoch} is not of the router's key, which is for seal {key.epoch}"
+            for seal in ahead
+            if seal.epoch not in made
+        )
+        if made:
+            log.warning("the router ended between seal %d of %s and the erasure of its key", max(made), self.folder)
+            key.skip(max(made))
 
     def _take_over_deletions(self, kept: Sequence[SegmentPosition]) -> None:
         """Take over what earlier starts deleted: as the key's file has it, else as the manifests have it; OSError."""

@@ -183,7 +183,7 @@ class RecordLogs:
         pending = PendingRecordLogs(self, wanted)
         problems = []
         # Two logs are two streams: each start number is used once, so that both can be read as one set.
-        latest = await trio.to_thread.run_sync(latest_boot, [Path(folder) for folder in wanted], self._router_id)
+        latest = await trio.to_thread.run_sync(latest_boot, [Path(folder) for folder in wanted], self._router_id, now())
         for folder, entity in wanted.items():
             if folder in self.by_folder:
                 continue
