@@ -343,7 +343,7 @@ LIMITS: Final = (
     ),
     Limit(
         "updates of addresses that wait",
-        "64 MiB",
+        "64 MiB with what waits behind them, of one neighbour half of what the others leave",
         "thrown away, counted; the router requests the addresses again",
         metric="`trouter_network_faults_total`",
     ),

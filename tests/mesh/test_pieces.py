@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -244,7 +245,7 @@ def test_a_large_change_is_sent_on_once_it_is_stored(bench: Bench) -> None:
 def test_messages_beyond_the_room_for_those_that_wait_are_dropped(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces_module, "MAX_WAITING_BYTES", 2 * len(octets(WHOLE)))
+    monkeypatch.setattr(pieces_module, "MAX_WAITING_BYTES", 4 * len(octets(WHOLE)))
     for _ in range(3):
         take(bench, WHOLE)
     assert bench.mesh.faults[MeshFault.TOO_MANY] == 1
@@ -265,10 +266,64 @@ def test_work_of_one_piece_is_over_at_once_unless_other_work_waits() -> None:
         return "long"
 
     queue = PieceQueue()
-    assert queue.begin(short()) == "short"
-    assert queue.begin(long()) is None
-    assert queue.begin(short()) is None
+    assert queue.begin(short(), "R2") == "short"
+    assert queue.begin(long(), "R2") is None
+    assert queue.begin(short(), "R2") is None
+    assert queue.begin(short(), "R3") == "short"
     assert [queue.do_piece(), queue.do_piece(), len(queue)] == ["long", "short", 0]
+
+
+def test_work_on_routers_and_of_neighbours_takes_turns_and_that_on_one_router_keeps_its_order() -> None:
+    def work(name: str) -> Pieces[str]:
+        yield
+        yield
+        return name
+
+    queue = PieceQueue()
+    for name, router, neighbour in (
+        ("a", "R4", "R2"), ("b", "R5", "R2"), ("c", "R4", "R3"), ("d", "R6", "R3"), ("e", "R4", ""), ("f", "R2", "R2"),
+    ):  # fmt: skip
+        assert queue.begin(work(name), router, neighbour) is None
+    done = [each for each in iter(lambda: queue.do_piece() if len(queue) else "over", "over") if each]
+    assert done == ["d", "a", "b", "f", "c", "e"]
+    assert list(queue.origins()) == []
+    assert queue.has_room(pieces_module.MAX_WAITING_BYTES // 2, "R2")
+
+
+def forged(update: MobileAddressUpdate) -> bytes:
+    """Return an update that names itself as one of R3's, which it is not."""
+    return octets(replace(update, id="R3"))
+
+
+@pytest.mark.parametrize("flood", [octets, forged], ids=["of its own", "forged"])
+def test_updates_of_one_neighbour_do_not_delay_those_of_another(
+    flood: Callable[[MobileAddressUpdate], bytes], bench: Bench
+) -> None:
+    bench.neighbour("R3", over=2)
+    bench.mesh.receive_message(RouterAdvertisement("R2", 7, 1, 1), 1, bench.now_s)
+    for _ in range(3):
+        bench.mesh.take_message(flood(WHOLE), 1, bench.now_s)
+    bench.mesh.receive_message(RouterAdvertisement("R3", 7, 1, 1), 2, bench.now_s)
+    update = MobileAddressUpdate("R3", 1, added=("M0honest",), deleted=(), hints=(1,))
+    bench.mesh.take_message(octets(update, f"amqp:/{ALL_ADDRESSES_TO}"), 2, bench.now_s)
+    assert bench.mesh.addresses_of("R3") == {"M0honest": 1}
+    assert bench.mesh.has_pieces
+
+
+def test_small_messages_that_wait_have_a_bound_too(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a large update everything else of its router waits: without end it would fill the memory."""
+    monkeypatch.setattr(pieces_module, "MAX_WAITING_BYTES", 4 * len(octets(WHOLE)))
+    bench.neighbour("R3", over=2)
+    take(bench, WHOLE)
+    small = MobileAddressUpdate("R2", 9, added=("M0a" + "x" * 1000,), deleted=(), hints=(1,))
+    for _ in range(2 * len(octets(WHOLE)) // len(octets(small)) + 1):
+        take(bench, small)
+    assert bench.mesh.faults[MeshFault.TOO_MANY] > 0
+    assert bench.mesh._known.later._bytes.total() <= 2 * len(octets(WHOLE))
+    bench.mesh.receive_message(RouterAdvertisement("R3", 7, 1, 1), 2, bench.now_s)
+    honest = MobileAddressUpdate("R3", 1, added=("M0honest",), deleted=(), hints=(1,))
+    bench.mesh.take_message(octets(honest, f"amqp:/{ALL_ADDRESSES_TO}"), 2, bench.now_s)
+    assert bench.mesh.addresses_of("R3") == {"M0honest": 1}
 
 
 async def test_the_clock_of_the_backbone_does_the_pieces(mock_clock: MockClock) -> None:

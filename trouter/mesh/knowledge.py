@@ -197,7 +197,7 @@ class Knowledge:
     def delete_addresses(self, node: MeshNode) -> None:
         node.mobile_sequence = 0
         node.voided += 1
-        self.later.begin(self._delete(node))
+        self.later.begin(self._delete(node), node.id)
 
     def note_updates_under_way(self, now_s: float) -> None:
         """Let no request be repeated to which the answer has come, and waits."""
@@ -215,7 +215,7 @@ class Knowledge:
         """Forget another router, and its addresses before."""
         self.delete_addresses(node)
         self.nodes.forget_node(node)
-        self.later.begin(self._lose(node.id))
+        self.later.begin(self._lose(node.id), node.id)
 
     def _lose(self, router: str) -> Pieces[None]:
         """Report a router as lost, unless it came back while its addresses were deleted."""

@@ -11,7 +11,7 @@ second is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from enum import Enum, auto
 from typing import Final, TypeVar
@@ -235,7 +235,9 @@ class Mesh:
             way = relay(data, self.me, self._known.paths)
             if not way.address:
                 return way if self._may_pass(way, data, connection, now_s) else Relay("")
-            if len(data) > SMALL_BYTES and not self._known.later.has_room(len(data)):
+            waits = way.address == MOBILE_ADDRESS or len(data) > SMALL_BYTES
+            lane = self._lane_of(connection)
+            if waits and not self._known.later.has_room(len(data), lane):
                 raise Dropped(MeshFault.TOO_MANY, "bytes of messages that wait")
         except Dropped as dropped:
             self._known.report_fault(dropped.fault, dropped.detail, connection, now_s)
@@ -243,10 +245,26 @@ class Mesh:
             self._known.report_fault(MeshFault.MALFORMED, str(error), connection, now_s)
         else:
             taking = self._take(data, way, connection, now_s)
-            if way.address == MOBILE_ADDRESS or len(data) > SMALL_BYTES:
-                return self._known.later.begin(taking, len(data), way.origin or "") or Relay("")
+            if waits:
+                subject = self._subject_of(way, connection)
+                return self._known.later.begin(taking, subject, lane, len(data), way.origin or "") or Relay("")
             return _result_of(taking)
         return Relay("")
+
+    def _lane_of(self, connection: int) -> Hashable:
+        """Return the neighbour on a connection, or the connection as long as no router is known there."""
+        link = self._known.links.get(connection)
+        return connection if link is None else link.router or connection
+
+    def _subject_of(self, way: Relay, connection: int) -> Hashable:
+        """Return the router that a message is about; the connection if that may not bring messages of the router.
+
+        A router that sends a message itself need not name itself in its annotations.
+        """
+        router = way.origin or self._lane_of(connection)
+        if isinstance(router, str) and self._known.may_come_over(connection, router):
+            return router
+        return connection
 
     @property
     def has_pieces(self) -> bool:
@@ -317,7 +335,7 @@ class Mesh:
             self._receive_address_request(message, connection, now_s)
         else:
             receiving = self._receive_addresses(message, connection, now_s)
-            return self._known.later.begin(receiving, origin=message.id) or Spread.NOWHERE
+            return self._known.later.begin(receiving, message.id, origin=message.id) or Spread.NOWHERE
         return Spread.NOWHERE
 
     def _receive_namesake(self, message: Message, connection: int, now_s: float) -> None:

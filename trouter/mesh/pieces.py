@@ -1,13 +1,14 @@
 """Updates of many addresses are read and stored in pieces, so that other connections do not wait for all of it.
 
-A piece is what a generator does until it yields. Until the work on an update is over, whatever else is about addresses
-waits behind it, so that all is done in the order in which it came.
+A piece is what a generator does until it yields. Until the work on an update is over, whatever else is about the
+addresses of its router waits behind it, so that all is done in the order in which it came; what is about other routers
+takes turns with it.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from trouter.wire import codec
@@ -42,48 +43,77 @@ class _Work(NamedTuple):
 
 
 class PieceQueue:
-    """Work that is done in pieces, one after the other."""
+    """Work that is done in pieces: that about one ``subject`` in the order in which it came, all else in turns.
+
+    The subjects belong to lanes, one for each neighbour, which has brought them. The lanes take turns, and so do the
+    subjects of each: a neighbour with much to say, or with many routers behind it, delays only what comes from there.
+    """
 
     def __init__(self) -> None:
-        self._waiting: deque[_Work] = deque()
-        self._bytes = 0
+        #: The lane and the subject whose turn is next come first; of a subject what came first.
+        self._lanes: dict[Hashable, dict[Hashable, deque[_Work]]] = {}
+        #: The lane of each subject with work.
+        self._lane_of: dict[Hashable, Hashable] = {}
+        #: The bytes of the messages that wait, by lane.
+        self._bytes: Counter[Hashable] = Counter()
 
     def __len__(self) -> int:
-        """Return how much work is not over yet."""
-        return len(self._waiting)
+        """Return about how many subjects there is work on; 0 if all is over."""
+        return len(self._lane_of)
 
-    def has_room(self, size_bytes: int) -> bool:
-        """Return whether a message of so many bytes may wait, too."""
-        return self._bytes + size_bytes <= MAX_WAITING_BYTES
+    def has_room(self, size_bytes: int, lane: Hashable) -> bool:
+        """Return whether a message of so many bytes may wait, too: a lane has half of what the others leave."""
+        own = self._bytes[lane]
+        others = self._bytes.total() - own
+        return own + size_bytes <= (MAX_WAITING_BYTES - others) // 2
 
     def origins(self) -> Iterator[str]:
         """Yield the routers whose messages are not worked off."""
-        return (work.origin for work in self._waiting if work.origin)
+        works = (work for lane in self._lanes.values() for queue in lane.values() for work in queue)
+        return (work.origin for work in works if work.origin)
 
-    def begin(self, pieces: Pieces[T], size_bytes: int = 0, origin: str = "") -> T | None:
-        """Do the first piece, unless other work waits; return the result if it is over, None if it is not.
+    def begin(
+        self, pieces: Pieces[T], subject: Hashable, lane: Hashable = "", size_bytes: int = 0, origin: str = ""
+    ) -> T | None:
+        """Do the first piece, unless other work on the subject waits; return the result if it is over, None if not.
 
-        ``size_bytes`` and ``origin`` are those of the message that the work is about, if it is about one.
+        ``lane`` is the neighbour that the work comes from. ``size_bytes`` and ``origin`` are those of the message that
+        the work is about, if it is about one.
         """
-        if not self._waiting:
+        present = self._lane_of.get(subject)
+        if present is None:
             try:
                 next(pieces)
             except StopIteration as over:
                 return over.value  # type: ignore[no-any-return]  # the result of a generator has no type there
-        self._waiting.append(_Work(pieces, size_bytes, origin))
-        self._bytes += size_bytes
+            present = self._lane_of[subject] = lane
+        self._lanes.setdefault(present, {}).setdefault(subject, deque()).append(_Work(pieces, size_bytes, origin))
+        self._bytes[present] += size_bytes
         return None
 
     def do_piece(self) -> object:
         """Do the next piece; return the result of the work if it is over with that, else None."""
-        work = self._waiting[0]
+        lane, subjects = next(iter(self._lanes.items()))
+        subject, queue = next(iter(subjects.items()))
+        work = queue[0]
+        result, is_over = None, False
         try:
             next(work.pieces)
         except StopIteration as over:
-            self._waiting.popleft()
-            self._bytes -= work.size_bytes
-            return over.value
-        return None
+            result, is_over = over.value, True
+        del self._lanes[lane], subjects[subject]  # they come last from now on
+        if is_over:
+            queue.popleft()
+            self._bytes[lane] -= work.size_bytes
+        if queue:
+            subjects[subject] = queue
+        else:
+            del self._lane_of[subject]
+        if subjects:
+            self._lanes[lane] = subjects
+        else:
+            del self._bytes[lane]
+        return result
 
 
 def parts_of(items: Sequence[Key]) -> Iterator[Sequence[Key]]:
