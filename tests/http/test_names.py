@@ -117,6 +117,16 @@ async def test_a_page_of_a_name_without_a_dot_reads_nothing_and_opens_no_websock
             assert listener.websockets == 0
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/healthz?a", "http://localhost/readyz"])
+async def test_a_page_opens_no_websocket_where_probes_may_name_any_host(path: str) -> None:
+    """The page's name leads here, so that its origin is the listener's own: only the name gives it away."""
+    async with listening(Site(), allowed_hosts=(), web_socket_origins=()) as listener, client_of(listener) as client:
+        request = FOREIGN_PAGE.replace("GET /", f"GET {path}").replace("Host: localhost", "Host: evil.example")
+        await client.send(f"{request}\r\n\r\n".encode())
+        assert (await client.answer()).status == 421
+        assert listener.websockets == 0
+
+
 @pytest.mark.parametrize("path", ["/metrics", "/", "/assets/x.js", "http://localhost/metrics"])
 async def test_a_page_whose_name_leads_here_reads_nothing(path: str) -> None:
     async with listening(Site(), allowed_hosts=()) as listener:

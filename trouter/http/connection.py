@@ -123,17 +123,19 @@ class HttpConnection:
         else:
             if request is None:
                 return False
+            handshake = handshake_in(request) if self._settings.websockets else None
+            is_probe = handshake is None and self._service.pages.is_probe(request)
             if self._settings.requires_tls and self._below is None:
                 response = refusal(403, why="this port speaks HTTPS")
-            elif (refused := self._refused_name(request)) is not None:
+            elif not is_probe and (refused := self._refused_name(request)) is not None:
                 response = refused
-            elif self._settings.websockets and (handshake := handshake_in(request)):
+            elif handshake is not None:
                 refused = await self._become_websocket(handshake)
                 if refused is None:
                     return False
                 response = refused
             else:
-                response = await self._answer(request)
+                response = await self._answer(request, Doing.PROBED if is_probe else Doing.ANSWERING)
             log.debug("%s:%d %r %r: %d", *self.remote, request.method[:256], request.target[:256], response.status)
         await self._send(response)
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
@@ -142,8 +144,8 @@ class HttpConnection:
         return False
 
     def _refused_name(self, request: h11.Request) -> Response | None:
-        """Return the refusal of a request that names another host, None if it may name it; probes may name any."""
-        if self._below is not None or self._service.pages.is_probe(request):
+        """Return the refusal of a request that names another host, None if it may name it."""
+        if self._below is not None:
             return None
         named = hosts_in(request)
         if all(self._settings.names.hold(each) for each in named):
@@ -153,11 +155,10 @@ class HttpConnection:
         )
         return refusal(421, why="this listener is not known by that name; allowedHosts can name it")
 
-    async def _answer(self, request: h11.Request) -> Response:
-        pages, visitor = self._service.pages, Visitor(self.remote[0], self._below is not None)
-        doing = Doing.PROBED if pages.is_probe(request) else Doing.ANSWERING
+    async def _answer(self, request: h11.Request, doing: Doing) -> Response:
+        visitor = Visitor(self.remote[0], self._below is not None)
         with self._door.busy(self._place, doing):
-            return await pages.answer(request, visitor)
+            return await self._service.pages.answer(request, visitor)
 
     # --- reading
 
