@@ -48,6 +48,32 @@ def test_the_commented_settings_load_too(tmp_path: Path) -> None:
     assert [listener.require_ssl for listener in listeners] == [False, False, True]
 
 
+@pytest.mark.parametrize("name", ["a#b", "a b", 'a"b', "'a'", "a{b}", "a, port: 1", "a\nb", "{users}", "\\u0041", "ü"])
+def test_a_folder_may_have_any_name(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    path = folder / "trouter.conf"
+    assert main(["init", str(path)]) == 0
+    configuration = load(path)
+    assert configuration.router.users_file == str(folder / "users")
+    assert (folder / "users").is_file()
+    opened = re.sub(r"^#(?! \S)", "", path.read_text(), flags=re.MULTILINE)
+    (folder / "certs").mkdir()
+    for each in ("server.crt", "server.key", "ca.crt"):
+        (folder / "certs" / each).write_text("")
+    (profile,) = load(path, opened).ssl_profiles
+    assert profile.private_key_file == str(folder / "certs" / "server.key")
+    assert profile.ca_cert_file == str(folder / "certs" / "ca.crt")
+
+
+def test_a_link_in_the_place_of_the_users_file_is_left_and_not_followed(tmp_path: Path) -> None:
+    elsewhere, users = tmp_path / "elsewhere", tmp_path / "users"
+    users.symlink_to(elsewhere)
+    assert main(["init", str(tmp_path / "trouter.conf")]) == 0
+    assert users.is_symlink()
+    assert not elsewhere.exists()
+
+
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trouter.conf"
     path.write_text("# mine\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +16,7 @@ NEW: Final = """\
 # docs/hardening.md what to do next. What is not given is secure, because of secureDefaults.
 router {
     secureDefaults: yes
-    usersFile: {folder}/users
+    usersFile: {users}
 }
 
 # Users are added with `trouter passwd`.
@@ -36,9 +38,9 @@ listener {
 # For other machines: `trouter certs` makes what this needs.
 #sslProfile {
 #    name: server
-#    certFile: {folder}/certs/server.crt
-#    privateKeyFile: {folder}/certs/server.key
-#    caCertFile: {folder}/certs/ca.crt
+#    certFile: {certificate}
+#    privateKeyFile: {key}
+#    caCertFile: {authority}
 #}
 #listener {
 #    port: amqps
@@ -77,6 +79,15 @@ NEXT: Final = """\
   trouter run -c {path}
 The web console is then at http://127.0.0.1:5680/, for the user `operator`."""
 USERS: Final = "# Written by `trouter passwd`.\n"
+#: The files that the configuration names, beside it.
+BESIDE: Final = {
+    "{users}": "users",
+    "{certificate}": "certs/server.crt",
+    "{key}": "certs/server.key",
+    "{authority}": "certs/ca.crt",
+}
+#: A path that means the same without quotes.
+_PLAIN: Final = re.compile(r"[\w./-]+")
 #: Other users must not read which users exist, or how the router is protected.
 MODE: Final = 0o600
 
@@ -95,8 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Write both files; return the exit status."""
     path: Path = arguments.file.absolute()
     try:
-        _write(path, NEW.replace("{folder}", str(path.parent)))
-        if not (path.parent / "users").exists():
+        _write(path, _text_for(path.parent))
+        if not os.path.lexists(path.parent / "users"):
             _write(path.parent / "users", USERS)
     except FileExistsError:
         print_problem(arguments, f"{path} exists already, and is left as it is")
@@ -106,6 +117,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     print(NEXT.format(path=path, users=path.parent / "users"))
     return 0
+
+
+def _text_for(folder: Path) -> str:
+    """Return the configuration for a folder, whose name may have any characters."""
+    written = {gap: str(folder / name) for gap, name in BESIDE.items()}
+    quoted = {gap: each if _PLAIN.fullmatch(each) else json.dumps(each) for gap, each in written.items()}
+    return re.sub("|".join(map(re.escape, BESIDE)), lambda gap: quoted[gap[0]], NEW)
 
 
 def _write(path: Path, text: str) -> None:
