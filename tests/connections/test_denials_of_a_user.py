@@ -12,7 +12,7 @@ from tests.connections.plays import LISTENER, ROUTER, opened, receiver
 from trouter.policy.kinds import SINGLY
 from trouter.records import PolicyDecision
 from trouter.records.stream import RecordQueue
-from trouter.telemetry.recorder import OF_USER
+from trouter.telemetry.recorder import MAX_REMEMBERED, OF_USER, Denials, Denied
 from trouter.testing.player import octets_of, play
 
 pytestmark = pytest.mark.attack
@@ -59,3 +59,31 @@ async def test_refused_attaches_of_a_client_are_told_within_its_allowance(
     assert counts == {"192.0.2.7": CONNECTIONS * ATTACHES + 1, "192.0.2.8": 1}
     lines = Counter(record.name for record in caplog.records if "refused" in record.message or "DENY" in record.message)
     assert max(lines.values()) <= 4 * OF_USER
+
+
+BOB = Denied("attach", "sender", "bob", "192.0.2.9", "v", "v:g:targets:none", "quiet")
+ALICE = BOB._replace(user="alice", host="192.0.2.7")
+LOGIN = Denied("login", "bad-credentials", "bob", "192.0.2.9", "", "listener:l", "PLAIN")
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        [ALICE._replace(about=f"queue {number}") for number in range(MAX_REMEMBERED)],
+        [ALICE._replace(operation="open", vhost=f"vhost{number}") for number in range(MAX_REMEMBERED)],
+        [LOGIN._replace(user=f"made up {number}", host="192.0.2.7") for number in range(MAX_REMEMBERED)],
+        [ALICE._replace(user="anonymous", host=f"2001:db8::{number}") for number in range(MAX_REMEMBERED)],
+    ],
+    ids=["addresses", "vhosts", "logins", "addresses of an IPv6 network"],
+)
+def test_a_client_that_varies_its_requests_pushes_no_denial_of_others_out_of_the_list(flood: list[Denied]) -> None:
+    denials = Denials()
+    for quiet in (BOB, LOGIN):
+        denials.note_denial(quiet)
+    for denied in flood:
+        denials.note_denial(denied)
+    denials.note_denial(BOB._replace(about="late"))
+    rows = [row for _, row in denials.rows()]
+    assert len(rows) == MAX_REMEMBERED
+    assert {row.about for row in rows if row.host == "192.0.2.9"} == {"quiet", "PLAIN", "late"}
+    assert [row.user for row in rows if row.host != "192.0.2.9"] == [denied.user for denied in flood[3:]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import trio
@@ -112,6 +112,9 @@ class StillControl:
 
     def denied(self, connection: int, what: str) -> None:
         self.refusals.append((connection, what))
+
+    def tell_repeated(self, connection: int, what: str, write: Callable[[int], None]) -> None:
+        write(1)
 
     async def start_drain(self, over_s: float) -> DrainReport:
         self.drain = DrainReport(DRAINING, over_s=over_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from trouter import logs
 from trouter._bugs import BUGS
@@ -60,6 +60,10 @@ class Running:
     def denied(self, connection: int, what: str) -> None:
         """Record the denial of a management request, ``what``, of a connection's user."""
         self._parts.policy.deny_management(connection, what)
+
+    def tell_repeated(self, connection: int, what: str, write: Callable[[int], None]) -> None:
+        """Write a line about ``what`` a connection's user may repeat; of many, ``write`` gets the number at once."""
+        self._parts.policy.tell_repeated(connection, what, write)
 
     def topology(self) -> Topology | None:
         """Return the topology of the network; None if the router belongs to none."""

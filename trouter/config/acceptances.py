@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from trouter.config.nodes import Section
@@ -57,8 +59,9 @@ def acceptances(text: str, file: str, sections: Sequence[Section], findings: Fin
     starts = sorted(section.place for section in sections)
     lines = text.split("\n")
     found = []
+    line, counted = 1, 0
     for match in _COMMENT.finditer(text):
-        line = text.count("\n", 0, match.start()) + 1
+        line, counted = line + text.count("\n", counted, match.start()), match.start()
         place = SourcePosition(file, line, len(match["indent"]) + 1)
         if not (match["point"] and match["reason"]):
             missing = "the reason" if match["point"] else "the point and the reason"
@@ -73,12 +76,35 @@ def acceptances(text: str, file: str, sections: Sequence[Section], findings: Fin
 
 def _section(lines: Sequence[str], line: int, starts: Sequence[SourcePosition]) -> int:
     """Return the number of the section that a comment at a line is about; -1 for the file."""
-    number = sum(start.line <= line for start in starts)
+    number = bisect_right(starts, line, key=attrgetter("line"))
     if number < len(starts):
         between = lines[line : starts[number].line - 1]
         if all(_BETWEEN.fullmatch(each) for each in between):
             return number
     return number - 1
+
+
+class Accepted:
+    """The acceptances of a configuration, by what they are about."""
+
+    def __init__(self, accepted: Iterable[Acceptance]) -> None:
+        self._of_file: dict[tuple[str, str], Acceptance] = {}
+        self._of_section: dict[tuple[str, SourcePosition], Acceptance] = {}
+        for each in accepted:
+            if each.begin is None:
+                self._of_file.setdefault((each.point, each.place.file), each)
+            else:
+                self._of_section.setdefault((each.point, each.begin), each)
+        self._begins = sorted({begin for _, begin in self._of_section})
+
+    def find(self, finding: Problem) -> Acceptance | None:
+        """Return the first acceptance that is about a finding, None without one."""
+        number = bisect_right(self._begins, finding.place) - 1
+        found = (
+            self._of_file.get((finding.point, finding.place.file)),
+            self._of_section.get((finding.point, self._begins[number])) if number >= 0 else None,
+        )
+        return next((each for each in found if each is not None and each.covers(finding)), None)
 
 
 def accept(found: Iterable[Problem], accepted: Sequence[Acceptance], *, whole: bool = True) -> list[Problem]:
@@ -88,8 +114,9 @@ def accept(found: Iterable[Problem], accepted: Sequence[Acceptance], *, whole: b
     """
     used: set[Acceptance] = set()
     judged = []
+    covering = Accepted(accepted)
     for finding in found:
-        match = next((each for each in accepted if each.covers(finding)), None) if finding.point else None
+        match = covering.find(finding) if finding.point else None
         if match is not None:
             used.add(match)
             finding = dataclasses.replace(finding, severity=Severity.ACCEPTED, reason=match.reason)

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import Any, Final, get_args, get_type_hints
 
 from trouter.config.acceptances import Acceptance
+from trouter.config.access import host_key
 from trouter.config.claims import World, claims
 from trouter.config.entities import (
     AddressEntity,
@@ -104,6 +105,19 @@ class Configuration:
         """Return the entity of this name, None without one; configured routing, with separate names, comes last."""
         return self._by_name.get(name)
 
+    def ssl_profile(self, name: str | None) -> SslProfileEntity | None:
+        """Return the sslProfile of a name, None without one."""
+        return self._profiles.get(name or "")
+
+    def vhosts_called(self, name: str) -> frozenset[str]:
+        """Return the host name of the vhost that has ``name`` for its host name or an alias; empty without one."""
+        return self._vhosts_called.get(host_key(name), frozenset())
+
+    @cached_property
+    def vhost_names(self) -> frozenset[str]:
+        """The host names of all vhosts."""
+        return frozenset(vhost.hostname for vhost in self.vhosts)
+
     def unserved(self, entity: Entity) -> tuple[str, ...]:
         """Return the reasons in this configuration why an entity is not put into service; none if it is."""
         reasons: tuple[str, ...] = (entity.type.unserved,) if entity.type.unserved else ()
@@ -111,7 +125,7 @@ class Configuration:
         if secret is not None and (held := getattr(entity, secret)) is not None and held.fault:
             reasons += (f"{camel(secret)}: {held.fault}",)
         if isinstance(entity, ListenerEntity | ConnectorEntity):
-            known = {each.name for each in self.ssl_profiles}
+            known = self._profiles
             named = (entity.ssl_profile or "", *(entity.sni_profiles if isinstance(entity, ListenerEntity) else ()))
             reasons += tuple(f"there is no sslProfile '{name}'" for name in named if name and name not in known)
         if isinstance(entity, AuthServicePluginEntity) and not entity.address[0]:
@@ -193,6 +207,18 @@ class Configuration:
                 claimed.update(dict.fromkeys(keys_of(come, self.world), come))
             changed.__dict__.update(claimed=claimed, _by_identity=identities)
         return changed
+
+    @cached_property
+    def _profiles(self) -> dict[str, SslProfileEntity]:
+        return {profile.name: profile for profile in self.ssl_profiles}
+
+    @cached_property
+    def _vhosts_called(self) -> dict[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        for vhost in self.vhosts:
+            for key in map(host_key, (vhost.hostname, *vhost.aliases)):
+                found[key] = found.get(key, frozenset()) | {vhost.hostname}
+        return found
 
     @cached_property
     def _by_identity(self) -> dict[str, Entity]:

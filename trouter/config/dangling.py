@@ -29,12 +29,13 @@ def dangling(configuration: Configuration) -> Iterator[Problem]:
     ends: tuple[ListenerEntity | ConnectorEntity, ...] = (*configuration.listeners, *configuration.connectors)
     routes: tuple[AutoLinkEntity | LinkRouteEntity, ...] = (*configuration.auto_links, *configuration.link_routes)
     roles = {end.name: end.role for end in ends}
+    brokers = [name for name, role in roles.items() if role == ROUTE_CONTAINER]
     for route in routes:
         if route.connection and (role := roles.get(route.connection, "")) != ROUTE_CONTAINER:
             alone = configuration.router.mode == "standalone" or isinstance(route, AutoLinkEntity)
-            yield _connection(route, route.connection, role, roles, alone=alone)
+            yield _connection(route, route.connection, role, brokers, alone=alone)
     policy = configuration.policy
-    vhosts = {name for vhost in configuration.vhosts for name in (vhost.hostname, *vhost.aliases)}
+    vhosts = dict.fromkeys(name for vhost in configuration.vhosts for name in (vhost.hostname, *vhost.aliases))
     patterns = policy.enable_vhost_name_patterns and any("*" in name or "#" in name for name in vhosts)
     if not policy.enable_vhost_policy or patterns:
         return
@@ -48,7 +49,7 @@ def dangling(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _connection(
-    route: AutoLinkEntity | LinkRouteEntity, name: str, role: str, roles: dict[str, str], *, alone: bool
+    route: AutoLinkEntity | LinkRouteEntity, name: str, role: str, brokers: list[str], *, alone: bool
 ) -> Problem:
     """Return the finding about a route whose connection does not exist, or is not for brokers.
 
@@ -57,7 +58,7 @@ def _connection(
     if role:
         cure = f"write role: {ROUTE_CONTAINER} there"
         return finding_of("not-for-routes", route, "connection", suggestion=cure, name=name, role=role)
-    cure = nearest(name, [each for each, other in roles.items() if other == ROUTE_CONTAINER])
+    cure = nearest(name, brokers)
     point = "unknown-connection" if alone or cure else "connection-elsewhere"
     return finding_of(point, route, "connection", suggestion=cure, name=name)
 

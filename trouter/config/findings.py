@@ -154,12 +154,11 @@ def reasons_against(configuration: Configuration, entity: Entity, faults: Mappin
 def _unserved(configuration: Configuration, entity: Entity, message: str) -> Problem:
     """Return the problem of an entity that is not put into service, with a cure if its sslProfile does not exist."""
     problem = _problem(entity, message)
-    profiles = [each.name for each in configuration.ssl_profiles]
     wanted = getattr(entity, "ssl_profile", None)
-    if not wanted or wanted in profiles:
+    if not wanted or configuration.ssl_profile(wanted) is not None:
         return problem
     point = POINTS["unknown-profile"]
-    cure = nearest(wanted, profiles) or point.cure
+    cure = nearest(wanted, (each.name for each in configuration.ssl_profiles)) or point.cure
     return dataclasses.replace(problem, key="sslProfile", suggestion=cure, point=point.name)
 
 
@@ -348,17 +347,27 @@ def _vhosts(configuration: Configuration) -> Iterator[Problem]:
     enabled = configuration.policy.enable_vhost_policy
     if configuration.policy.max_message_size and not enabled:
         yield finding_of("idle-message-size", configuration.policy)
-    anonymous = [each for each in configuration.listeners if _admits_anonymous(each) and speaks_amqp(each)]
-    known = {vhost.hostname for vhost in configuration.vhosts}
+    anonymous = _first_anonymous(configuration)
     for vhost in configuration.vhosts:
         if not enabled:
             yield finding_of("idle-vhost", vhost)
-        through = [
-            each for each in anonymous if each.policy_vhost in (None, vhost.hostname) or each.policy_vhost not in known
-        ]
+        through = min(filter(None, (anonymous.get(None), anonymous.get(vhost.hostname))), default=None)
         for name in _open_groups(vhost):
-            if through:
-                yield finding_of("open-group", vhost, f"groups.{name}.remoteHosts", listener=through[0].name)
+            if through is not None:
+                yield finding_of("open-group", vhost, f"groups.{name}.remoteHosts", listener=through[1])
+
+
+def _first_anonymous(configuration: Configuration) -> dict[str | None, tuple[int, str]]:
+    """Return the number and the name of the first listener that admits clients without a name, by its vhost.
+
+    None stands for every vhost, if it names none, or one that is not there.
+    """
+    found: dict[str | None, tuple[int, str]] = {}
+    for number, each in enumerate(configuration.listeners):
+        if _admits_anonymous(each) and speaks_amqp(each):
+            vhost = each.policy_vhost if each.policy_vhost in configuration.vhost_names else None
+            found.setdefault(vhost, (number, each.name))
+    return found
 
 
 def _takes_passwords(listener: ListenerEntity, router: RouterEntity, plugins: Plugins | None) -> bool:

@@ -100,7 +100,7 @@ def _is_of_pages(listener: ListenerEntity) -> bool:
 
 def _why_it_fails(mechanism: Mechanism, listener: ListenerEntity, configuration: Configuration) -> str:
     """Return why no client can log in by ``mechanism``; empty if a client can."""
-    profile = next((each for each in configuration.ssl_profiles if each.name == listener.ssl_profile), None)
+    profile = configuration.ssl_profile(listener.ssl_profile)
     if mechanism.by_certificate and (profile is None or client_certificates(listener, profile) == "none"):
         return f"{mechanism} needs a certificate, and clients are not asked for one"
     if mechanism.in_clear and profile is None and listener.allow_insecure_plain == "no":

@@ -5,7 +5,7 @@ A listener of role inter-router is the gravest: no vhost's policy applies there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -30,12 +30,12 @@ _MAX_BYTES: Final = 16 << 20
 
 def neighbours(configuration: Configuration) -> Iterator[Problem]:
     """Yield a finding for each listener for routers or brokers that every client of another one can use."""
-    clients = [each for each in configuration.listeners if each.role == "normal" and speaks_amqp(each)]
+    clients = _Clients(configuration)
     for listener in configuration.listeners:
         what = _PASSES_FOR.get(listener.role)
         if what is None or listener.host == WORKERS_HOST or _names_some(listener) or not requires_login(listener):
             continue
-        if why := _same_logins(configuration, listener, clients):
+        if why := clients.why_they_pass(listener):
             yield finding_of("any-user-is-a-router", listener, what=what, why=why)
 
 
@@ -44,17 +44,31 @@ def _names_some(listener: ListenerEntity) -> bool:
     return listener.allowed_users is not None and "*" not in listener.allowed_users
 
 
-def _same_logins(configuration: Configuration, listener: ListenerEntity, clients: Iterable[ListenerEntity]) -> str:
-    """Return why clients of another listener can log in at ``listener``; empty if none appears to."""
-    trusted = _authorities(configuration, listener)
-    if trusted is None:
-        return "it trusts the authorities of the system"
-    for each in clients:
-        if trusted & (_authorities(configuration, each) or frozenset()):
-            return f"it trusts an authority whose certificates clients of the listener {each.name} show"
-        if listener.sasl_plugin == each.sasl_plugin and _takes_secrets(listener) and _takes_secrets(each):
-            return f"clients of the listener {each.name} log in with passwords of the same users"
-    return ""
+class _Clients:
+    """The logins of a configuration's clients, by what they log in with."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        #: The number of the first listener and its name, by authority, and by what has the users.
+        self._by_authority: dict[bytes, tuple[int, str]] = {}
+        self._by_users: dict[str | None, tuple[int, str]] = {}
+        for number, each in enumerate(configuration.listeners):
+            if each.role == "normal" and speaks_amqp(each):
+                for authority in _authorities(configuration, each) or ():
+                    self._by_authority.setdefault(authority, (number, each.name))
+                if _takes_secrets(each):
+                    self._by_users.setdefault(each.sasl_plugin, (number, each.name))
+
+    def why_they_pass(self, listener: ListenerEntity) -> str:
+        """Return why clients of another listener can log in at ``listener``; empty if none appears to."""
+        trusted = _authorities(self._configuration, listener)
+        if trusted is None:
+            return "it trusts the authorities of the system"
+        shown = min((self._by_authority[each] for each in trusted if each in self._by_authority), default=None)
+        users = self._by_users.get(listener.sasl_plugin) if _takes_secrets(listener) else None
+        if shown is not None and (users is None or shown <= users):
+            return f"it trusts an authority whose certificates clients of the listener {shown[1]} show"
+        return "" if users is None else f"clients of the listener {users[1]} log in with passwords of the same users"
 
 
 def _takes_secrets(listener: ListenerEntity) -> bool:
@@ -70,7 +84,7 @@ def _authorities(configuration: Configuration, listener: ListenerEntity) -> froz
 
     A file that cannot be read stands for itself, by its path.
     """
-    profile = next((each for each in configuration.ssl_profiles if each.name == listener.ssl_profile), None)
+    profile = configuration.ssl_profile(listener.ssl_profile)
     offered = not listener.sasl_mechanisms or EXTERNAL in listener.sasl_mechanisms
     if profile is None or not offered or client_certificates(listener, profile) == "none":
         return frozenset()

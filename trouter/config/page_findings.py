@@ -39,7 +39,6 @@ def _limits_metrics(listener: ListenerEntity, configuration: Configuration) -> b
         listener.metrics_hosts and not any(each.everybody for each in listener.metrics_hosts)
     ):
         return True
-    profiles = {profile.name: profile for profile in configuration.ssl_profiles}
-    profile = profiles.get(listener.ssl_profile or "")
+    profile = configuration.ssl_profile(listener.ssl_profile)
     encrypted = listener.require_ssl or listener.require_encryption
     return encrypted and profile is not None and client_certificates(listener, profile) == "required"

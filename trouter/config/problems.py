@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import Final, NamedTuple, TypedDict, Unpack
 
 from trouter._text import escape_unprintable
@@ -49,6 +50,8 @@ class ProblemKind(StrEnum):
 
 #: The most characters of offending text in a finding.
 MOST_SHOWN: Final = 80
+#: Names that are compared with a word that names nothing: each comparison takes longer than reading a section.
+MOST_NAMES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ def fit_to_show(text: str, key: str = "") -> str:
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """Return `did you mean 'x'?` for the name closest to `word`, or nothing when none is close."""
-    by_folded = {name.casefold(): name for name in names}
+    """Return `did you mean 'x'?` for the name closest to `word`, or nothing when none of the first names is close."""
+    by_folded = {name.casefold(): name for name in islice(names, MOST_NAMES)}
     close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return f"did you mean '{by_folded[close[0]]}'?" if close else ""

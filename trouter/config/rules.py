@@ -72,9 +72,9 @@ INTERIOR_ONLY: Final = "role='{role}' only allowed with router mode='interior'"
 def check(drafts: list[Draft]) -> list[Draft]:
     """Apply every rule to the sections of a file; problems go to the findings. Return the drafts to be served."""
     world = world_of(drafts)
-    named: dict[str, set[str]] = {}
+    named: dict[str, dict[str, None]] = {}
     for draft in drafts:
-        named.setdefault(draft.type.short, set()).add(str(draft.value("name") or ""))
+        named.setdefault(draft.type.short, {})[str(draft.value("name") or "")] = None
     first: dict[Hashable, tuple[Draft, str]] = {}
     served: list[Draft] = []
     for draft in drafts:

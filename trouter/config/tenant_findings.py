@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, partial
+from heapq import merge
+from itertools import islice
 from typing import Final
 
 from trouter.config.configuration import Configuration
-from trouter.config.entities import GroupSettings, VhostEntity
+from trouter.config.entities import GroupSettings, ListenerEntity, VhostEntity
 from trouter.config.problems import Problem
 from trouter.config.reporting import finding_of
 from trouter.config.tenant_spaces import TenantSpaces, has_clients, reach_of_all, tenants_in, vhosts_of
@@ -15,6 +17,8 @@ from trouter.config.tenant_spaces import TenantSpaces, has_clients, reach_of_all
 #: The group of users that no group names, and the word for every user with a name.
 _DEFAULT_GROUP: Final = "$default"
 _EVERY_USER: Final = "*"
+#: Listeners that a finding names.
+_NAMED: Final = 10
 
 
 def tenant_findings(configuration: Configuration) -> Iterator[Problem]:
@@ -24,10 +28,10 @@ def tenant_findings(configuration: Configuration) -> Iterator[Problem]:
         return
     reached = _Reached(TenantSpaces(tenants))
     plain = [each for each in configuration.listeners if not each.multi_tenant and has_clients(each)]
-    open_to = [(each.name, vhosts_of(configuration, each.policy_vhost)) for each in plain]
+    open_to = _OpenTo(configuration, plain)
     closed = any(group.entry_for_longer_names() for vhost in configuration.vhosts for group in vhost.groups.values())
     for vhost in configuration.vhosts:
-        listeners = ", ".join(name for name, vhosts in open_to if vhost.hostname in vhosts)
+        listeners = open_to.named(vhost.hostname)
         if not listeners:
             continue
         for name, group in vhost.groups.items():
@@ -46,6 +50,29 @@ def _users_of(vhost: VhostEntity, name: str) -> tuple[str, ...] | None:
     """Return the users that the group of this name lists; None if users may have any name."""
     users = vhost.groups[name].users
     return None if _EVERY_USER in users or (name == _DEFAULT_GROUP and vhost.allow_unknown_user) else users
+
+
+class _OpenTo:
+    """The listeners by which clients may come to a vhost."""
+
+    def __init__(self, configuration: Configuration, listeners: Iterable[ListenerEntity]) -> None:
+        #: Number and name of each listener to every vhost, and of the others by vhost.
+        self._of_all: list[tuple[int, str]] = []
+        self._of_one: dict[str, list[tuple[int, str]]] = {}
+        for number, each in enumerate(listeners):
+            vhosts = vhosts_of(configuration, each.policy_vhost)
+            if vhosts is configuration.vhost_names:
+                self._of_all.append((number, each.name))
+            else:
+                for name in vhosts:
+                    self._of_one.setdefault(name, []).append((number, each.name))
+
+    def named(self, vhost: str) -> str:
+        """Return the names of the listeners to a vhost, of many only the first."""
+        others = self._of_one.get(vhost, [])
+        first = [name for _, name in islice(merge(self._of_all, others), _NAMED)]
+        more = len(self._of_all) + len(others) - len(first)
+        return ", ".join(first) + (f" and {more} more" if more else "")
 
 
 class _Reached:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Final
 
-from trouter.config.access import USER_TOKEN, WILDCARDS, host_key, is_separated, leads_to_management
+from trouter.config.access import USER_TOKEN, WILDCARDS, is_separated, leads_to_management
 from trouter.config.configuration import ROUTER_ROLES, Configuration
 from trouter.config.entities import ConnectorEntity, GroupSettings, ListenerEntity
 from trouter.config.logins import speaks_amqp
@@ -31,21 +31,12 @@ def has_clients(listener: ListenerEntity) -> bool:
 
 def vhosts_of(configuration: Configuration, policy_vhost: str | None) -> frozenset[str]:
     """Return the host names of the vhosts that clients of a listener with this policyVhost may belong to."""
-    every = frozenset(vhost.hostname for vhost in configuration.vhosts)
     if not policy_vhost:
-        return every
-    named = _called(configuration, policy_vhost)
+        return configuration.vhost_names
+    named = configuration.vhosts_called(policy_vhost)
     if named or configuration.policy.enable_vhost_name_patterns:
-        return named or every
-    return _called(configuration, configuration.policy.default_vhost)
-
-
-def _called(configuration: Configuration, name: str) -> frozenset[str]:
-    """Return the host name of the vhost that has ``name`` for its host name or an alias; empty without one."""
-    key = host_key(name)
-    return frozenset(
-        vhost.hostname for vhost in configuration.vhosts if key in map(host_key, (vhost.hostname, *vhost.aliases))
-    )
+        return named or configuration.vhost_names
+    return configuration.vhosts_called(configuration.policy.default_vhost)
 
 
 def tenants_in(configuration: Configuration) -> frozenset[str]:
@@ -58,7 +49,7 @@ def tenants_in(configuration: Configuration) -> frozenset[str]:
         return frozenset()
     named: set[str] = set()
     admitted: set[str] = set()
-    others = set(_called(configuration, configuration.policy.default_vhost))
+    others = set(configuration.vhosts_called(configuration.policy.default_vhost))
     ends: tuple[ListenerEntity | ConnectorEntity, ...] = (*configuration.listeners, *configuration.connectors)
     for end in ends:
         vhosts = vhosts_of(configuration, end.policy_vhost)

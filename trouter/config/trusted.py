@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from trouter.config.acceptances import Acceptance
+from trouter.config.acceptances import Acceptance, Accepted
 from trouter.config.cyrus import OTHER_USERS, cyrus_site_of
 from trouter.config.draft import Draft
 from trouter.config.entities import (
@@ -153,14 +153,15 @@ def judge_files(
 ) -> None:
     """Report each file of ``drafts`` that strangers can change, and each of the files that were ``read`` for them."""
     walk = Walk(keepers)
+    covering = Accepted(accepted)
     for path in read:
         if danger := walk.danger(path):
-            _report(Problem(SourcePosition(path), danger.message), danger, findings, accepted)
+            _report(Problem(SourcePosition(path), danger.message), danger, findings, covering)
     for draft in drafts:
         for field, danger in _dangers(walk, draft.type.entity, draft):
             key = draft.given[field].key if field in draft.given else ""
             found = Problem(draft.place(field), danger.message, draft.section.name, key)
-            _report(found, danger, findings, accepted)
+            _report(found, danger, findings, covering)
 
 
 def danger_of(entity: Entity, others: Iterable[str] = ()) -> str:
@@ -187,9 +188,9 @@ def _dangers(walk: Walk, kind: type[Entity] | None, values: Values) -> Iterator[
                     yield row.field, danger
 
 
-def _report(found: Problem, danger: Danger, findings: Findings, accepted: Sequence[Acceptance]) -> None:
+def _report(found: Problem, danger: Danger, findings: Findings, covering: Accepted) -> None:
     found = replace(found, suggestion=danger.cure, severity=POINT.severity, point=POINT.name)
-    if findings.secure and not any(each.covers(found) for each in accepted):
+    if findings.secure and covering.find(found) is None:
         findings.errors.append(replace(found, message=f"{found.message}; {REFUSED}"))
     else:
         findings.warnings.append(found)

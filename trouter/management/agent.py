@@ -23,6 +23,7 @@ from trouter.core.inprocess import InsideMessage
 from trouter.core.outcomes import RELEASED, RELEASED_STATE
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
+from trouter.logs.peer_text import and_more
 from trouter.net.workers import Workers
 from trouter.wire.errors import EncodeError
 
@@ -318,14 +319,14 @@ class Agent:
         except Forbidden as refused:
             if request.granted is None:  # else the worker that the requester asked notes it
                 node.control.running.denied(request.origin, request.summary(LOGGED))
-            return self._refuse(request, refused.status, refused.description, refused.why)
+            return self._refuse(node, request, refused.status, refused.description, refused.why)
         except ChangeRefused as refused:
-            return self._refuse(request, refused.status, refused.description, refused.why)
+            return self._refuse(node, request, refused.status, refused.description, refused.why)
         except EncodeError as error:
-            return self._refuse(request, INTERNAL_ERROR, f"the answer cannot be encoded in AMQP: {error}")
+            return self._refuse(node, request, INTERNAL_ERROR, f"the answer cannot be encoded in AMQP: {error}")
         except Exception as error:  # noqa: BLE001 - it is reported
             BUGS.report("internal error in a management request", error)
-            return self._refuse(request, INTERNAL_ERROR, "internal error; the log of the router has the details")
+            return self._refuse(node, request, INTERNAL_ERROR, "internal error; the log of the router has the details")
 
     async def _answer_part(self, node: Node, request: Request) -> OperationResult:
         """Answer a request of another worker; the first one makes changes that concern all."""
@@ -333,9 +334,12 @@ class Agent:
             return await perform_first(node, request, self._workers)
         return await perform(node, request)
 
-    def _refuse(self, request: Request, status: int, description: str, why: Why = Why.OTHER) -> OperationResult:
+    def _refuse(
+        self, node: Node, request: Request, status: int, description: str, why: Why = Why.OTHER
+    ) -> OperationResult:
         operation = request.properties.get("operation")
-        log.error("Error performing %s: %s", shown(operation) if operation else "a request", description)
+        what = f"Error performing {shown(operation) if operation else 'a request'}: {description}"
+        node.control.running.tell_repeated(request.origin, "refused requests", lambda count: _log_error(what, count))
         return refusal(status, description, why)
 
     def _reply(self, served: ServedNode, request: Request, given: OperationResult) -> None:
@@ -344,10 +348,7 @@ class Agent:
         operation = request.properties.get("operation")
         log.debug("Agent response: %d to %s, %d bytes", given.status, shown(operation), len(message))
         if self._unread_bytes(served, request.reply_to) + len(message) > MAX_UNREAD_BYTES:
-            log.warning(
-                "Agent response dropped: its receiver has not read more than %d bytes of earlier responses",
-                MAX_UNREAD_BYTES,
-            )
+            served.node.control.running.tell_repeated(request.origin, "dropped answers", _log_dropped)
             return
         self._set_clock()
         self._router.inside.send_message(request.reply_to, message, served.tenant)
@@ -375,3 +376,17 @@ class Agent:
         self._flush()
         await trio.lowlevel.checkpoint()
         self._profile.work()
+
+
+def _log_error(what: str, count: int) -> None:
+    """Log a refused request, the first of ``count`` of its user."""
+    log.error("%s%s", what, and_more(count))
+
+
+def _log_dropped(count: int) -> None:
+    """Log that answers are dropped, ``count`` of them."""
+    log.warning(
+        "Agent response dropped: its receiver has not read more than %d bytes of earlier responses%s",
+        MAX_UNREAD_BYTES,
+        and_more(count),
+    )

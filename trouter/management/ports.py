@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -131,6 +131,12 @@ class RunningRouter(Protocol):
 
     def denied(self, connection: int, what: str) -> None:
         """Report that a requester requested more than its rights allow; ``what`` is a line of text."""
+
+    def tell_repeated(self, connection: int, what: str, write: Callable[[int], None]) -> None:
+        """Write a line about ``what`` a requester may repeat at will: call ``write`` with 1, or later with the number.
+
+        The number is of such events of the requester's user, of which this is the first.
+        """
 
     def topology(self) -> TopologyPort | None:
         """Return the network; None for a standalone router."""

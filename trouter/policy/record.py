@@ -14,12 +14,13 @@ from typing import Final
 from trouter.columns.security import VhostCounts
 from trouter.logs.peer_text import and_more, quoted
 from trouter.records import Alarm, PolicyDecision
+from trouter.telemetry.allowances import Writer
 from trouter.telemetry.recorder import Denied, Recorder
 from trouter.telemetry.user_keys import user_key
 
 from .book import QuotaAlarm
 from .judge import Verdict
-from .kinds import EACH, RequestKind
+from .kinds import EACH, SINGLY, RequestKind
 from .requests import OpenRequest
 
 #: The limits on links of Qpid Dispatch, with its names.
@@ -85,6 +86,11 @@ class PolicyRecord:
             return
         user = user_key(verdict.vhost, who.user, who.remote_host), row.reason
         self._recorder.repeats.happened_to_user(user, (who.connection_id, row.reason), row.singly, write)
+
+    def tell_repeated(self, what: str, vhost: str, who: OpenRequest, write: Writer) -> None:
+        """Write lines about ``what`` the user of a connection may repeat at will: the first ones, the others in sum."""
+        user = user_key(vhost, who.user, who.remote_host), what
+        self._recorder.repeats.happened_to_user(user, (who.connection_id, what), SINGLY, write)
 
     def record_alarm(self, alarm: QuotaAlarm, *, configured: bool) -> None:
         """Log, count and record that a quota is met, or no longer is; ``configured``: its vhost is."""

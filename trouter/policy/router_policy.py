@@ -254,6 +254,14 @@ class RouterPolicy:
         verdict = deny_management(self.rights_of(number), admission, what)
         self._record.record_verdict(verdict, None if admitted is None else admitted.request)
 
+    def tell_repeated(self, number: int, what: str, write: Callable[[int], None]) -> None:
+        """Write lines about ``what`` the user of connection ``number`` may repeat at will; see ``PolicyRecord``."""
+        admitted = self._admitted.get(number)
+        if admitted is None:
+            write(1)
+        else:
+            self._record.tell_repeated(what, admitted.admission.vhost, admitted.request, write)
+
     def deny_consumer(self, admitted: ConnectionPolicy | None, address: str) -> None:
         """Count and record that a consumer refuses a message of a connection, None if it is unknown."""
         admission, request = (None, None) if admitted is None else (admitted.admission, admitted.request)

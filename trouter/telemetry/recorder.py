@@ -7,7 +7,7 @@ data. Beside it are the events that repeat, and the last denials that management
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
@@ -20,6 +20,7 @@ from trouter.records.text import clean, tidy
 from .allowances import Allowances, Writer
 from .clocks import now_us
 from .link_records import LinkRecords
+from .user_keys import UserKey, user_key
 
 #: Subjects counted at a time; events of further ones are written at once.
 MAX_SUBJECTS: Final = 10_000
@@ -28,6 +29,8 @@ MAX_SUBJECTS: Final = 10_000
 OF_USER: Final = 64
 #: Different denials that are kept.
 MAX_REMEMBERED: Final = 100
+_LOGIN: Final = "login"
+_OPEN: Final = "open"
 
 
 class _Subject:
@@ -108,10 +111,17 @@ class Denied(NamedTuple):
     rule: str
     about: str
 
+    @property
+    def source(self) -> UserKey:
+        """The user of a vhost; of an open, which only asks for a vhost, the user, and of a refused login the host."""
+        vhost = "" if self.operation == _OPEN else self.vhost
+        return user_key(vhost, "" if self.operation == _LOGIN else self.user, self.host)
+
 
 @dataclass(slots=True)
 class _Seen:
     number: int
+    source: UserKey
     count: int = 0
     at_ms: int = 0
 
@@ -119,8 +129,9 @@ class _Seen:
 class Denials:
     """The last denials and refused logins of one router; peers cannot make the list longer.
 
-    A repeated denial is one entry with a count, so that a peer that retries does not displace the others. ``clock``
-    returns seconds since 1970.
+    A repeated denial is one entry with a count, and of those beyond the limit the oldest of the user who has most goes:
+    neither a peer that retries nor one that varies its requests displaces those of others. ``clock`` returns seconds
+    since 1970.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -140,17 +151,23 @@ class Denials:
         seen = self._remembered.get(denied)
         if seen is None:
             self._number += self._step
-            seen = self._remembered[denied] = _Seen(self._number)
+            seen = self._remembered[denied] = _Seen(self._number, denied.source)
             if len(self._remembered) > MAX_REMEMBERED:
-                self._remembered.popitem(last=False)
+                self._forget_one()
         seen.count += count
         seen.at_ms = round(self._clock() * 1000)
         self._remembered.move_to_end(denied)
 
+    def _forget_one(self) -> None:
+        """Forget the oldest denial of the source that has most; of several such, that of the oldest."""
+        counts = Counter(seen.source for seen in self._remembered.values())
+        most = max(counts.values())
+        del self._remembered[next(each for each, seen in self._remembered.items() if counts[seen.source] == most)]
+
     def login(self, reason: str, user: str, host: str, listener: str, mechanism: str) -> None:
         """Count and record a refused login."""
         self.logins_denied += 1
-        self.note_denial(Denied("login", reason, user, host, "", f"listener:{listener}", mechanism))
+        self.note_denial(Denied(_LOGIN, reason, user, host, "", f"listener:{listener}", mechanism))
 
     def rows(self) -> Iterator[tuple[int, DenialFacts]]:
         """Yield the denials by number, the newest last."""
