@@ -128,8 +128,8 @@ LADDER: Final = (
     ),
     Rung(
         _LOG,
-        "64 denials of a kind to one user in a second that are the first of a connection, and 64 others; so are refused "
-        "management requests, of which one connection has 16",
+        "64 denials of a kind to one user in a second that are the first of a connection, and 64 others; the same of "
+        "refused management requests, of which one connection has 16",
         "further ones are counted, in one line a second for all connections of the user",
         "-",
         "the counts themselves",

@@ -245,3 +245,24 @@ def test_no_edit_of_a_manifest_stops_a_start_or_is_believed(tmp_path: Path) -> N
         log.start(200, full(log.folder))
         manifests = [error for error in log.check("key").errors if MANIFEST not in error.split(": ")[0]]
         assert manifests == []
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize("cut", [1, 60, 120])
+def test_a_line_of_a_manifest_that_a_kill_or_a_full_disk_cut_is_no_edit(sealed: bool, cut: int, tmp_path: Path) -> None:
+    """What the router deleted is in the records, too; the next start writes behind the last whole line."""
+    log = two_starts(tmp_path / "log", sealed=sealed)
+    log.start(200, full(log.folder))
+    manifests = sorted(log.folder.glob(f"*{MANIFEST}"))
+    deleted = [path for path in manifests if path.read_bytes().splitlines()[-1].count(b'"state":"deleted"')]
+    assert deleted
+    for path in deleted:
+        path.write_bytes(path.read_bytes()[:-cut])
+    for seconds in (300, 400):
+        writer = opened(log.folder, full(log.folder), seconds)
+        assert alarms(writer) == []
+        writer.write(taken(60), at(seconds))
+        writer.tick(at(seconds + 1))
+        writer.close(at(seconds + 2))
+        for proof in PROOFS[: 1 + sealed]:
+            assert log.check(proof).errors == []

@@ -370,6 +370,8 @@ class _Checker:
                 if self._is_unreported(path, name):
                     self.report.errors.append(f"{path}: lists {name} as deleted, and no record reports that")
             elif name not in paths:
+                if self._is_reported(place_of(path.with_name(name))):
+                    continue  # the router was killed before it noted its deletion here, or the disk was full
                 self.report.errors.append(f"{path}: lists {name}, which is not in the folder")
             elif name not in self._seen:
                 if name not in self._corrupt and paths[name].exists():  # otherwise it was completed meanwhile
@@ -387,8 +389,12 @@ class _Checker:
         streams = [stream for (label, _), stream in self._streams.items() if label == place.router]
         if any(report.old for stream in streams for report in stream.reported) or _is_writing(place) is not False:
             return False
-        position = place.boot, place.first
-        return not any(run.includes(position) for run in self._runs(place.router, proved=self.seals is not None))
+        return not self._is_reported(place)
+
+    def _is_reported(self, place: SegmentPosition | None) -> bool:
+        """Return whether a record reports the deletion of a segment, one that a seal covers if seals are verified."""
+        runs = [] if place is None else self._runs(place.router, proved=self.seals is not None)
+        return place is not None and any(run.includes((place.boot, place.first)) for run in runs)
 
 
 def _is_writing(place: SegmentPosition) -> bool | None:

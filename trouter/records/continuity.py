@@ -6,7 +6,7 @@ a user of the machine or the disk has changed one of them, and the operator has 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from trouter.records.deletions import Deletions
@@ -42,14 +42,20 @@ def contradictions(
 def unreported_deletions(folder: Path, label: str, kept: Sequence[SegmentPosition]) -> Iterator[str]:
     """Yield a sentence for segments that a manifest calls deleted, and no record of ``kept`` does; OSError."""
     entries = _last_entries(folder, label).values()
-    names = [entry.seg for entry in entries if entry.state == DELETED and entry.run is not None]
-    for place in reversed(kept):
-        if not names:
-            return
-        runs = [run for report in deletions_in(place.path) if (run := run_of(report)) is not None]
-        names = [name for name in names if not any(run.includes(position_of(name)) for run in runs)]
+    names = _unreported([entry.seg for entry in entries if entry.state == DELETED and entry.run is not None], kept)
     if names:
         yield f"the manifest lists {names[-1]} as deleted, which no record reports{_and_others(names)}"
+
+
+def _unreported(names: Iterable[str], kept: Sequence[SegmentPosition]) -> list[str]:
+    """Return those of the segments ``names`` that no record of ``kept`` reports as deleted."""
+    left = list(names)
+    for place in reversed(kept):
+        if not left:
+            break
+        runs = [run for report in deletions_in(place.path) if (run := run_of(report)) is not None]
+        left = [name for name in left if not any(run.includes(position_of(name)) for run in runs)]
+    return left
 
 
 def _last_entries(folder: Path, label: str) -> dict[str, ManifestEntry]:
@@ -66,10 +72,13 @@ def _is_of(label: str, segment: str) -> bool:
 
 
 def _missing_segments(entries: dict[str, ManifestEntry], kept: Sequence[SegmentPosition]) -> Iterator[str]:
-    """Yield a sentence for segments that are listed as complete, and that are neither here nor deleted."""
+    """Yield a sentence for segments that are listed as complete, and that are neither here nor reported as deleted.
+
+    A manifest may lack what the router has deleted: it was killed before it noted that, or the disk was full.
+    """
     names = {place.name for place in kept}
-    missing = sorted(name for name, entry in entries.items() if entry.state != DELETED and name not in names)
-    if missing:
+    listed = sorted(name for name, entry in entries.items() if entry.state != DELETED and name not in names)
+    if missing := _unreported(listed, kept):
         yield f"the manifest lists {missing[-1]}, which is not in the folder{_and_others(missing)}"
 
 

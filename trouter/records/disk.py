@@ -131,6 +131,18 @@ def write_all(descriptor: int, octets: bytes | bytearray, offset: int) -> None:
         view = view[written:]
 
 
+def cut_torn_line(descriptor: int, longest: int) -> None:
+    """Cut off the end of a file behind its last whole line, which a kill or a full disk has left; OSError.
+
+    Nothing is cut if that is longer than the ``longest`` line: the file is no file of such lines.
+    """
+    size = os.fstat(descriptor).st_size
+    start = max(0, size - longest)
+    torn = os.pread(descriptor, longest, start).rpartition(b"\n")[2]
+    if torn and (start == 0 or len(torn) < longest):
+        os.ftruncate(descriptor, size - len(torn))
+
+
 def place_file(
     path: Path, octets: bytes, *, mode: int = FILE_MODE, part: Path | None = None, durable: bool = True
 ) -> None:

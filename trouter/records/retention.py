@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from trouter.records.compression import compress
 from trouter.records.deletions import Deletion, Deletions
-from trouter.records.disk import open_own
+from trouter.records.disk import cut_torn_line, open_own
 from trouter.records.holes import DELETED, Hole, Holes, boots_with_manifest, deleted_in
 from trouter.records.losses import RETENTION
 from trouter.records.marks import is_marked, mark_path, marks_in
@@ -25,6 +25,7 @@ from trouter.records.schema import RecordsDropped
 from trouter.records.segments import (
     COMPRESSED,
     EMPTY,
+    MAX_ENTRY_BYTES,
     DeletedRun,
     ManifestEntry,
     SegmentPosition,
@@ -208,10 +209,10 @@ class Retention:
 
     def note(self, boot: int, entry: ManifestEntry) -> None:
         """Add a line to a manifest; a failure is only logged, because the manifest is a hint."""
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
-            descriptor = open_own(self._folder / manifest_name(self._label, boot), flags)
+            descriptor = open_own(self._folder / manifest_name(self._label, boot), os.O_RDWR | os.O_APPEND | os.O_CREAT)
             try:
+                cut_torn_line(descriptor, MAX_ENTRY_BYTES)
                 os.write(descriptor, line_of(entry))
             finally:
                 os.close(descriptor)
