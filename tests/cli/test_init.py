@@ -48,6 +48,7 @@ def test_the_commented_settings_load_too(tmp_path: Path) -> None:
     assert [listener.require_ssl for listener in listeners] == [False, False, True]
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("name", ["a#b", "a b", 'a"b', "'a'", "a{b}", "a, port: 1", "a\nb", "{users}", "\\u0041", "ü"])
 def test_a_folder_may_have_any_name(name: str, tmp_path: Path) -> None:
     folder = tmp_path / name
@@ -66,6 +67,7 @@ def test_a_folder_may_have_any_name(name: str, tmp_path: Path) -> None:
     assert profile.ca_cert_file == str(folder / "certs" / "ca.crt")
 
 
+@pytest.mark.attack
 def test_a_link_in_the_place_of_the_users_file_is_left_and_not_followed(tmp_path: Path) -> None:
     elsewhere, users = tmp_path / "elsewhere", tmp_path / "users"
     users.symlink_to(elsewhere)
