@@ -20,6 +20,7 @@ from trouter.tools.options import ConnectionOptions
 from . import areas as whole_areas
 from . import balanced, flooding, policies, strangers, syncing
 from . import failing as failures
+from . import fleet as fleets
 from . import greeting as greetings
 from . import guessing as guesses
 from . import joining as joined
@@ -499,6 +500,22 @@ def networks(bench: Bench) -> None:
     bench.figure("hellos on a busy machine: longest period", Spread.of([longest]), "s")
 
 
+def administering(bench: Bench) -> None:
+    """Measure what an operator of thirty routers waits for; a command begins with the start of Python."""
+    bench.say(f"{fleets.ROUTERS} routers start")
+    with fleets.fleet(bench.new_folder) as fleet:
+        folder = str(fleet.folder)
+        took: dict[str, list[float]] = {"status": [], "check": [], "apply": []}
+        for number in range(bench.extent.repetitions):
+            took["status"].append(fleet.seconds_of("status"))
+            fleet.add_vhost(number)
+            took["check"].append(fleet.seconds_of("check", folder))
+            took["apply"].append(fleet.seconds_of("apply", folder, "--yes"))
+    for command, target in (("status", 1.0), ("check", 5.0), ("apply", 3.0)):
+        what = f"{fleets.ROUTERS} routers: `trouter network {command}`"
+        bench.figure(f"{what}, of a new vhost" if command != "status" else what, Spread.of(took[command]), "s", target)
+
+
 def failing(bench: Bench) -> None:
     """Measure the loss of a router on the path of messages that is killed or stops answering."""
     runs = [measured_apart(failures) for _ in range(bench.extent.repetitions)]
@@ -796,6 +813,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "policy": policy,
     "network": network,
     "networks": networks,
+    "administering": administering,
     "failing": failing,
     "line": line,
     "guessing": guessing,
