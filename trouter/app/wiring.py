@@ -24,9 +24,10 @@ from trouter.config import Configuration, ConnectorEntity, ListenerEntity, Route
 from trouter.connections.connectors import Connectors
 from trouter.connections.listen import ConnectionNumbers, Listener
 from trouter.connections.listeners import Listeners, Standing
-from trouter.connections.making import LoginMaker, PeerMaker
+from trouter.connections.logins import LoginMaker
 from trouter.connections.opening import OpenAdmission
 from trouter.connections.registry import Connections
+from trouter.connections.router_parts import RouterParts
 from trouter.connections.settings import connector_settings, listener_settings
 from trouter.core.identities import Identities
 from trouter.core.marks import Marks
@@ -114,7 +115,7 @@ class Makers:
         self._services = services
         self._secure_defaults = secure_defaults
         self._logins = LoginMaker(services.plugins, services.guard, services.recorder, services.auth_services)
-        self._peers = _peer_maker(services)
+        self._parts = _router_parts(services)
         self._reach = reach
         self._router = services.hub.router
         workers = reach.workers
@@ -147,7 +148,7 @@ class Makers:
             services.secure,
             services.poller,
             self._logins,
-            self._peers,
+            self._parts,
         )
 
     def connector(self, entity: ConnectorEntity) -> Connector:
@@ -155,7 +156,7 @@ class Makers:
         from trouter.connections.connector import Connector  # noqa: PLC0415  # most routers have none
 
         services, settings = self._services, connector_settings(self._router.table.router_id, entity)
-        return Connector(entity, settings, self._numbers, self._reach, services.secure, services.plugins, self._peers)
+        return Connector(entity, settings, self._numbers, self._reach, services.secure, services.plugins, self._parts)
 
     def site(self, in_force: ConfigurationInForce) -> RouterSite:
         """Return the router as its HTTP listeners see it, made on first use."""
@@ -295,8 +296,8 @@ def _services(
     )
 
 
-def _peer_maker(services: Services) -> PeerMaker:
-    """Return the maker of the peers of a router."""
+def _router_parts(services: Services) -> RouterParts:
+    """Return the parts of the router that each of its connections uses."""
     hub, poller, recorder = services.hub, services.poller, services.recorder
     admission = OpenAdmission(
         hub,
@@ -308,7 +309,15 @@ def _peer_maker(services: Services) -> PeerMaker:
         services.backbone,
         services.uplinks,
     )
-    return PeerMaker(hub, poller, services.timers, services.budget, services.connections, recorder, admission)
+    return RouterParts(
+        hub=hub,
+        poller=poller,
+        timers=services.timers,
+        budget=services.budget,
+        connections=services.connections,
+        recorder=recorder,
+        admission=admission,
+    )
 
 
 def _set_leaving(router: Router, backbone: Backbone | None, leaving: bool) -> None:

@@ -32,8 +32,8 @@ from .dialled import DialledLogin
 from .failover import FailoverList, allowed_hosts
 from .lifetime import DialledLifetime, Lifetime
 from .listen import ConnectionNumbers
-from .making import PeerMaker
 from .peer import Peer
+from .router_parts import RouterParts
 from .serving import serve
 from .shared import PeerSettings
 
@@ -62,7 +62,7 @@ class Connector:
         reach: Reach,
         secure: Secure,
         plugins: Plugins,
-        peers: PeerMaker,
+        parts: RouterParts,
     ) -> None:
         self.entity = entity
         self._reach = reach
@@ -72,7 +72,7 @@ class Connector:
         self._numbers = numbers
         self._secure = secure
         self._plugins = plugins
-        self._peers = peers
+        self._parts = parts
         self._failover = FailoverList(Endpoint(entity.host, entity.port, "amqps" if entity.ssl_profile else "amqp"))
         self._stopped = False
         #: The scope that stopping cancels: of dialling, or of the wait before it.
@@ -225,7 +225,7 @@ class Connector:
         """Make a connection that ends with ``scope``."""
         lifetime = DialledLifetime(facts, scope, awaits_router=self._settings.role in NO_ANSWER)
         login = self._make_login(facts, lifetime, endpoint)
-        self._peer = peer = self._peers.make_peer(sock, facts, security, self._settings, lifetime, login)
+        self._peer = peer = Peer(sock, facts, security, self._settings, lifetime, login, self._parts)
         return peer
 
     async def _secure_socket(self, sock: socket.socket, facts: PeerFacts, endpoint: Endpoint) -> SecuredPeer | None:

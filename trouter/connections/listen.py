@@ -29,8 +29,9 @@ from trouter.tls.secure import PLAINTEXT, Secure, SecuredPeer, SecurityLayer
 from trouter.wire.performatives import Error
 
 from .lifetime import Lifetime
-from .making import LoginMaker, PeerMaker
+from .logins import LoginMaker
 from .peer import Peer
+from .router_parts import RouterParts
 from .serving import serve
 from .shared import PeerSettings
 
@@ -76,7 +77,7 @@ class Listener(AcceptingListener):
         secure: Secure,
         poller: Poller,
         logins: LoginMaker,
-        peers: PeerMaker,
+        parts: RouterParts,
     ) -> None:
         """``settings_of`` returns the settings of the peers of an entity."""
         #: Its connections by their numbers: those that are peers, and those that are not yet: their tasks have not
@@ -90,7 +91,7 @@ class Listener(AcceptingListener):
         self._secure = secure
         self._task_turns = poller.turns
         self._logins = logins
-        self._peers = peers
+        self._parts = parts
         #: The counts of all workers, and the key of this listener's connections there.
         self._tallies = guard.tallies
         self._tally_key = "listener", entity.identity
@@ -257,7 +258,7 @@ class Listener(AcceptingListener):
         newcomer, turn = self._newcomers.pop(facts.connection_id)
         settings, lifetime = self._settings, Lifetime(facts, scope, outgoing=False)
         login = self._logins.make_login(facts, settings, scope, newcomer)
-        peer = self._peers.make_peer(sock, facts, security, settings, lifetime, login)
+        peer = Peer(sock, facts, security, settings, lifetime, login, self._parts)
         self._guard.handshakes.watch_handshake(newcomer, peer)
         self.peers[peer.number] = peer
         turn.close()

@@ -29,27 +29,23 @@ from trouter.engine.connection import Connection
 from trouter.engine.events import ConnectionClosed
 from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link_base import Link
-from trouter.engine.ports import Budget
 from trouter.engine.sasl import UNENCRYPTED
 from trouter.engine.session import Session
 from trouter.hooks import PeerFacts
-from trouter.net.hub import Hub
-from trouter.net.poller import Poller
 from trouter.net.shares import ROUTER_WEIGHT, ProcessorShare
-from trouter.net.timers import NEVER, Timer, TimerQueue
+from trouter.net.timers import NEVER, Timer
 from trouter.net.turns import host_key
 from trouter.net.view import PeerCertificates
 from trouter.telemetry.connection_records import ConnectionRecord, describe_open
-from trouter.telemetry.recorder import Recorder
 from trouter.telemetry.refusals import MEMORY, NOT_AMQP, POLICY, SASL, TIMEOUT, TLS
 from trouter.tls.secure import SecurityLayer
 from trouter.wire.performatives import Error, Open
 
 from .lifetime import DialledLifetime, Lifetime
 from .membership import Membership
-from .opening import ANONYMOUS, OpenAdmission, OpenRefused, PeerOpen, first_open, later_open, limit_by_group
+from .opening import ANONYMOUS, OpenRefused, PeerOpen, first_open, later_open, limit_by_group
 from .peer_login import PeerLogin
-from .registry import Connections
+from .router_parts import RouterParts
 from .shared import PeerSettings
 from .states import PeerStep
 from .stream import Stream
@@ -65,8 +61,8 @@ class Peer:
     """One connection; for the other rooms it is a ``net.view.ConnectionView``."""
 
     __slots__ = (
-        "_admission", "_connections", "_recorder", "_timer", "_timers", "engine", "facts", "hub", "lifetime", "login",
-        "membership", "poller", "record", "security", "settings", "stream",
+        "_parts", "_timer", "engine", "facts", "hub", "lifetime", "login", "membership", "poller", "record", "security",
+        "settings", "stream",
     )  # fmt: skip
 
     def __init__(
@@ -77,15 +73,10 @@ class Peer:
         settings: PeerSettings,
         lifetime: Lifetime,
         login: PeerLogin,
-        hub: Hub,
-        poller: Poller,
-        timers: TimerQueue,
-        budget: Budget,
-        connections: Connections,
-        recorder: Recorder,
-        admission: OpenAdmission,
+        parts: RouterParts,
     ) -> None:
-        """Make the connection of a peer on ``sock``; from ``hub`` on the arguments are those of all connections."""
+        """Make the connection of a peer on ``sock``."""
+        hub, poller, recorder = parts.hub, parts.poller, parts.recorder
         self.facts = facts
         self.security = security
         self.settings = settings
@@ -93,10 +84,7 @@ class Peer:
         self.login = login
         self.hub = hub
         self.poller = poller
-        self._timers = timers
-        self._connections = connections
-        self._recorder = recorder
-        self._admission = admission
+        self._parts = parts
         own_open = first_open(settings, facts.connection_id, self._identities)
         self.engine = Connection(
             settings.limits,
@@ -104,7 +92,7 @@ class Peer:
             hub.outbox,
             login.sasl,
             server=not login.outgoing,
-            budget=budget,
+            budget=parts.budget,
             frequent=hub.frequent_frames,
             owner=self,
         )
@@ -141,10 +129,10 @@ class Peer:
         engine.open()
         engine.forget_open()
         membership.register(self, remote)
-        self._connections.add(self)
+        self._parts.connections.add(self)
         self.follow_log()
         if engine.idle.tick_period_s:
-            self._timer = self._timers.add(
+            self._timer = self._parts.timers.add(
                 "heartbeats", self._tick_engine, trio.current_time() + engine.idle.tick_period_s, self
             )
         core_log.info("%s", describe_open(self, remote))
@@ -168,9 +156,9 @@ class Peer:
     def _join_router(self, remote: Open) -> Membership:
         """Return the part in the router of a connection whose peer sent ``remote`` and may open; OpenRefused."""
         opening = PeerOpen(self.facts, self.settings, self.login, remote)
-        tenant, policy = self._admission.admit_connection(opening, self)
+        tenant, policy = self._parts.admission.admit_connection(opening, self)
         share = self._share_with_user(policy.admission.vhost)
-        return self._admission.make_membership(opening, self.engine, self.lifetime, tenant, policy, share)
+        return self._parts.admission.make_membership(opening, self.engine, self.lifetime, tenant, policy, share)
 
     @property
     def _identities(self) -> Identities:
@@ -222,14 +210,14 @@ class Peer:
         number = self.number
         yield self.stream.stop
         if self._timer is not None:
-            yield partial(self._timers.cancel, self._timer)
-        yield partial(self._connections.remove, number)
+            yield partial(self._parts.timers.cancel, self._timer)
+        yield partial(self._parts.connections.remove, number)
         if self.membership is not None:
             yield from self.membership.release_steps(self)
         yield self.login.close
         yield self.hub.flush
         yield partial(self.record.close, self, self.lifetime.close_error)
-        yield partial(self._recorder.forget_connection, number)
+        yield partial(self._parts.recorder.forget_connection, number)
         yield self.engine.drop_references
         yield self.stream.close
         yield partial(self.poller.shares.leave, self.stream.share)
@@ -291,7 +279,7 @@ class Peer:
         }
 
     def build_management_row(self, now_s: float) -> dict[str, object]:
-        last_delivery_s = self._connections.last_delivery_s(self.number, now_s)
+        last_delivery_s = self._parts.connections.last_delivery_s(self.number, now_s)
         return _ROWS.row(Moment(self, now_s, last_delivery_s, self._identities))
 
     def received_bytes(self) -> int:
@@ -308,7 +296,7 @@ class Peer:
         self.stream.drop_after_bug(error)
 
     def force_close(self, error: Error) -> None:
-        self._connections.remove(self.number)
+        self._parts.connections.remove(self.number)
         self.lifetime.end_connection(error, PeerStep.DELETE)
 
     def close_at_once(self, error: Error) -> None:
@@ -338,7 +326,7 @@ class Peer:
             return  # it is ending
         tenant = "" if membership.tenant is None else membership.tenant.name
         opening = PeerOpen(self.facts, self.settings, self.login, remote)
-        if not self._admission.keeps_tenant(opening, tenant, vhost):
+        if not self._parts.admission.keeps_tenant(opening, tenant, vhost):
             self.lifetime.end_connection(TENANT_CHANGED)
             return
         membership.sessions.apply_policy()
