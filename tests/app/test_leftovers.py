@@ -16,8 +16,8 @@ from trouter.app.process import RouterProcess
 from trouter.client import Message, connect
 from trouter.config import type_named
 from trouter.connections.peer import Peer
+from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
-from trouter.core.outgoing import OutgoingEndpoint
 from trouter.engine.connection import Connection
 from trouter.engine.ports import Delivery
 from trouter.hooks import Plugins
@@ -41,9 +41,9 @@ def of_the_router() -> list[object]:
     return [
         each
         for each in gc.get_objects()
-        if isinstance(each, Peer | Ingress | OutgoingEndpoint)
+        if isinstance(each, Peer | Ingress | Egress)
         or (isinstance(each, Connection) and each.local_open.container_id == "LEFTOVERS")
-        or (isinstance(each, Delivery) and isinstance(each.link.sink, Ingress | OutgoingEndpoint))
+        or (isinstance(each, Delivery) and isinstance(each.link.sink, Ingress | Egress))
     ]
 
 

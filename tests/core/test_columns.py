@@ -13,9 +13,9 @@ from trouter.columns.column import Column, EntityId
 from trouter.columns.links import LINK
 from trouter.columns.router import ROUTER
 from trouter.core import pace
+from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.inprocess import InsideMessage
-from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.table import AddressRule
 from trouter.core.terms import PeerTerms
 from trouter.testing import MemoryRouter, compose
@@ -52,7 +52,7 @@ class Room:
         return found
 
     @property
-    def outgoing(self) -> OutgoingEndpoint:
+    def outgoing(self) -> Egress:
         return next(iter(self.core.outgoing_endpoints()))
 
     def both(self) -> tuple[dict[str, object], dict[str, object]]:

@@ -7,8 +7,8 @@ import gc
 import pytest
 
 from trouter.core.arrival import NO_LINK, Arrival
+from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
-from trouter.core.outgoing import OutgoingEndpoint
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkDetached, SessionEnded
 from trouter.engine.link_base import Link
@@ -41,11 +41,11 @@ def busy(router: MemoryRouter) -> MemoryClient:
 @pytest.mark.parametrize("how", ["drop", "close", "end"])
 def test_a_connection_that_is_over_goes_without_the_collector(how: str) -> None:
     router = MemoryRouter()
-    before = alive(Ingress, OutgoingEndpoint), alive(Delivery)
+    before = alive(Ingress, Egress), alive(Delivery)
     client = busy(router)
     getattr(client, how)()
     router.core.watch_links(1.0)
-    assert alive(Ingress, OutgoingEndpoint) == before[0]
+    assert alive(Ingress, Egress) == before[0]
     server = client.__dict__.pop("server")
     router.clients.clear()
     router._outbox.clear()
@@ -72,7 +72,7 @@ def test_a_session_that_is_over_goes_without_the_collector() -> None:
 def test_a_link_that_is_over_goes_without_the_collector() -> None:
     router = MemoryRouter()
     client = router.connect()
-    before = alive(Ingress, OutgoingEndpoint)
+    before = alive(Ingress, Egress)
     for _ in range(10):
         receiver = client.receiver("x", credit=5)
         sender = client.sender("x")
@@ -80,9 +80,9 @@ def test_a_link_that_is_over_goes_without_the_collector() -> None:
         router.pump()
         sender.detach()
         receiver.detach()
-    assert alive(Ingress, OutgoingEndpoint) <= before + 1
+    assert alive(Ingress, Egress) <= before + 1
     router.core.watch_links(1.0)
-    assert alive(Ingress, OutgoingEndpoint) == before
+    assert alive(Ingress, Egress) == before
 
 
 @pytest.mark.usefixtures("no_collector")

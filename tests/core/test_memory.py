@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from trouter.core.allocations import BUFFER_BYTES, LOOKED_AT, MAX_ADDRESSES, owners, waiting_messages
+from trouter.core.egress import Egress
 from trouter.core.inprocess import InsideMessage
 from trouter.core.message import IncomingDelivery, OutgoingDelivery
 from trouter.core.network import RemoteRouter
-from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.table import AddressRule
 from trouter.core.terms import PeerTerms
 from trouter.engine.limits import EngineLimits
@@ -45,7 +45,7 @@ def test_a_size_is_that_of_the_object_and_of_the_objects_it_owns() -> None:
     client.receiver("x")
     sizes = {name: size for name, size, _ in owners(router.core, ())}
     (outgoing,) = router.core.outgoing_endpoints()
-    assert isinstance(outgoing, OutgoingEndpoint)
+    assert isinstance(outgoing, Egress)
     assert isinstance(outgoing.link, OutgoingLink)
     least = sum(map(sys.getsizeof, (outgoing, outgoing.link, outgoing.counters)))
     assert least < sizes["qdr_link_t"] < 3 * least

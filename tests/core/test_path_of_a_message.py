@@ -23,7 +23,7 @@ from trouter.testing import MemoryClient, MemoryRouter, compose
 
 PACKAGE = Path(trouter.__file__).parent
 #: The rooms that a message crosses between the two engines, by the files in which it is read.
-PATH = {"core.ingress", "core.by_address", "core.arrival", "core.forwarders", "core.outgoing"}
+PATH = {"core.ingress", "core.by_address", "core.arrival", "core.forwarders", "core.egress"}
 #: The octets of a message, as three arguments.
 OCTETS = {"data", "start", "end"}
 

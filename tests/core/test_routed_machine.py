@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
-from trouter.core.relay import RoutedOutgoingEndpoint
 from trouter.core.routes import LinkRoute
 from trouter.engine.limits import EngineLimits
 from trouter.testing.memory import MemoryReceiver, MemoryRouter, MemorySender, ReceivedMessage, SentMessage, compose
@@ -110,7 +110,7 @@ class Routed(RuleBasedStateMachine):
         self.router.pump()
         incoming, outgoing = self.ends()
         gathered = incoming.is_gathering()
-        advertised = incoming.link.credit + outgoing.count_without_credit() + gathered
+        advertised = incoming.link.credit + outgoing.waiting.count_without_credit() + gathered
         assert advertised <= outgoing.link.credit or outgoing.link.credit == 0
         if not (outgoing.link.drain or incoming.link.draining or outgoing.link.waiting):
             assert advertised >= outgoing.link.credit
@@ -162,14 +162,14 @@ class Routed(RuleBasedStateMachine):
         assert self.router.core.links == {}
         assert [client.closed for client in self.router.clients] == [None, None]
 
-    def ends(self) -> tuple[Ingress, RoutedOutgoingEndpoint]:
+    def ends(self) -> tuple[Ingress, Egress]:
         (incoming,) = [each for each in self.router.core.links.values() if isinstance(each, Ingress)]
-        (outgoing,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedOutgoingEndpoint)]
+        (outgoing,) = [each for each in self.router.core.links.values() if isinstance(each, Egress)]
         return incoming, outgoing
 
     def credit_is_the_receivers(self) -> None:
         (incoming,) = [each for each in self.router.core.links.values() if isinstance(each, Ingress)]
-        (outgoing,) = [each for each in self.router.core.links.values() if isinstance(each, RoutedOutgoingEndpoint)]
+        (outgoing,) = [each for each in self.router.core.links.values() if isinstance(each, Egress)]
         assert (incoming.link.credit, outgoing.backlog, incoming.unsettled, outgoing.unsettled) == (
             outgoing.link.credit,
             0,

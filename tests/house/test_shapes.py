@@ -1,4 +1,4 @@
-"""A class is small enough to be known, and the core's modules stand on few others.
+"""A class is small enough to be known.
 
 These limits stand in place of one on the length of modules, which cut classes into files by inheritance. A class's
 depth counts the classes of this project above ``object`` on its longest line, itself included. Its methods are its own
@@ -92,9 +92,15 @@ def test_no_class_has_more_methods_than_a_reader_remembers() -> None:
     assert found == {}
 
 
+def test_links_differ_in_what_they_are_composed_of_and_not_in_their_class() -> None:
+    links = {"trouter.core.ingress.Ingress", "trouter.core.egress.Egress"}
+    assert links <= set(shapes())
+    assert {name for name, shape in shapes().items() if links.intersection(shape.bases)} == set()
+
+
 def test_the_shapes_are_those_of_the_classes() -> None:
-    outgoing, routed = "trouter.core.outgoing.OutgoingEndpoint", "trouter.core.relay.RoutedOutgoingEndpoint"
-    assert (depth_of(outgoing), depth_of(routed)) == (2, 3)
-    assert methods_of(outgoing) < methods_of(routed)
-    assert {"offer", "on_transfer"} <= methods_of(routed)
-    assert "backlog" not in methods_of(routed)
+    source, ingress = "trouter.core.arrival.DeliverySource", "trouter.core.ingress.Ingress"
+    assert (depth_of(source), depth_of(ingress)) == (2, 3)
+    assert methods_of(source) < methods_of(ingress)
+    assert {"accept_delivery", "on_credit", "on_transfer"} <= methods_of(ingress)
+    assert "capacity" not in methods_of(ingress)

@@ -15,8 +15,8 @@ import pytest
 from tests.sim.oracle import check, oracle
 from tests.sim.routers import IDLE_S, TREATMENTS, Network, Site
 from tests.sim.seeds import chosen_seeds
+from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
-from trouter.core.outgoing import OutgoingEndpoint
 from trouter.engine.connection import Connection
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released
@@ -201,7 +201,7 @@ def check_credit(network: Network) -> None:
                 held = link.credit + link.sink.account.kept_credit
                 most = link.sink.account.capacity
                 assert most / 2 <= held <= most, f"{link.name}: {held} of {most}"
-            elif isinstance(link.sink, OutgoingEndpoint):
+            elif isinstance(link.sink, Egress):
                 assert link.sink.backlog == 0, f"{link.name}: {link.sink.backlog} wait"
     for site in network.sites.values():
         assert site.memory.core.count_unsettled() == 0

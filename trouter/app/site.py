@@ -29,8 +29,8 @@ from trouter.core.addresses import temporary_token
 from trouter.core.allocations import owners
 from trouter.core.autolinks import ACTIVE
 from trouter.core.counters import BOUNDS_S
+from trouter.core.egress import Egress
 from trouter.core.inprocess import InsideMessage
-from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
 from trouter.engine.ports import Budget
@@ -329,7 +329,7 @@ class RouterSite:
             owner = owners.get(endpoint.connection_number)
             if owner is not None:
                 links[owner] += 1
-                if not isinstance(endpoint, OutgoingEndpoint):
+                if not isinstance(endpoint, Egress):
                     ended[owner].update(endpoint.counters.as_dict())
         heads = (key[2:].partition("/")[0] for key in self._router.table.entries if key.startswith("M"))
         addresses = Counter(head for head in heads if head in spaces)

@@ -11,9 +11,9 @@ from trouter.wire.types import UInt, ULong
 from .column import Column, Form, Head, count
 
 if TYPE_CHECKING:
+    from trouter.core.egress import Egress
     from trouter.core.ingress import Ingress
     from trouter.core.links import Endpoint
-    from trouter.core.outgoing import OutgoingEndpoint
     from trouter.core.routed import RoutedLink
     from trouter.core.router import Router
 
@@ -31,7 +31,7 @@ def _is_incoming(endpoint: Endpoint) -> TypeGuard[Ingress]:
     return endpoint.link.incoming
 
 
-def _is_outgoing(endpoint: Endpoint) -> TypeGuard[OutgoingEndpoint]:
+def _is_outgoing(endpoint: Endpoint) -> TypeGuard[Egress]:
     return not endpoint.link.incoming
 
 

@@ -20,11 +20,11 @@ from trouter.admission.memory import FEW_LINKS, MemoryWatch
 from trouter.backbone.uplinks import Uplinks
 from trouter.core.by_address import ByAddress
 from trouter.core.containers import Container, DetachReason
+from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.ingress import Ingress
 from trouter.core.links import Endpoint, identity_of, update_gate, update_terms
 from trouter.core.lookups import LOOKUP_S, LookupResult
-from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.refusals import NO_ROUTE
 from trouter.core.terms import PeerTerms
 from trouter.core.watch import BLOCKED_AFTER_S
@@ -165,7 +165,7 @@ class Sessions:
                 sink = link.sink
                 if isinstance(sink, Ingress) and isinstance(sink.destination, ByAddress):
                     sink.link.drain()
-                elif isinstance(sink, OutgoingEndpoint):
+                elif isinstance(sink, Egress):
                     entry = sink.entry
                     if isinstance(entry, AddressEntry) and entry.creator < 0 and sink in entry.forwarder.consumers:
                         entry.remove_consumer(sink)
@@ -176,7 +176,7 @@ class Sessions:
         for session in self._connection.sessions():
             count += session.deliveries.incoming.count + session.deliveries.outgoing.count
             for link in session.links.list_links():
-                if isinstance(link.sink, OutgoingEndpoint):
+                if isinstance(link.sink, Egress):
                     count += link.sink.backlog
         return count
 

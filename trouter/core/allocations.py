@@ -28,12 +28,12 @@ from trouter.wire.performatives import Attach, Open, Source, Target
 from .arrival import UNCHANGED, Arrival
 from .by_address import ByAddress
 from .counters import AddressCounters
+from .egress import Egress
 from .entry import AddressEntry
 from .forwarders import Multicast
 from .incoming_parts import CreditAccount
 from .ingress import Ingress
 from .message import IncomingDelivery, Message, OutgoingDelivery
-from .outgoing import OutgoingEndpoint
 from .ports import SharedState
 from .table import AddressTable
 
@@ -49,14 +49,14 @@ MAX_ADDRESSES: Final = 20
 def owners(router: Router, connections: Collection[Connection]) -> list[tuple[str, int, int]]:
     """Return (type, size of an object in bytes, number of objects) by type; ``connections`` are the open ones."""
     links = len(router.links)
-    incoming = sum(not isinstance(each, OutgoingEndpoint) for each in router.links.values())
+    incoming = sum(not isinstance(each, Egress) for each in router.links.values())
     sizes = _sizes()
-    link_bytes = sizes[Ingress] * incoming + sizes[OutgoingEndpoint] * (links - incoming)
+    link_bytes = sizes[Ingress] * incoming + sizes[Egress] * (links - incoming)
     return [
         ("qd_connection_t", sizes[Connection], len(connections)),
         ("qd_session_t", sizes[Session], sum(len(each.sessions()) for each in connections)),
         ("qdr_address_t", sizes[AddressEntry], len(router.table.entries)),
-        ("qdr_link_t", link_bytes // links if links else sizes[OutgoingEndpoint], links),
+        ("qdr_link_t", link_bytes // links if links else sizes[Egress], links),
         ("qdr_delivery_t", sizes[OutgoingDelivery], _count_deliveries(router)),
         ("qd_message_t", sizes[Message], _count_messages(router)),
         ("qd_buffer_t", BUFFER_BYTES, -(-_count_bytes(router) // BUFFER_BYTES)),
@@ -108,7 +108,7 @@ def _count_deliveries(router: Router) -> int:
     """Count the unsettled deliveries of sessions, and those that are not begun or are settled."""
     count = sum(session.deliveries.incoming.count + session.deliveries.outgoing.count for session in _sessions(router))
     for each in router.links.values():
-        if isinstance(each, OutgoingEndpoint):
+        if isinstance(each, Egress):
             waiting = each.waiting
             count += waiting.count
             if waiting.count > 0 and waiting.first().begun and not waiting.first().settled:
@@ -122,7 +122,7 @@ def _count_messages(router: Router) -> int:
     """Count the messages that wait on a link, and those still incoming without copies; copies count once."""
     count = 0
     for each in router.links.values():
-        if not isinstance(each, OutgoingEndpoint):
+        if not isinstance(each, Egress):
             partial = each.link.partial
             if isinstance(partial, IncomingDelivery) and partial.message is not None:
                 count += not partial.message.copies
@@ -149,7 +149,7 @@ def _sizes() -> dict[type, int]:
     link_in, link_out = IncomingLink(session, "sample"), OutgoingLink(session, "sample")
     by_address = ByAddress(table, AddressCounters(), None, strips=True, to_override="sample")
     incoming = Ingress(link_in, shared, Arrival(), CreditAccount(link_in, shared, None, 1), by_address)
-    outgoing = OutgoingEndpoint(link_out, shared, 1, True, False)
+    outgoing = Egress(link_out, shared, 1, True, False)
     links: tuple[Link, ...] = (link_in, link_out)
     for link, sink in zip(links, (incoming, outgoing), strict=True):
         link.sink = sink
@@ -159,7 +159,7 @@ def _sizes() -> dict[type, int]:
     message.chunks.append(b"")
     samples: dict[type, tuple[object, ...]] = {
         Ingress: (incoming, link_in),
-        OutgoingEndpoint: (outgoing, link_out),
+        Egress: (outgoing, link_out),
         AddressEntry: (AddressEntry("M0sample", "sample", "balanced"),),
         OutgoingDelivery: (OutgoingDelivery(link_out),),
         Message: (message,),
@@ -172,7 +172,7 @@ def _sizes() -> dict[type, int]:
 
 
 #: Objects that many share, or that have a sample of their own.
-_NOT_OWN: Final = (type, ModuleType, Enum, Link, Ingress, OutgoingEndpoint, AddressEntry, Delivery, Message)
+_NOT_OWN: Final = (type, ModuleType, Enum, Link, Ingress, Egress, AddressEntry, Delivery, Message)
 
 
 def _own_bytes(sample: object, others: Iterable[object]) -> int:

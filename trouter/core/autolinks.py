@@ -15,10 +15,10 @@ from trouter.wire.performatives import Error, Source, Target
 
 from .addresses import FALLBACK_PHASE, temporary_token
 from .containers import Container, Containers, DetachReason, LinkOwner, OwnSession, free_name, own_link, passed_on
+from .egress import Egress
 from .entry import AddressEntry
 from .ingress import Ingress
 from .links import LinkOptions, attach_link, identity_of, make_incoming, make_outgoing
-from .outgoing import OutgoingEndpoint
 from .refusals import LINK_LOST, AttachRefused
 from .routerport import RouterPort
 from .routes import IN
@@ -170,7 +170,7 @@ class Activation(LinkOwner):
             raise
         address = rule.external_address or rule.address
         source, target = Source(expiry_policy=_DETACH), Target(expiry_policy=_DETACH)
-        endpoint: Ingress | OutgoingEndpoint
+        endpoint: Ingress | Egress
         if isinstance(link, IncomingLink):
             source.address = address
             options = LinkOptions(
@@ -209,7 +209,7 @@ class Activation(LinkOwner):
         self._router.observer.note_activated(self)
         if isinstance(sink, Ingress):
             sink.account.grant_first_credit()
-        elif isinstance(sink, OutgoingEndpoint):
+        elif isinstance(sink, Egress):
             entry = self._obtain_entry() or sink.entry  # no user has kept the entry until now
             assert isinstance(entry, AddressEntry)  # noqa: S101 - `attach_on` has set it
             sink.entry = entry

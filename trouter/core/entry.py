@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 from .addresses import phase_of
 from .arrival import Arrival
 from .counters import AddressCounters
+from .egress import Egress
 from .forwarders import FORWARDERS, Forwarder
 from .inprocess import Subscription
 from .network import HINT_OF_TREATMENT, RemoteRouter
-from .outgoing import OutgoingEndpoint
 from .times import Times
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class AddressEntry:
         taker: AddressEntry = self if self.forwarder.has_destinations() or self.fallback is None else self.fallback
         return taker.forwarder.bytes_to_gather(arrival)
 
-    def add_consumer(self, outgoing: OutgoingEndpoint) -> None:
+    def add_consumer(self, outgoing: Egress) -> None:
         """Add a link that receives from the address."""
         before = self.count_destinations()
         known = self._is_known()
@@ -141,7 +141,7 @@ class AddressEntry:
             self._wake_senders()
         self._notify_users()
 
-    def remove_consumer(self, outgoing: OutgoingEndpoint) -> None:
+    def remove_consumer(self, outgoing: Egress) -> None:
         """Remove a link that received from the address."""
         known = self._is_known()
         self.forwarder.remove(outgoing)

@@ -17,11 +17,12 @@ from trouter.wire.subject import read_subject
 from .addresses import EDGE, FALLBACK_NUMBER, MOBILE, ROUTER, UPLINK_KEY
 from .arrival import Arrival, DeliverySource
 from .counters import AddressCounters, Copies
+from .egress import Egress
 from .entry import AddressEntry
 from .forwarders import Forwarder
+from .losses import release_blocked_copy
 from .message import IncomingDelivery, Message, presettled
 from .network import RemoteRouter
-from .outgoing import OutgoingEndpoint
 from .patterns import KEYS, PatternTree
 from .ports import MAX_INSIDE_BYTES, SharedState
 from .stalls import Stalls, has_little_room
@@ -96,7 +97,7 @@ class Matched:
 
     def __init__(self, bindings: list[Binding]) -> None:
         self.bindings = bindings
-        self.hops = list(dict.fromkeys([each.hop for each in bindings]))
+        self.hops = list(dict.fromkeys([binding.hop for binding in bindings]))
 
 
 _NOTHING: Final = Matched([])
@@ -153,11 +154,11 @@ class Exchange(Forwarder):
 
     # --- consumers of the address
 
-    def add(self, outgoing: OutgoingEndpoint) -> None:
+    def add(self, outgoing: Egress) -> None:
         """See ``Forwarder.add``."""
         self.inner.add(outgoing)
 
-    def remove(self, outgoing: OutgoingEndpoint) -> None:
+    def remove(self, outgoing: Egress) -> None:
         """See ``Forwarder.remove``."""
         self.inner.remove(outgoing)
 
@@ -280,10 +281,8 @@ class Exchange(Forwarder):
         if message.heads is not None:
             message.heads.now = outer
         if message.copies and has_little_room(message.session, 2):
-            for each in message.copies[:]:
-                sink = each.link.sink
-                if isinstance(sink, OutgoingEndpoint):
-                    sink.release_blocked_copy(each)
+            for out in message.copies[:]:
+                release_blocked_copy(out)
         if not delivery.complete and len(message.copies) > 1:
             self._exchanges.stalls.watch_message(message)
         if arrival.message is None:

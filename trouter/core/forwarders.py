@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from .arrival import Arrival, DeliverySource
 from .counters import Copies
+from .egress import Egress
 from .message import Fanout, Message
 from .network import Network, RemoteRouter, Trunk
-from .outgoing import OutgoingEndpoint
 from .ports import MAX_INSIDE_BYTES
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class Forwarder:
     )
 
     def __init__(self) -> None:
-        self.consumers: list[OutgoingEndpoint] = []
+        self.consumers: list[Egress] = []
         #: The consumer if there is only one.
-        self._sole: OutgoingEndpoint | None = None
+        self._sole: Egress | None = None
         #: Consumers inside the router.
         self.subscriptions: list[Subscription] = _NO_SUBSCRIPTIONS
         #: Reachable other routers with consumers, sorted by id.
@@ -95,12 +95,12 @@ class Forwarder:
         count: Py_ssize_t = len(self.consumers) + len(self.subscriptions) + len(self.remotes)
         return count + 1 if self.is_exchange else count
 
-    def add(self, outgoing: OutgoingEndpoint) -> None:
+    def add(self, outgoing: Egress) -> None:
         """Add a consumer, the last in turn."""
         self.consumers.append(outgoing)
         self._note_sole()
 
-    def remove(self, outgoing: OutgoingEndpoint) -> None:
+    def remove(self, outgoing: Egress) -> None:
         """Remove a consumer that is gone; the turn stays with the consumer that has it."""
         position = self.consumers.index(outgoing)
         del self.consumers[position]
@@ -117,7 +117,7 @@ class Forwarder:
 
     def remove_subscription(self, subscription: Subscription) -> None:
         """Remove a consumer inside the router; do nothing if it is not there."""
-        self.subscriptions = [each for each in self.subscriptions if each is not subscription]
+        self.subscriptions = [kept for kept in self.subscriptions if kept is not subscription]
 
     def add_remote(self, router: RemoteRouter) -> None:
         """Add a reachable router with consumers."""
@@ -138,8 +138,8 @@ class Forwarder:
         self._generation = network.generation
         self._across = {}
         self._candidates = {}
-        lowest = min([each.cost for each in self.remotes])
-        self._nearest = [each for each in self.remotes if each.cost == lowest]
+        lowest = min([router.cost for router in self.remotes])
+        self._nearest = [router for router in self.remotes if router.cost == lowest]
 
     def forward(self, arrival: Arrival) -> Copies:
         """Forward the message in hand to its consumers; return the number of copies."""
@@ -174,22 +174,20 @@ class Forwarder:
                 self._turn_across = 0
             router: RemoteRouter = self._nearest[self._turn_across]
             self._turn_across += 1
-            outgoing: OutgoingEndpoint | None = (
-                None if router.trunk is arrival.source.trunk else _way(router.trunk, arrival)
-            )
+            outgoing: Egress | None = None if router.trunk is arrival.source.trunk else _way(router.trunk, arrival)
             if outgoing is not None:
                 outgoing.offer(arrival)
                 return _ONE_ACROSS
         return _NONE
 
 
-def _way(trunk: Trunk | None, arrival: Arrival) -> OutgoingEndpoint | None:
+def _way(trunk: Trunk | None, arrival: Arrival) -> Egress | None:
     """Return the link of ``trunk`` for the message: by priority, or its own if it is unfinished; None if none."""
     if trunk is None:
         return None
     message: Message | None = arrival.message
     if message is not None and not message.complete and trunk.stream_pool is not None:
-        stream: OutgoingEndpoint | None = trunk.stream_pool.borrow_link()
+        stream: Egress | None = trunk.stream_pool.borrow_link()
         if stream is not None:
             return stream
     return trunk.link_for(arrival.priority)
@@ -197,9 +195,9 @@ def _way(trunk: Trunk | None, arrival: Arrival) -> OutgoingEndpoint | None:
 
 def _with_router(routers: list[RemoteRouter], router: RemoteRouter) -> list[RemoteRouter]:
     """Return ``routers``, sorted by id, with one more; the same list unless it is the shared empty one."""
-    found = routers or []
-    insort(found, router, key=_ROUTER_ID)
-    return found
+    sorted_by_id = routers or []
+    insort(sorted_by_id, router, key=_ROUTER_ID)
+    return sorted_by_id
 
 
 class Closest(Forwarder):
@@ -215,17 +213,17 @@ class Closest(Forwarder):
         if self.subscriptions:
             return self._to_inside(arrival)
         if self.siblings:
-            way: OutgoingEndpoint | None = self._next_sibling(arrival)
+            way: Egress | None = self._next_sibling(arrival)
             if way is not None:
                 way.offer(arrival)
                 return _ONE_ACROSS
-        outgoing: OutgoingEndpoint | None = self._next_here(arrival)
+        outgoing: Egress | None = self._next_here(arrival)
         if outgoing is None:
             return self._to_nearest(arrival) if self.remotes else _NONE
         outgoing.offer(arrival)
         return _ONE_HERE
 
-    def _next_sibling(self, arrival: Arrival) -> OutgoingEndpoint | None:
+    def _next_sibling(self, arrival: Arrival) -> Egress | None:
         """Return the link to the worker whose turn it is among the local links and the workers with consumers.
 
         None if it is the turn of a local link, or the message comes from a worker: each of these passes it on once.
@@ -242,10 +240,10 @@ class Closest(Forwarder):
         sibling: RemoteRouter = self.siblings[place]
         return _way(sibling.trunk, arrival)
 
-    def _next_here(self, arrival: Arrival) -> OutgoingEndpoint | None:
+    def _next_here(self, arrival: Arrival) -> Egress | None:
         """Return the local link whose turn it is; None if there is none for this source."""
         if self._sole is not None:
-            outgoing: OutgoingEndpoint = self._sole
+            outgoing: Egress = self._sole
             self._turn = 1
             return None if arrival.came_over_edge(outgoing.connection_number) else outgoing
         count: Py_ssize_t = len(self.consumers)
@@ -273,7 +271,7 @@ class Balanced(Forwarder):
         """See ``Forwarder.forward``. A consumer inside the router gets it only if no link does."""
         if self.remotes:
             return self._weigh(arrival)
-        chosen: OutgoingEndpoint | None = self._best_here(arrival)
+        chosen: Egress | None = self._best_here(arrival)
         if chosen is None:
             if self.subscriptions:
                 return self._to_inside(arrival)
@@ -283,7 +281,7 @@ class Balanced(Forwarder):
 
     def _weigh(self, arrival: Arrival) -> Copies:
         """Choose between the links here and the routers elsewhere; a tie goes to the links, then by id."""
-        best: OutgoingEndpoint | None = self._best_here(arrival)
+        best: Egress | None = self._best_here(arrival)
         best_load: Py_ssize_t = 0
         best_eligible: bool = False
         outstanding: Outstanding | None = None
@@ -292,8 +290,8 @@ class Balanced(Forwarder):
             best_load = best.count_load()
             best_eligible = best_load < best.capacity
         if best is None or best_load > 0:
-            for each in self._find_candidates(arrival):
-                router: RemoteRouter = each
+            router: RemoteRouter
+            for router in self._find_candidates(arrival):
                 trunk: Trunk = router.trunk  # type: ignore[assignment]  # it can be reached
                 if trunk is arrival.source.trunk or trunk.link_for(arrival.priority) is None:
                     continue
@@ -332,8 +330,8 @@ class Balanced(Forwarder):
         network: Network = arrival.source.shared.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
-        found = self._candidates.get(arrival.origin)
-        if found is None:
+        candidates = self._candidates.get(arrival.origin)
+        if candidates is None:
             beyond = network.routers_beyond(arrival.origin)
             if not beyond and not network.is_known(arrival.origin):
                 beyond = network.routers_beyond("")
@@ -341,14 +339,14 @@ class Balanced(Forwarder):
             for router in self.remotes:
                 if router.id in beyond and (router.trunk not in nearest or router.cost < nearest[router.trunk].cost):
                     nearest[router.trunk] = router
-            found = sorted(nearest.values(), key=_COST)[:_LOOKS]
-            found.sort(key=_ROUTER_ID)
+            candidates = sorted(nearest.values(), key=_COST)[:_LOOKS]
+            candidates.sort(key=_ROUTER_ID)
             if len(self._candidates) > _MAX_ORIGINS:
                 self._candidates.clear()
-            self._candidates[arrival.origin] = found
-        return found
+            self._candidates[arrival.origin] = candidates
+        return candidates
 
-    def _best_here(self, arrival: Arrival) -> OutgoingEndpoint | None:
+    def _best_here(self, arrival: Arrival) -> Egress | None:
         """Return the local link for the message; None if there is none for this source."""
         if self._sole is None:
             count: Py_ssize_t = len(self.consumers)
@@ -357,19 +355,19 @@ class Balanced(Forwarder):
             if self._turn >= count:
                 self._turn = 0
             return self._least_loaded(arrival, count)
-        outgoing: OutgoingEndpoint = self._sole
+        outgoing: Egress = self._sole
         return None if arrival.came_over_edge(outgoing.connection_number) else outgoing
 
-    def _least_loaded(self, arrival: Arrival, count: Py_ssize_t) -> OutgoingEndpoint | None:
+    def _least_loaded(self, arrival: Arrival, count: Py_ssize_t) -> Egress | None:
         """Return the best of the next links: below capacity first, then fewer deliveries, then earlier in turn."""
-        best: OutgoingEndpoint | None = None
+        best: Egress | None = None
         best_load: Py_ssize_t = 0
         best_eligible: bool = False
         position: Py_ssize_t = self._turn
         looks: Py_ssize_t = count if count < _LOOKS else _LOOKS
         while looks > 0:
             looks -= 1
-            outgoing: OutgoingEndpoint = self.consumers[position]
+            outgoing: Egress = self.consumers[position]
             position += 1
             if position == count:
                 position = 0
@@ -400,13 +398,13 @@ class Multicast(Forwarder):
 
     def forward(self, arrival: Arrival) -> Copies:
         """See ``Forwarder.forward``. The sender of an unsettled message gets one outcome for all copies."""
-        across: list[OutgoingEndpoint] = self._find_across(arrival) if self.remotes else []
-        here: list[OutgoingEndpoint] = self.consumers
+        across: list[Egress] = self._find_across(arrival) if self.remotes else []
+        here: list[Egress] = self.consumers
         source: DeliverySource = arrival.source
         if source.via_edge:
             here = [each for each in here if each.connection_number != source.connection_number]
         elif source.by_name and source.shared.uplink is not None:
-            uplink: OutgoingEndpoint = source.shared.uplink  # type: ignore[assignment]  # behind the port
+            uplink: Egress = source.shared.uplink  # type: ignore[assignment]  # behind the port
             if not self._goes_up(uplink):
                 across = [uplink]
         copies: Copies = Copies(len(here), len(self.subscriptions), len(across))
@@ -414,8 +412,8 @@ class Multicast(Forwarder):
             return _NONE
         if not arrival.delivery.remote_settled:
             arrival.delivery.fanout = Fanout(copies.total)
-        for each in here + across:
-            outgoing: OutgoingEndpoint = each
+        outgoing: Egress
+        for outgoing in here + across:
             out: OutgoingDelivery = outgoing.offer(arrival)
             if arrival.message is None:
                 arrival.message = out.message  # the first copy that has to wait has kept it for the others
@@ -423,15 +421,15 @@ class Multicast(Forwarder):
             subscription.offer(arrival)
         return copies
 
-    def _goes_up(self, uplink: OutgoingEndpoint) -> bool:
+    def _goes_up(self, uplink: Egress) -> bool:
         """Return whether the consumers include a link of the edge router's uplink."""
-        for each in self.consumers:
-            outgoing: OutgoingEndpoint = each
+        for consumer in self.consumers:
+            outgoing: Egress = consumer
             if outgoing.connection_number == uplink.connection_number:
                 return True
         return False
 
-    def _find_across(self, arrival: Arrival) -> list[OutgoingEndpoint]:
+    def _find_across(self, arrival: Arrival) -> list[Egress]:
         """Return the links to other routers for the message in hand."""
         network: Network = arrival.source.shared.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
@@ -443,12 +441,12 @@ class Multicast(Forwarder):
             if len(self._across) > _MAX_ORIGINS:
                 self._across.clear()
             self._across[arrival.origin] = trunks
-        ways: list[OutgoingEndpoint] = []
-        for each in trunks:
-            trunk: Trunk = each
+        ways: list[Egress] = []
+        trunk: Trunk
+        for trunk in trunks:
             if trunk is arrival.source.trunk or trunk.name in arrival.trace:
                 continue
-            outgoing: OutgoingEndpoint | None = _way(trunk, arrival)
+            outgoing: Egress | None = _way(trunk, arrival)
             if outgoing is not None:
                 ways.append(outgoing)
         return ways

@@ -14,7 +14,9 @@ from trouter.wire.sections import InvalidMessage
 
 from .arrival import Arrival
 from .counters import Counters, address_class_of
+from .egress import Egress
 from .entry import AddressEntry
+from .losses import abort_copy, release_blocked_copy
 from .message import AnnotationRewriter, CachedAnnotations, IncomingDelivery, Message
 from .outcomes import (
     ACCEPTED,
@@ -27,7 +29,6 @@ from .outcomes import (
     RELEASED_STATE,
     rejected_state,
 )
-from .outgoing import OutgoingEndpoint
 from .ports import Gate, SharedState
 
 if TYPE_CHECKING:
@@ -324,12 +325,12 @@ class Settlement:
 
     def _relay_state(self, delivery: IncomingDelivery, code: c_int, state: bytes | None, settled: bool) -> None:
         """Relay the sender's state to every copy that still refers to the delivery."""
-        for each in [delivery.single_copy] if delivery.fanout is None else delivery.fanout.copies[:]:
-            out: OutgoingDelivery | None = each
+        out: OutgoingDelivery | None
+        for out in [delivery.single_copy] if delivery.fanout is None else delivery.fanout.copies[:]:
             if out is None:
                 continue
-            if isinstance(out.link.sink, OutgoingEndpoint):
-                outgoing: OutgoingEndpoint = out.link.sink
+            if isinstance(out.link.sink, Egress):
+                outgoing: Egress = out.link.sink
                 outgoing.relay_sender_state(out, code, state, settled)
             elif settled:
                 out.sender_delivery = None
@@ -364,8 +365,8 @@ class Settlement:
         if own is None and self.account.unsettled > 0:
             own = session.deliveries.deliveries_of(link, True)
         if own is not None:
-            for each in own:
-                delivery: IncomingDelivery = each  # type: ignore[assignment]  # made by ``new_incoming``
+            for lost in own:
+                delivery: IncomingDelivery = lost  # type: ignore[assignment]  # made by ``new_incoming``
                 session.deliveries.forget_incoming(delivery)
                 end_span(delivery, LOST)
                 if delivery.fanout is not None:
@@ -476,25 +477,23 @@ class Frames:
         """Send a frame of a routed message to every copy; keep what a receiver does not take now."""
         if len(message.copies) == 1:
             only: OutgoingDelivery = message.copies[0]
-            sole: OutgoingEndpoint = only.link.sink  # type: ignore[assignment]
+            sole: Egress = only.link.sink  # type: ignore[assignment]
             sole.continue_with(only, arrival)
             if only.complete:
                 return
             if arrival.start == arrival.end and not message.complete:
                 return
         message.append_chunk(arrival.whole())
-        for each in message.copies[:]:
-            copy: OutgoingDelivery = each
-            outgoing: OutgoingEndpoint = copy.link.sink  # type: ignore[assignment]
+        copy: OutgoingDelivery
+        for copy in message.copies[:]:
+            outgoing: Egress = copy.link.sink  # type: ignore[assignment]
             outgoing.send_more(copy)
 
     def release_blocked_copies(self, message: Message) -> None:
         """Release copies that wait for others, if the session has hardly any window left for the message."""
         if message.copies and self._link.session.windows.held_bytes * 4 > self._window_bytes * 3:
-            for each in message.copies[:]:
-                copy: OutgoingDelivery = each
-                outgoing: OutgoingEndpoint = copy.link.sink  # type: ignore[assignment]
-                outgoing.release_blocked_copy(copy)
+            for copy in message.copies[:]:
+                release_blocked_copy(copy)
 
     # --- whether an unfinished message waits
 
@@ -535,10 +534,8 @@ def abort_copies(delivery: IncomingDelivery) -> None:
     if message is None:
         return
     message.aborted = True
-    for each in message.copies[:]:
-        out: OutgoingDelivery = each
-        outgoing: OutgoingEndpoint = out.link.sink  # type: ignore[assignment]
-        outgoing.abort_delivery(out)
+    for out in message.copies[:]:
+        abort_copy(out)
     # The copies get no further answer: one whose abort waits for its receiver's window must not be settled before.
     delivery.fanout = None
     delivery.single_copy = None

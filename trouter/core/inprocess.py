@@ -77,7 +77,7 @@ class Subscription:
 
 
 class MessageTaker(Protocol):
-    """An outgoing link; see ``OutgoingEndpoint``."""
+    """An outgoing link; see ``Egress``."""
 
     def offer(self, arrival: Arrival) -> OutgoingDelivery:
         """Send a copy of the message in hand, now or later; return the copy."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .addresses import MOBILE, UPLINK_KEY
 from .counters import AddressCounters
+from .egress import Egress
 from .entry import AddressEntry
 from .inprocess import InsideConsumer, InsideSender, Subscription
 from .network import Trunk
-from .outgoing import OutgoingEndpoint
 from .ports import SharedState
 from .table import AddressTable
 from .tenants import Tenant
@@ -67,6 +67,6 @@ class InsideTraffic:
         self.send_on(outgoing, message)
         return True
 
-    def send_on(self, outgoing: OutgoingEndpoint, message: bytes) -> None:
+    def send_on(self, outgoing: Egress, message: bytes) -> None:
         """Send a message on one link, whatever its address."""
         self._sender.send_on(outgoing, message)

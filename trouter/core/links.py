@@ -6,9 +6,8 @@ link of a link route, one to a neighbour, to an edge router or over the uplink, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.link_base import Link
@@ -18,24 +17,20 @@ from .arrival import Arrival
 from .by_address import ByAddress
 from .check import MessageCheck
 from .counters import AddressCounters
+from .egress import Egress, Streaming, Supplier
 from .entry import AddressEntry
 from .incoming_parts import CreditAccount
 from .ingress import Destination, Ingress
 from .messagelog import SentLog
 from .network import Network, Trunk
-from .outgoing import OutgoingEndpoint, Streaming
 from .ports import SharedState
 from .readers import MAX_NOTE_BYTES, Read, ToReader
-from .relay import MirroredCredit, RoutedOutgoingEndpoint, ToOtherEnd
+from .relay import FromOtherEnd, MirroredCredit, ToOtherEnd
 from .table import AddressTable
 from .terms import CONTAINER_OVERDRAFT, DEFAULT_CAPACITY, ROUTE_CONTAINER, PeerTerms
 
 #: The routing endpoints that links have.
-Endpoint = Ingress | OutgoingEndpoint
-
-_E = TypeVar("_E", bound=OutgoingEndpoint)
-#: Makes an endpoint of its link, the shared state, the capacity, ``strips_annotations`` and ``sends_settled``.
-MakeOutgoing = Callable[[OutgoingLink, SharedState, int, bool, bool], _E]
+Endpoint = Ingress | Egress
 
 
 class LinkHome(Protocol):
@@ -105,15 +100,10 @@ def make_incoming(home: LinkHome, link: IncomingLink, options: LinkOptions) -> I
     return ingress
 
 
-def make_outgoing(home: LinkHome, link: OutgoingLink, options: LinkOptions) -> OutgoingEndpoint:
+def make_outgoing(home: LinkHome, link: OutgoingLink, options: LinkOptions, supplier: Supplier | None = None) -> Egress:
     """Return the endpoint of a link on which the router sends; it is not a consumer of its address yet."""
-    return make_outgoing_by(OutgoingEndpoint, home, link, options)
-
-
-def make_outgoing_by(make: MakeOutgoing[_E], home: LinkHome, link: OutgoingLink, options: LinkOptions) -> _E:
-    """Return an endpoint of another class, which ``make`` makes; see ``MakeOutgoing``."""
     terms = options.terms
-    outgoing = make(link, home.shared, _capacity(terms), terms.strip_out, options.sends_settled)
+    outgoing = Egress(link, home.shared, _capacity(terms), terms.strip_out, options.sends_settled, supplier)
     _complete_outgoing(home, outgoing, options)
     pool = home.network.stream_pools.get(terms.connection_number) if options.borrows_streams else None
     if pool is not None:
@@ -158,11 +148,10 @@ def _make_ingress(home: LinkHome, account: CreditAccount, destination: Destinati
     return ingress
 
 
-def make_routed_outgoing(
-    home: LinkHome, link: OutgoingLink, options: LinkOptions, emptied: Callable[[], None]
-) -> RoutedOutgoingEndpoint:
-    """Return the outgoing end of a link route's link; see ``RoutedOutgoingEndpoint`` for ``emptied``."""
-    outgoing = RoutedOutgoingEndpoint(link, home.shared, options.sends_settled, options.terms.is_router, emptied)
+def make_routed_outgoing(home: LinkHome, link: OutgoingLink, options: LinkOptions) -> Egress:
+    """Return the outgoing end of a link route's link, whose supplier is a ``FromOtherEnd``."""
+    supplier = FromOtherEnd(options.terms.is_router)
+    outgoing = Egress(link, home.shared, 0, True, options.sends_settled, supplier)
     _complete_outgoing(home, outgoing, options)
     return outgoing
 
@@ -217,7 +206,7 @@ def _apply_terms(incoming: Ingress, terms: PeerTerms) -> None:
         incoming.link.max_message_bytes = terms.max_message_bytes
 
 
-def _complete_outgoing(home: LinkHome, outgoing: OutgoingEndpoint, options: LinkOptions) -> None:
+def _complete_outgoing(home: LinkHome, outgoing: Egress, options: LinkOptions) -> None:
     """Apply the terms of its connection and the options to an outgoing link, and become its owner."""
     terms = options.terms
     if options.entry is not None:

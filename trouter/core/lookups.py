@@ -14,9 +14,9 @@ from trouter.wire.types import UInt
 
 from .addresses import MOBILE
 from .edge.protocol import LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES
+from .egress import Egress
 from .ingress import Ingress
 from .notes import Note, read, write
-from .outgoing import OutgoingEndpoint
 from .routerport import RouterPort
 from .routes import IN, OUT, routed_address
 from .terms import PeerTerms
@@ -49,7 +49,7 @@ class Lookups:
     def __init__(self, router: RouterPort) -> None:
         self._router = router
         #: Links to the interior router. None before they are attached, ``query_link`` also once it has failed.
-        self.query_link: OutgoingEndpoint | None = None
+        self.query_link: Egress | None = None
         self.reply_link: Ingress | None = None
         self._queries: dict[str, Query] = {}
         self._unsent: list[str] = []

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from trouter.engine import reuse
+from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import Delivery, LinkPort, SessionPort, advance_incoming
 from trouter.engine.states import DeliveryStep
 from trouter.wire import octets
@@ -283,6 +284,12 @@ class OutgoingDelivery(Delivery):
         #: Its outcome is counted among those of a multicast.
         self.counted = False
 
+    def leave_outstanding(self) -> None:
+        """Count it as no longer under way to another router."""
+        if self.outstanding is not None:
+            self.outstanding.count -= 1
+            self.outstanding = None
+
 
 reuse.reuse_memory(IncomingDelivery)
 reuse.reuse_memory(OutgoingDelivery)
@@ -396,11 +403,6 @@ class Message:
         if self.heads is not None and self.heads.now is not None:
             self.heads.of[copy] = self.heads.now
 
-    def head_of(self, copy: OutgoingDelivery, strips_annotations: bool) -> bytes | None:
-        """Return the first piece for the receiver of ``copy``; None before it has come."""
-        own: bytes | None = None if self.heads is None or strips_annotations else self.heads.of.get(copy)
-        return self.piece_for(0, strips_annotations) if own is None else own
-
     def append_chunk(self, chunk: bytes) -> None:
         """Keep the next piece, held by the session that brought it; PeerFault beyond a limit."""
         size: Py_ssize_t = len(chunk)
@@ -419,8 +421,8 @@ class Message:
         last: Py_ssize_t = self.first + len(self.chunks) - 1
         if last < 1 or not self.chunks or len(self.chunks[-1]) >= _SMALL_PIECE:
             return False
-        for each in self.copies:
-            copy: OutgoingDelivery = each
+        for begun in self.copies:
+            copy: OutgoingDelivery = begun
             if copy.chunk >= last:
                 return False
         return True
@@ -450,23 +452,6 @@ class Message:
             if self.rewrites:
                 return self.plain_head()
         return self.chunks[index]
-
-    def count_joinable(self, number: Py_ssize_t, size: Py_ssize_t, room: Py_ssize_t) -> Py_ssize_t:
-        """Return how many of the next pieces fit into ``room`` bytes with piece ``number``, which has ``size``."""
-        count: Py_ssize_t = 0
-        index: Py_ssize_t = number - self.first + 1
-        while index < len(self.chunks):
-            size += len(self.chunks[index])
-            if size > room:
-                break
-            count += 1
-            index += 1
-        return count
-
-    def join_on(self, piece: bytes, number: Py_ssize_t, count: Py_ssize_t) -> bytes:
-        """Return ``piece``, which is piece ``number`` or the rest of it, with the next ``count`` pieces."""
-        index: Py_ssize_t = number - self.first + 1
-        return b"".join((piece, *self.chunks[index : index + count]))
 
     def waits_for_rest(self, session: SessionPort) -> bool:
         """Return whether it is not to begin yet on ``session``, whose window is nearly used up.
@@ -518,13 +503,61 @@ class Message:
         """Return whether piece ``number`` is the message's last."""
         return self.complete and number - self.first >= len(self.chunks) - 1
 
+    # --- to a receiver
+
+    def send(self, link: OutgoingLink, copy: OutgoingDelivery, strips_annotations: bool) -> None:
+        """Send as much of the message as has come and as ``link`` takes, from the position of ``copy`` on."""
+        while not copy.complete:
+            piece: bytes | None = self._next_piece(copy, strips_annotations)
+            if piece is None:
+                if self.complete and not self.discard:
+                    link.send(copy, b"", 0, 0, False)
+                break
+            more: Py_ssize_t = self._count_joinable(copy.chunk, len(piece) - copy.offset, link.frame_room(copy))
+            if more > 0:  # the joined pieces go in one frame, or stay
+                joined: bytes = self._join_on(piece[copy.offset :], copy.chunk, more)
+                if link.send(copy, joined, 0, len(joined), not self.ends_with(copy.chunk + more)) < len(joined):
+                    break
+            else:
+                last: bool = self.ends_with(copy.chunk)
+                size: Py_ssize_t = len(piece)
+                copy.offset = link.send(copy, piece, copy.offset, size, not last)
+                if copy.offset < size or (last and not copy.complete):
+                    break
+            copy.chunk += 1 + more
+            copy.offset = 0
+
+    def _next_piece(self, copy: OutgoingDelivery, strips_annotations: bool) -> bytes | None:
+        """Return the piece at the position of ``copy``; None before it has come."""
+        own: bytes | None = None
+        if copy.chunk == 0 and self.heads is not None and not strips_annotations:
+            own = self.heads.of.get(copy)
+        return self.piece_for(copy.chunk, strips_annotations) if own is None else own
+
+    def _count_joinable(self, number: Py_ssize_t, size: Py_ssize_t, room: Py_ssize_t) -> Py_ssize_t:
+        """Return how many of the next pieces fit into ``room`` bytes with piece ``number``, which has ``size``."""
+        count: Py_ssize_t = 0
+        index: Py_ssize_t = number - self.first + 1
+        while index < len(self.chunks):
+            size += len(self.chunks[index])
+            if size > room:
+                break
+            count += 1
+            index += 1
+        return count
+
+    def _join_on(self, piece: bytes, number: Py_ssize_t, count: Py_ssize_t) -> bytes:
+        """Return ``piece``, which is piece ``number`` or the rest of it, with the next ``count`` pieces."""
+        index: Py_ssize_t = number - self.first + 1
+        return b"".join((piece, *self.chunks[index : index + count]))
+
     def release_passed(self) -> None:
         """Release the pieces that every copy has passed, once all copies exist."""
         if not self.routed:
             return
         passed: Py_ssize_t = self.first + len(self.chunks)
-        for each in self.copies:
-            copy: OutgoingDelivery = each
+        copy: OutgoingDelivery
+        for copy in self.copies:
             if copy.chunk < passed:
                 passed = copy.chunk
         if passed > self.first:

@@ -87,7 +87,7 @@ class MessageLog:
 
 
 class SendingLink(Protocol):
-    """An outgoing link whose messages are logged; see ``OutgoingEndpoint``."""
+    """An outgoing link whose messages are logged; see ``Egress``."""
 
     @property
     def link(self) -> Link:

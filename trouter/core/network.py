@@ -11,10 +11,10 @@ from trouter.engine.ports import LinkSink
 
 from .addresses import DEFAULT_AREA, EDGE, MOBILE, ROUTER
 from .arrival import DeliverySource
+from .egress import Egress, StreamPoolPort
 from .listeners import EventListeners
 from .message import Outstanding
 from .messagelog import MessageLog
-from .outgoing import OutgoingEndpoint, StreamPoolPort
 
 if TYPE_CHECKING:
     from cython import Py_ssize_t
@@ -150,18 +150,18 @@ class Trunk:
         self.to_sibling = False
         self.remote_container = remote_container
         self.control_in: DeliverySource | None = None
-        self.control_out: OutgoingEndpoint | None = None
+        self.control_out: Egress | None = None
         #: The data links on which the neighbour sends, and how many it ever attached.
         self.data_in: Py_ssize_t = 0
         self.came: Py_ssize_t = 0
         self.log = log
         #: The links for unfinished messages; None if the neighbour wants none.
         self.stream_pool: StreamPoolPort | None = None
-        self._senders: list[OutgoingEndpoint | None] = []
+        self._senders: list[Egress | None] = []
         #: The priority of each data link, in both directions; links without one are absent.
         self._places: dict[LinkSink, int] = {}
         #: By priority, the link for it: its own or that of the next lower one.
-        self._ladder: list[OutgoingEndpoint | None] = [None] * PRIORITIES
+        self._ladder: list[Egress | None] = [None] * PRIORITIES
         #: By forwarder.
         self.outstanding: dict[object, Outstanding] = {}
 
@@ -176,7 +176,7 @@ class Trunk:
         self.neighbour = neighbour
         self.name = _ROUTER_PREFIX + neighbour
 
-    def add_data(self, outgoing: OutgoingEndpoint) -> None:
+    def add_data(self, outgoing: Egress) -> None:
         """Add a data link to send on; its position is its priority, and the eleventh has none."""
         self._rank(outgoing, len(self._senders))
         self._senders.append(outgoing)
@@ -215,7 +215,7 @@ class Trunk:
         elif endpoint in self._senders:
             self._senders[self._senders.index(endpoint)] = None
             self._climb()
-        elif not isinstance(endpoint, OutgoingEndpoint):
+        elif not isinstance(endpoint, Egress):
             self.data_in -= 1
 
     def _climb(self) -> None:
@@ -225,7 +225,7 @@ class Trunk:
                 last = self._senders[priority]
             self._ladder[priority] = last
 
-    def link_for(self, priority: Py_ssize_t) -> OutgoingEndpoint | None:
+    def link_for(self, priority: Py_ssize_t) -> Egress | None:
         """Return the link for messages of ``priority``, 0 to 9; None if there is none."""
         return self._ladder[priority]
 

@@ -63,7 +63,7 @@ class AddressPort(Protocol):
 
 
 class OutgoingPort(Protocol):
-    """What leaves the router on a link; see ``OutgoingEndpoint``."""
+    """What leaves the router on a link; see ``Egress``."""
 
     @property
     def entry(self) -> AddressPort | None:

@@ -6,29 +6,25 @@ sender, and its answer back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from trouter.engine.link import IncomingLink, OutgoingLink
-from trouter.engine.ports import LinkPort
 from trouter.wire.sections import InvalidMessage, MessageScan
 
 from .arrival import UNCHANGED, Arrival
 from .check import USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
+from .egress import Egress, Supplier
 from .entry import AddressEntry
 from .incoming_parts import INVALID_MESSAGE, MAX_HEAD_BYTES, CreditAccount, is_gathering
 from .ingress import Destination, Ingress
 from .message import IncomingDelivery, Message
 from .outcomes import REJECTED
-from .outgoing import OutgoingEndpoint
 from .ports import SharedState
 
 if TYPE_CHECKING:
     from cython import Py_ssize_t
     from cython import int as c_int
-
-    from .outgoing import Backlog
 
 _THROUGH_HEADER: Final[c_int] = 1
 _THROUGH_PROPERTIES: Final[c_int] = 4
@@ -38,31 +34,36 @@ _MAX_HEAD_BYTES: Final[Py_ssize_t] = MAX_HEAD_BYTES
 class MirroredCredit(CreditAccount):
     """The credit of a routed link's sender: that of the receiver on ``outgoing``, the other end."""
 
-    __slots__ = ("outgoing", "_drained")
+    __slots__ = ("outgoing", "to_router", "_drained")
 
     def __init__(self, link: IncomingLink, shared: SharedState, entry: AddressEntry) -> None:
         super().__init__(link, shared, entry, 0)
         #: None while the two ends are not joined.
-        self.outgoing: RoutedOutgoingEndpoint | None = None
+        self.outgoing: Egress | None = None
+        #: The other end leads to a neighbouring router.
+        self.to_router = False
         #: The sender has answered the receiver's drain.
         self._drained = False
 
-    def join_ends(self, outgoing: RoutedOutgoingEndpoint) -> None:
-        """Join the two ends, which are attached or will be."""
+    def join_ends(self, outgoing: Egress) -> None:
+        """Join the two ends, which are attached or will be; ``FromOtherEnd`` supplies the outgoing one."""
+        supplier: FromOtherEnd = outgoing.supplier  # type: ignore[assignment]  # made by ``make_routed_outgoing``
+        supplier.mirror = self
         self.outgoing = outgoing
+        self.to_router = supplier.to_router
         self._drained = False
-        outgoing.mirror = self
 
     def part_ends(self) -> None:
         """Separate the two ends: the link has ended."""
         if self.outgoing is not None:
-            self.outgoing.mirror = None
+            supplier: FromOtherEnd = self.outgoing.supplier  # type: ignore[assignment]  # as in ``join_ends``
+            supplier.mirror = None
             self.outgoing = None
 
     def top_up_credit(self) -> None:
         """Grant the sender the receiver's credit, and drain it if the receiver drains."""
         link: IncomingLink = self.link
-        outgoing: RoutedOutgoingEndpoint | None = self.outgoing
+        outgoing: Egress | None = self.outgoing
         if outgoing is None or not link.attached or self.shared.stopping:
             return
         out: OutgoingLink = outgoing.link
@@ -72,7 +73,7 @@ class MirroredCredit(CreditAccount):
                 out.return_credit()
             return
         self._drained = False
-        owed: Py_ssize_t = out.credit - outgoing.count_without_credit() - link.credit
+        owed: Py_ssize_t = out.credit - outgoing.waiting.count_without_credit() - link.credit
         if is_gathering(link):
             owed -= 1
         if owed > 0 or (link.draining and not out.drain):
@@ -89,6 +90,23 @@ class MirroredCredit(CreditAccount):
         self.no_credit_since_s = self.shared.now_s
         self._drained = True
         self.top_up_credit()
+
+
+class FromOtherEnd(Supplier):
+    """The other end of a routed link, whose sender gets the receiver's credit and answers its drain."""
+
+    __slots__ = ("mirror", "to_router")
+
+    def __init__(self, to_router: bool) -> None:
+        """``to_router``: the receiver is a neighbouring router."""
+        #: The credit of the sender; None while the two ends are not joined.
+        self.mirror: MirroredCredit | None = None
+        self.to_router = to_router
+
+    def follow_credit(self, outgoing: Egress) -> None:
+        """See ``Supplier.follow_credit``."""
+        if self.mirror is not None:
+            self.mirror.top_up_credit()
 
 
 class ToOtherEnd(Destination):
@@ -108,10 +126,10 @@ class ToOtherEnd(Destination):
         delivery: IncomingDelivery = arrival.delivery
         if not self._may_pass(ingress, arrival):
             return
-        outgoing: RoutedOutgoingEndpoint | None = self._credit.outgoing
+        outgoing: Egress | None = self._credit.outgoing
         if outgoing is None:
             return  # credit is granted only while both ends are attached
-        self._count_message(ingress, outgoing)
+        self._count_message(ingress)
         arrival.leave_unchanged()
         message: Message | None = arrival.message
         outgoing.offer(arrival)
@@ -140,7 +158,7 @@ class ToOtherEnd(Destination):
             return False
         return True
 
-    def _count_message(self, ingress: Ingress, outgoing: RoutedOutgoingEndpoint) -> None:
+    def _count_message(self, ingress: Ingress) -> None:
         """Count a message that comes in, from a client or another router, and leaves the network or goes on.
 
         One from another worker of this router came in there.
@@ -153,47 +171,9 @@ class ToOtherEnd(Destination):
         if ingress.account.of_container:
             counters.ingress_container += 1
             totals.ingress_container += 1
-        if outgoing.is_trunk:
+        if self._credit.to_router:
             counters.transit += 1
             totals.transit += 1
         else:
             counters.egress += 1
             totals.egress += 1
-
-
-class RoutedOutgoingEndpoint(OutgoingEndpoint):
-    """The outgoing end of a routed link; ``mirror`` is the credit of the other end, None while they are not joined."""
-
-    __slots__ = ("mirror", "is_trunk", "closing", "_emptied")
-
-    def __init__(
-        self, link: OutgoingLink, shared: SharedState, sends_settled: bool, is_trunk: bool, emptied: Callable[[], None]
-    ) -> None:
-        """``emptied`` is called once no delivery waits, while the link is ``closing``."""
-        super().__init__(link, shared, 0, True, sends_settled)
-        self.mirror: MirroredCredit | None = None
-        #: It leads to a neighbouring router.
-        self.is_trunk = is_trunk
-        #: The link is to end, once no delivery waits here.
-        self.closing = False
-        self._emptied = emptied
-
-    def count_without_credit(self) -> Py_ssize_t:
-        """Return the number of deliveries that have not used a credit of the receiver yet."""
-        waiting: Backlog = self.waiting
-        if waiting.count > 0 and waiting.first().begun:
-            return waiting.count - 1
-        return waiting.count
-
-    def on_credit(self, link: LinkPort) -> None:
-        """Send what may be sent, and grant the sender the receiver's credit or drain it.
-
-        Without a sender, report once that no delivery waits.
-        """
-        self.send_waiting()
-        if self.mirror is not None:
-            self.mirror.top_up_credit()
-            self.note_credit()
-        elif self.closing and self.waiting.count == 0:
-            self.closing = False
-            self._emptied()

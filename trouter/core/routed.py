@@ -20,13 +20,14 @@ from trouter.wire.types import Described
 
 from .addresses import MOBILE, strip_location
 from .containers import DetachReason, LinkOwner, free_name, own_link, passed_on, takes
+from .egress import Egress
 from .entry import AddressEntry
 from .ingress import Ingress
 from .links import LinkOptions, attach_link, make_routed_incoming, make_routed_outgoing
 from .modes import SETTLED, Modes, answered_modes, passed_modes
 from .names import with_id
 from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, AttachRefused
-from .relay import MirroredCredit, RoutedOutgoingEndpoint
+from .relay import MirroredCredit
 from .routerport import RouterPort
 from .routes import (
     ADDRESS_PROPERTY,
@@ -77,10 +78,10 @@ class RoutedLink(LinkOwner):
         self._client: object = near.session if terms.is_router else near.session.connection
         self._own = hop.container.for_routed_links(self._client)
         #: The name that it has taken for its way up from an edge router, as in ``LinkNames``; None for none.
-        self._taken: tuple[bool, str, object] | None = None
+        self._taken_name: tuple[bool, str, object] | None = None
         #: The end whose peer detached it, and waits for the other peer's answer while the end's context is this, or
         #: that was lost; and the reason, which the other peer hears.
-        self._asker: Link | None = None
+        self._detached_first: Link | None = None
         self._detach_reason = DetachReason(True, None)
 
     # --- the attach
@@ -110,22 +111,22 @@ class RoutedLink(LinkOwner):
         far.holder = self
         endpoint = self._make_endpoint(far, self._hop.container.terms, sends_settled=False)
         self._router.add_endpoint(endpoint, self._hop.container.number)
-        if self._asker is not None:  # the peer has detached it meanwhile
+        if self._detached_first is not None:  # the peer has detached it meanwhile
             attach_link(far, source, target, **fields)
             self._pass_detach_on()
             return
         incoming, outgoing = (near.sink, endpoint) if near.incoming else (endpoint, near.sink)
-        assert isinstance(outgoing, RoutedOutgoingEndpoint)  # noqa: S101 - by its direction
+        assert isinstance(outgoing, Egress)  # noqa: S101 - by its direction
         _credit_of(incoming).join_ends(outgoing)
         attach_link(far, source, target, **fields)
         near.keep_essentials()
 
-    def _make_endpoint(self, link: Link, terms: PeerTerms, *, sends_settled: bool) -> Ingress | RoutedOutgoingEndpoint:
+    def _make_endpoint(self, link: Link, terms: PeerTerms, *, sends_settled: bool) -> Ingress | Egress:
         options = LinkOptions(terms=terms, entry=self._pattern.entry, sends_settled=sends_settled)
         if isinstance(link, IncomingLink):
             return make_routed_incoming(self._router, link, options)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
-        return make_routed_outgoing(self._router, link, options, self._pass_detach_on)
+        return make_routed_outgoing(self._router, link, options)
 
     def _own_name(self, name: str) -> str:
         """Return the name of our link: unique for a client's link, unchanged for another router's (1.7)."""
@@ -135,8 +136,9 @@ class RoutedLink(LinkOwner):
             return name
         if self._hop.goes_up:
             incoming, holder = not self.near.incoming, remote.container_id or self._terms.connection_number
-            self._taken = incoming, self._hop.container.names.take(incoming, name, holder, remote.container_id), holder
-            return self._taken[1]
+            taken = self._hop.container.names.take(incoming, name, holder, remote.container_id)
+            self._taken_name = incoming, taken, holder
+            return taken
         return with_id(name, remote.container_id)
 
     def _leave(self) -> None:
@@ -145,9 +147,9 @@ class RoutedLink(LinkOwner):
         self._own.drop_link(self, self._client)
 
     def _give_name_back(self) -> None:
-        if self._taken is not None:
-            self._hop.container.names.give_back(*self._taken)
-            self._taken = None
+        if self._taken_name is not None:
+            self._hop.container.names.give_back(*self._taken_name)
+            self._taken_name = None
 
     # --- the address on both sides
 
@@ -156,17 +158,17 @@ class RoutedLink(LinkOwner):
     ) -> tuple[Source | Described | None, Target | Coordinator | Described | None]:
         """Return the termini for the container, with its name for the address."""
         if self.near.incoming:
-            return wanted.source, self._addressed(wanted.target, self._out)
-        return self._addressed(wanted.source, self._out), wanted.target
+            return wanted.source, self._addressed(wanted.target, self._container_address)
+        return self._addressed(wanted.source, self._container_address), wanted.target
 
-    def _out(self, text: str) -> str:
+    def _container_address(self, text: str) -> str:
         return to_container(text, self._hop.route, self._terms.tenant)
 
-    def _home(self, text: str) -> str:
+    def _peer_address(self, text: str) -> str:
         """Return the peer's name for the address that the container calls ``text``."""
         wanted = _attach_of(self.near)
         own = getattr(wanted.target if self.near.incoming else wanted.source, "address", None)
-        if isinstance(own, str) and self._out(own) == text:
+        if isinstance(own, str) and self._container_address(own) == text:
             return own
         return from_container(text, self._hop.route, self._terms.tenant)
 
@@ -193,9 +195,9 @@ class RoutedLink(LinkOwner):
         near, attach = self.near, _attach_of(link)
         source, target = attach.source, attach.target
         if near.incoming:
-            target = self._addressed(target, self._home)
+            target = self._addressed(target, self._peer_address)
         else:
-            source = self._addressed(source, self._home)
+            source = self._addressed(source, self._peer_address)
         fields = _passed_fields(attach, answered_modes(_attach_of(near), attach))
         answer = Attach(name=near.name, handle=near.handle, role=near.incoming, source=source, target=target, **fields)
         if not takes(_connection_of(near), answer):
@@ -207,8 +209,8 @@ class RoutedLink(LinkOwner):
 
     def handle_refusal(self, error: Error) -> None:
         """Refuse the peer's link: there is no session, or it cannot have our link."""
-        if self._asker is not None:
-            self._answer_asker(True, error)
+        if self._detached_first is not None:
+            self._answer_first_detach(True, error)
             return
         self._leave()
         self.near.holder = None
@@ -218,14 +220,14 @@ class RoutedLink(LinkOwner):
 
     def handle_end(self, link: Link, reason: DetachReason | None) -> None:
         """End the other end too, with the same reason or that of the loss; pass its answer back."""
-        if self._asker is not None:
+        if self._detached_first is not None:
             self._answer_detach(link, reason)
             return
         near, far = self.near, self.far
         other = far if link is near else near
-        for each in (near.sink, far.sink if far is not None else None):
-            if isinstance(each, Ingress):
-                _credit_of(each).part_ends()
+        for sink in (near.sink, far.sink if far is not None else None):
+            if isinstance(sink, Ingress):
+                _credit_of(sink).part_ends()
         if other is None and reason is None:
             self._leave()
             return
@@ -235,21 +237,21 @@ class RoutedLink(LinkOwner):
         else:
             self._detach_reason = DetachReason(reason.closed, passed_on(reason.error))
             link.holder = self
-        self._asker = link
+        self._detached_first = link
         self._router.pending_detaches.add(self, self._router.shared.now_s)
         if other is None:
             return  # it is attached and detached once its session is mapped
-        if isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.backlog > 0:
-            other.sink.closing = True
+        if isinstance(other.sink, Egress):
+            other.sink.call_when_sent(self._pass_detach_on)
         else:
             self._pass_detach_on()
 
     def _pass_detach_on(self) -> None:
         """Detach the other end, after its deliveries, and wait for its peer's answer if the first peer does."""
-        asker, other = self._detached_ends()
+        first, other = self._detached_ends()
         assert other is not None  # noqa: S101 - the caller has attached it
         other.holder = None
-        other.awaited = asker.holder is self
+        other.awaited = first.holder is self
         self._router.end_link(other, self._detach_reason)
         if other.awaited:
             other.holder = self
@@ -263,23 +265,23 @@ class RoutedLink(LinkOwner):
         What the first peer sent before its loss still goes to the other one. A close is answered with a close, whatever
         the answer was: RabbitMQ never closes, and clients wait for it.
         """
-        asker, other = self._detached_ends()
-        if link is asker:
-            bounded = other is not None or (asker.kept_bytes == 0 and self._own.waiting <= _MAX_GIVEN_BACK)
+        first, other = self._detached_ends()
+        if link is first:
+            bounded = other is not None or (first.kept_bytes == 0 and self._own.waiting <= _MAX_GIVEN_BACK)
             if not (bounded and self._is_held_back(other)):
                 self._end_wait()
                 self._leave()
             return
         answer = reason or DetachReason(self._detach_reason.closed, self._why_lost(link))
-        self._answer_asker(answer.closed or self._detach_reason.closed, passed_on(answer.error))
+        self._answer_first_detach(answer.closed or self._detach_reason.closed, passed_on(answer.error))
 
-    def _answer_asker(self, closed: bool, error: Error | None = None) -> None:
+    def _answer_first_detach(self, closed: bool, error: Error | None = None) -> None:
         """Answer the first detach, unless its end was lost since."""
-        asker, _ = self._detached_ends()
-        waits = asker.holder is self
+        first, _ = self._detached_ends()
+        waits = first.holder is self
         self._end_wait()
         if waits:
-            asker.detach(closed, error)
+            first.detach(closed, error)
         self._leave()
 
     def _why_lost(self, link: Link) -> Error:
@@ -289,26 +291,26 @@ class RoutedLink(LinkOwner):
     def wait_no_longer(self) -> None:
         """See ``PendingDetach``."""
         _, other = self._detached_ends()
-        if other is not None and isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.closing:
-            other.sink.closing = False
+        if other is not None and isinstance(other.sink, Egress) and other.sink.when_sent is not None:
+            other.sink.when_sent = None
             other.holder = None
             self._router.end_link(other, self._detach_reason)
-        self._answer_asker(self._detach_reason.closed)
+        self._answer_first_detach(self._detach_reason.closed)
 
     def _detached_ends(self) -> tuple[Link, Link | None]:
         """Return the end that its peer detached or lost first, and the other one, None before it is attached."""
-        assert self._asker is not None  # noqa: S101 - asked for after that
-        return self._asker, self.other_end(self._asker)
+        assert self._detached_first is not None  # noqa: S101 - asked for after that
+        return self._detached_first, self.other_end(self._detached_first)
 
     def _is_held_back(self, other: Link | None) -> bool:
         """Return whether the other end is still to be detached: after its deliveries, or once it is attached."""
-        return other is None or (isinstance(other.sink, RoutedOutgoingEndpoint) and other.sink.closing)
+        return other is None or (isinstance(other.sink, Egress) and other.sink.when_sent is not None)
 
     def _end_wait(self) -> None:
         """Stop reports of both ends, and the wait."""
-        asker, other = self._detached_ends()
+        first, other = self._detached_ends()
         self._router.pending_detaches.discard(self)
-        asker.holder = None
+        first.holder = None
         if other is not None:
             other.holder = None
             other.awaited = False
@@ -339,7 +341,7 @@ def carry(router: RouterPort, link: Link, terms: PeerTerms, terminus: Source | T
     hop = router.routes.next_hop(pattern, terms.connection_number)
     if hop is None:
         raise AttachRefused(NO_ROUTE)
-    _set_out(router, link, terms, pattern, hop, address.text)
+    RoutedLink(router, link, terms, pattern, hop, address.text).begin_link()
     return True
 
 
@@ -351,11 +353,8 @@ def carry_up(router: RouterPort, link: Link, terms: PeerTerms, terminus: object)
     qualified = router.table.parse(text, tenant=terms.tenant).text
     key = LETTERS[IN if link.incoming else OUT][1] + qualified
     hop = Hop(router.uplink.container, AS_IT_IS, goes_up=True)
-    _set_out(router, link, terms, RoutePattern(key, AddressEntry(key, qualified, LINK_BALANCED)), hop, qualified)
-
-
-def _set_out(router: RouterPort, link: Link, terms: PeerTerms, pattern: RoutePattern, hop: Hop, text: str) -> None:
-    RoutedLink(router, link, terms, pattern, hop, text).begin_link()
+    pattern = RoutePattern(key, AddressEntry(key, qualified, LINK_BALANCED))
+    RoutedLink(router, link, terms, pattern, hop, qualified).begin_link()
 
 
 def to_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:

@@ -17,14 +17,15 @@ from .containers import Container, Containers, DetachReason, LinkOwner, OwnSessi
 from .counters import AddressCounters, Latency, Outcomes
 from .edge.downlinks import Edges
 from .edge.uplink import Uplink
+from .egress import Egress
 from .entry import AddressEntry
 from .exchanges import Exchanges
 from .ingress import Ingress
 from .inside import InsideTraffic
 from .links import Endpoint
+from .losses import fail_sent, lose_outgoing
 from .network import Network, Trunk
 from .observer import RouterObserver
-from .outgoing import OutgoingEndpoint
 from .pace import Paces
 from .pending_detaches import PendingDetaches
 from .ports import SharedState
@@ -138,12 +139,12 @@ class Router:
         """Give up what was sent to a neighbour: it is silent although the connection is open."""
         for outgoing in list(self.outgoing_endpoints()):
             if outgoing.trunk is trunk and outgoing is not trunk.control_out:
-                outgoing.fail_sent()
+                fail_sent(outgoing)
 
     def is_own(self, link: Link) -> bool:
         """Return whether this router attached the link by itself."""
         sink = link.sink
-        streaming = sink.streaming if isinstance(sink, OutgoingEndpoint) else None
+        streaming = sink.streaming if isinstance(sink, Egress) else None
         owner = link.holder
         if streaming is not None and streaming.owner is not None:
             return True
@@ -173,7 +174,7 @@ class Router:
 
     def _lose_endpoint(self, link: Link, reason: DetachReason | None) -> None:
         sink = link.sink
-        if isinstance(sink, OutgoingEndpoint):
+        if isinstance(sink, Egress):
             self._lose_outgoing(sink)
         elif isinstance(sink, Ingress):
             self._lose_incoming(sink)
@@ -189,7 +190,7 @@ class Router:
         self._let_go(links)
         for link in links:
             sink = link.sink
-            if isinstance(sink, OutgoingEndpoint):
+            if isinstance(sink, Egress):
                 self._lose_outgoing(sink, own.get(link, []))
             elif isinstance(sink, Ingress):
                 self._lose_incoming(sink, own.get(link, []))
@@ -200,7 +201,7 @@ class Router:
 
     # --- the edge
 
-    def set_uplink(self, uplink: Uplink | None, way: OutgoingEndpoint | None) -> None:
+    def set_uplink(self, uplink: Uplink | None, way: Egress | None) -> None:
         """Use this uplink of an edge router, and the link ``way`` for all that is elsewhere; None for none."""
         former, self.uplink = self.uplink, uplink
         self.shared.uplink = way
@@ -265,7 +266,7 @@ class Router:
             self.table.release_entry(entry)
         self._lose_trunk_link(incoming)
 
-    def _lose_outgoing(self, outgoing: OutgoingEndpoint, own: list[Delivery] | None = None) -> None:
+    def _lose_outgoing(self, outgoing: Egress, own: list[Delivery] | None = None) -> None:
         if self.links.pop(outgoing.identity, None) is None:
             return
         self._watch.forget_link(outgoing)
@@ -276,7 +277,7 @@ class Router:
             outgoing.streaming.forget_link(outgoing)
         if isinstance(entry, AddressEntry) and outgoing in entry.forwarder.consumers:  # else routed, or never answered
             entry.remove_consumer(outgoing)
-        outgoing.lose_link(own)
+        lose_outgoing(outgoing, own)
         if isinstance(entry, AddressEntry):
             self.table.counts.leave_link(entry, OUT, outgoing.counters)
             self.table.release_entry(entry)
@@ -307,11 +308,11 @@ class Router:
 
     def incoming_endpoints(self) -> Iterator[Ingress]:
         """Return an iterator over the links on which peers send."""
-        return (each for each in self.links.values() if not isinstance(each, OutgoingEndpoint))
+        return (endpoint for endpoint in self.links.values() if not isinstance(endpoint, Egress))
 
-    def outgoing_endpoints(self) -> Iterator[OutgoingEndpoint]:
+    def outgoing_endpoints(self) -> Iterator[Egress]:
         """Return an iterator over the links on which peers receive."""
-        return (each for each in self.links.values() if isinstance(each, OutgoingEndpoint))
+        return (endpoint for endpoint in self.links.values() if isinstance(endpoint, Egress))
 
     # --- the end of the router
 
@@ -348,8 +349,8 @@ class Router:
 
     def count_unsettled(self) -> int:
         """Return the number of deliveries without an outcome, or not sent on yet."""
-        unsettled = sum(each.unsettled for each in self.incoming_endpoints())
-        return unsettled + sum(each.waiting.count for each in self.outgoing_endpoints())
+        unsettled = sum(incoming.unsettled for incoming in self.incoming_endpoints())
+        return unsettled + sum(outgoing.waiting.count for outgoing in self.outgoing_endpoints())
 
     def return_owed_credit(self, max_links: int) -> bool:
         """Grant the credit owed to senders that sent nothing since the last call; return whether to call again.

@@ -10,8 +10,8 @@ from typing import Final
 
 from trouter.engine.ports import SessionPort
 
+from .losses import cut_copy_off
 from .message import Message, OutgoingDelivery
-from .outgoing import OutgoingEndpoint
 
 #: Seconds for which a receiver may take nothing.
 STALLED_S: Final = 10.0
@@ -52,9 +52,7 @@ class Stalls:
             if has_little_room(message.session, 4) and self._others_wait(message):
                 for copy, (piece, _, since_s) in now.items():
                     if now_s - since_s >= STALLED_S and piece < message.first + len(message.chunks):
-                        outgoing = copy.link.sink
-                        if isinstance(outgoing, OutgoingEndpoint):
-                            outgoing.cut_off(copy)
+                        cut_copy_off(copy)
 
     def _others_wait(self, message: Message) -> bool:
         """Return whether a receiver has all of the message that has come, or had it all and is done."""

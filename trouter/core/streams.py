@@ -12,7 +12,7 @@ from typing import Final
 from trouter.engine.faults import Misuse
 from trouter.engine.session import Session
 
-from .outgoing import OutgoingEndpoint, Streaming
+from .egress import Egress, Streaming
 
 #: The capability of a neighbour that accepts such links.
 STREAMING_LINKS: Final = "qd.streaming-links"
@@ -33,8 +33,8 @@ class StreamPool:
         self,
         begin: Callable[[], Session],
         end: Callable[[Session], None],
-        attach: Callable[[Session], OutgoingEndpoint],
-        detach: Callable[[OutgoingEndpoint], None],
+        attach: Callable[[Session], Egress],
+        detach: Callable[[Egress], None],
     ) -> None:
         """Make a pool; ``begin`` returns a session of ours (or raises Misuse), which ``end`` ends."""
         self._begin = begin
@@ -42,8 +42,8 @@ class StreamPool:
         self._attach = attach
         self.detach = detach
         #: All links, and those without a message; the one used last is taken first.
-        self._links: dict[OutgoingEndpoint, None] = {}
-        self._idle: dict[OutgoingEndpoint, None] = {}
+        self._links: dict[Egress, None] = {}
+        self._idle: dict[Egress, None] = {}
         self._max_links = MAX_STREAMS
 
     @property
@@ -56,7 +56,7 @@ class StreamPool:
         """Number of links that wait for a message."""
         return len(self._idle)
 
-    def borrow_link(self) -> OutgoingEndpoint | None:
+    def borrow_link(self) -> Egress | None:
         """Return a link for the message that is offered to it next; None if there are no more."""
         if self._idle:
             return self._idle.popitem()[0]
@@ -72,12 +72,12 @@ class StreamPool:
         self._links[outgoing] = None
         return outgoing
 
-    def return_link(self, outgoing: OutgoingEndpoint) -> None:
+    def return_link(self, outgoing: Egress) -> None:
         """Take the link back: its message has ended or was given up."""
         if outgoing in self._links:
             self._idle[outgoing] = None
 
-    def forget_link(self, outgoing: OutgoingEndpoint) -> None:
+    def forget_link(self, outgoing: Egress) -> None:
         """End the session of a link that has ended."""
         if outgoing in self._links:
             del self._links[outgoing]

@@ -13,10 +13,10 @@ from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .arrival import DEFAULT_PRIORITY
+from .egress import Egress
 from .ingress import Ingress
 from .links import LinkOptions, attach_link, make_incoming, make_outgoing, make_receiver
 from .network import PRIORITIES, Trunk
-from .outgoing import OutgoingEndpoint
 from .readers import every
 from .routerport import RouterPort
 from .streams import StreamPool
@@ -89,13 +89,13 @@ def open_streams(
 ) -> None:
     """Provide links for unfinished messages from now on; ``begin`` and ``end`` as in ``StreamPool``."""
 
-    def attach(session: Session) -> OutgoingEndpoint:
+    def attach(session: Session) -> Egress:
         session.urgency = DEFAULT_PRIORITY
         sink = attach_own(router, trunk, session, STREAM, False, trunk.capacity).sink
-        assert isinstance(sink, OutgoingEndpoint)  # noqa: S101 - we send on it
+        assert isinstance(sink, Egress)  # noqa: S101 - we send on it
         return sink
 
-    def detach(outgoing: OutgoingEndpoint) -> None:
+    def detach(outgoing: Egress) -> None:
         router.detach_link(outgoing.link, True)
 
     trunk.stream_pool = StreamPool(begin, end, attach, detach)
@@ -134,9 +134,9 @@ def _make_endpoint(router: RouterPort, link: Link, trunk: Trunk, kind: str, capa
 
 def _begin(router: RouterPort, link: Link, trunk: Trunk) -> None:
     sink = link.sink
-    assert isinstance(sink, Ingress | OutgoingEndpoint)  # noqa: S101 - `_make_endpoint` has just put it there
+    assert isinstance(sink, Ingress | Egress)  # noqa: S101 - `_make_endpoint` has just put it there
     router.add_endpoint(sink, trunk.number)
-    if not isinstance(sink, OutgoingEndpoint):
+    if not isinstance(sink, Egress):
         sink.account.grant_first_credit()
     elif sink.link.credit > 0:
         sink.on_credit(link)

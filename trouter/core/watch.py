@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from .egress import Egress
 from .links import Endpoint
 from .message import IncomingDelivery, OutgoingDelivery
-from .outgoing import OutgoingEndpoint
 
 if TYPE_CHECKING:
     from trouter.engine.link import IncomingLink, OutgoingLink
@@ -113,7 +113,7 @@ class Watch:
             sink = link.sink
             if isinstance(sink, Endpoint):
                 late = stuck.get(sink, [])
-                if isinstance(sink, OutgoingEndpoint):
+                if isinstance(sink, Egress):
                     _add_waiting(sink, late, now_s)
                 self._note_stuck(sink, late, now_s, notices)
         return seen
@@ -129,7 +129,7 @@ class Watch:
         if stuck and not stalled.logged_stuck:
             stalled.logged_stuck = True
             notices.append(Notice(link, STUCK_TEXT))
-        account = endpoint if isinstance(endpoint, OutgoingEndpoint) else endpoint.account
+        account = endpoint if isinstance(endpoint, Egress) else endpoint.account
         if link.credit <= 0 and account.no_credit_since_s < 0:
             account.no_credit_since_s = now_s
         for_s = zero_credit_s(endpoint, now_s)
@@ -145,11 +145,11 @@ class Watch:
 
 def zero_credit_s(endpoint: Endpoint, now_s: float) -> float:
     """Return the seconds that a link has been without credit; 0 with credit."""
-    since_s = (endpoint if isinstance(endpoint, OutgoingEndpoint) else endpoint.account).no_credit_since_s
+    since_s = (endpoint if isinstance(endpoint, Egress) else endpoint.account).no_credit_since_s
     return max(0.0, now_s - since_s) if endpoint.link.credit <= 0 and since_s >= 0 else 0.0
 
 
-def _add_waiting(outgoing: OutgoingEndpoint, stuck: list[OwnDelivery], now_s: float) -> None:
+def _add_waiting(outgoing: Egress, stuck: list[OwnDelivery], now_s: float) -> None:
     """Add the deliveries of the link's queue, oldest first, that are not in the session's ring."""
     for out in outgoing.queue:
         if now_s - out.arrived_at_s <= STUCK_AFTER_S:

@@ -11,9 +11,9 @@ from trouter.engine.connection import Connection
 
 from .addresses import AREA, EDGE, MAX_ADDRESS_BYTES, MOBILE, ROUTER, UPLINK_KEY, Address
 from .edge.protocol import SERVICES
+from .egress import Egress
 from .exchanges import Exchange
 from .ingress import Ingress
-from .outgoing import OutgoingEndpoint
 from .pace import settled_count
 from .routes import IN, LINK_BALANCED, OUT, RoutePattern
 from .table import AddressRule
@@ -117,7 +117,7 @@ def explain(router: Router, address: str) -> AddressExplanation:
     if entry is None:
         verdict = _why_no_entry(router, parsed, rule)
         return _without_entry(address, key, _describe(router, rule), rule.distribution, verdict)
-    consumers: list[OutgoingEndpoint] = entry.forwarder.consumers
+    consumers: list[Egress] = entry.forwarder.consumers
     senders = _senders(entry)
     taken = _fallback(entry)
     held = _judge_held(router, parsed, rule, entry)
@@ -210,7 +210,7 @@ def _judge_held(router: Router, address: Address, rule: AddressRule, entry: Addr
     if served.count_destinations() == 0:
         return _judge_unserved(router, address, rule, entry)
     where = "" if taken is None else "on fallback: "
-    consumers: list[OutgoingEndpoint] = served.forwarder.consumers
+    consumers: list[Egress] = served.forwarder.consumers
     busy = [each for each in consumers if each.count_load() > 0]
     stuck = [each for each in consumers if router.deliveries_stuck(each.link) > 0]
     unpaid = [each for each in consumers if each.link.credit <= 0]
@@ -221,12 +221,12 @@ def _judge_held(router: Router, address: Address, rule: AddressRule, entry: Addr
         if blocked:
             return f"{where}held by {_name(blocked)}: {text}"
     if stuck:
-        holder = max(stuck, key=OutgoingEndpoint.count_load)
+        holder = max(stuck, key=Egress.count_load)
         count = router.deliveries_stuck(holder.link)
         return f"{where}held by {_name([holder])}: {count} waiting or unsettled for more than {STUCK_AFTER_S:.0f} s"
     thirsty = [each for each in _senders(entry) if each.link.credit <= 0]
     if thirsty and len(thirsty) == len(entry.senders) and busy:
-        holder = max(busy, key=OutgoingEndpoint.count_load)
+        holder = max(busy, key=Egress.count_load)
         return f"{where}senders without credit: {_name([holder])} has {holder.count_load()} waiting or unsettled"
     if thirsty and len(thirsty) == len(entry.senders) and not consumers:
         waiting = sum(each.unsettled for each in thirsty)
@@ -274,16 +274,16 @@ def _judge_unserved(router: Router, address: Address, rule: AddressRule, entry: 
 _BLOCKED: Final = {"window": "its session's window is closed", "output": "its connection takes nothing in"}
 
 
-def _waits_for(endpoint: OutgoingEndpoint | Ingress) -> str:
+def _waits_for(endpoint: Egress | Ingress) -> str:
     """Return what a link waits for; empty if it can continue."""
-    if isinstance(endpoint, OutgoingEndpoint) and endpoint.link.waiting:
+    if isinstance(endpoint, Egress) and endpoint.link.waiting:
         return "window" if endpoint.link.session.windows.outgoing_frames <= 0 else "output"
     return "credit" if endpoint.link.credit <= 0 else ""
 
 
 def _moves(router: Router, entry: AddressEntry) -> bool:
     now_s = router.shared.now_s
-    ends: tuple[OutgoingEndpoint | Ingress, ...] = (*entry.forwarder.consumers, *_senders(entry))
+    ends: tuple[Egress | Ingress, ...] = (*entry.forwarder.consumers, *_senders(entry))
     return any(each.pace.rate(settled_count(each), now_s) > 0 for each in ends)
 
 
@@ -297,17 +297,17 @@ def _fallback(entry: AddressEntry) -> AddressEntry | None:
     )
 
 
-def _facts(router: Router, endpoints: Sequence[OutgoingEndpoint | Ingress]) -> tuple[LinkFacts, ...]:
+def _facts(router: Router, endpoints: Sequence[Egress | Ingress]) -> tuple[LinkFacts, ...]:
     """Return the facts of the busiest links, by identity."""
     chosen = nlargest(MAX_LINKS, endpoints, key=_load) if len(endpoints) > MAX_LINKS else endpoints
     return tuple(_fact(router, each) for each in sorted(chosen, key=lambda each: each.identity))
 
 
-def _load(endpoint: OutgoingEndpoint | Ingress) -> int:
-    return endpoint.count_load() if isinstance(endpoint, OutgoingEndpoint) else endpoint.unsettled
+def _load(endpoint: Egress | Ingress) -> int:
+    return endpoint.count_load() if isinstance(endpoint, Egress) else endpoint.unsettled
 
 
-def _fact(router: Router, endpoint: OutgoingEndpoint | Ingress) -> LinkFacts:
+def _fact(router: Router, endpoint: Egress | Ingress) -> LinkFacts:
     now_s = router.shared.now_s
     connection = endpoint.link.session.connection
     remote = connection.remote_open if isinstance(connection, Connection) else None
@@ -318,7 +318,7 @@ def _fact(router: Router, endpoint: OutgoingEndpoint | Ingress) -> LinkFacts:
         name=endpoint.link.name,
         credit=max(0, endpoint.link.credit),
         zero_credit_s=zero_credit_s(endpoint, now_s),
-        undelivered=endpoint.backlog if isinstance(endpoint, OutgoingEndpoint) else 0,
+        undelivered=endpoint.backlog if isinstance(endpoint, Egress) else 0,
         unsettled=endpoint.unsettled,
         stuck=router.deliveries_stuck(endpoint.link),
         settle_rate=endpoint.pace.rate(settled_count(endpoint), now_s),
@@ -326,7 +326,7 @@ def _fact(router: Router, endpoint: OutgoingEndpoint | Ingress) -> LinkFacts:
     )
 
 
-def _name(endpoints: Iterable[OutgoingEndpoint | Ingress]) -> str:
+def _name(endpoints: Iterable[Egress | Ingress]) -> str:
     """Return ``link 3 on connection 2, link 5 ... and 7 more``."""
     some = sorted(endpoints, key=lambda each: each.identity)
     named = ", ".join(f"link {each.identity} on connection {each.connection_number}" for each in some[:_NAMED])

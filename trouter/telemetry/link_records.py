@@ -13,8 +13,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trouter.columns.links import undelivered_of, unsettled_of
+from trouter.core.egress import Egress
 from trouter.core.links import Endpoint
-from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.watch import OVERDRAWN_TEXT, STUCK_AFTER_S, UNBLOCKED_TEXT, Notice
 from trouter.net.view import owner_of
 from trouter.records import DeliveryInterval, LinkAttachedRecord, LinkDetachedRecord, LinkStalled, Record
@@ -215,7 +215,7 @@ def _counts(endpoint: Endpoint) -> Counts:
 
 
 def _direction(endpoint: Endpoint) -> str:
-    return "out" if isinstance(endpoint, OutgoingEndpoint) else "in"
+    return "out" if isinstance(endpoint, Egress) else "in"
 
 
 def _about(link: Any) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from typing import Protocol
 
 from trouter.core.addresses import MOBILE, temporary_token
 from trouter.core.containers import DetachReason
+from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.ingress import Ingress
-from trouter.core.links import Endpoint, LinkOptions, attach_link, make_outgoing, make_outgoing_by, make_receiver
+from trouter.core.links import Endpoint, LinkOptions, attach_link, make_outgoing, make_receiver
 from trouter.core.messagelog import MessageLog
 from trouter.core.notes import Note, read, write
-from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.readers import every
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
@@ -32,7 +32,7 @@ from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Attach, Error, Source, Target
 from trouter.wire.types import UInt
 
-from .peers import EdgePeer, EdgeTracker
+from .peers import EdgePeer, TrackedAddresses
 from .protocol import (
     BAD_OPCODE,
     BAD_VERSION,
@@ -93,7 +93,10 @@ class Edges:
         if peer.tracker is not None:
             raise AttachRefused(ONE_TRACKER)
         options = LinkOptions(terms=network_terms(peer.number, DEFAULT_CAPACITY), borrows_streams=False)
-        peer.tracker = make_outgoing_by(partial(EdgeTracker, self._router.inside.send_on), self._router, link, options)
+        router = self._router
+        addresses = TrackedAddresses(link, router.shared, lambda note: router.inside.send_on(tracker, note))
+        peer.tracker = tracker = make_outgoing(router, link, options, addresses)
+        peer.addresses = addresses
 
     def send_tracked_addresses(self, peer: EdgePeer) -> None:
         """Send the tracked addresses over the tracking link, which is now attached."""
@@ -132,7 +135,7 @@ class Edges:
             if self._by_id.get(peer.id) is peer:
                 del self._by_id[peer.id]
         elif endpoint is peer.tracker:
-            peer.tracker = None
+            peer.tracker = peer.addresses = None
         elif isinstance(endpoint, Ingress) and endpoint.entry in peer.sends:
             self._remove_tracker(peer, endpoint.entry)
 
@@ -145,8 +148,8 @@ class Edges:
         del followers[peer]
         if not followers:
             del self._followers[entry]
-        if peer.tracker is not None:
-            peer.tracker.addresses.withdraw_address(entry.key)
+        if peer.addresses is not None:
+            peer.addresses.withdraw_address(entry.key)
 
     # --- tracking
 
@@ -161,8 +164,8 @@ class Edges:
             self.send_tracked_addresses(peer)
 
     def _notify_peer(self, peer: EdgePeer, entry: AddressEntry) -> None:
-        if peer.tracker is not None:
-            peer.tracker.addresses.note_takers(entry.key, takes_elsewhere(entry, peer.number))
+        if peer.addresses is not None:
+            peer.addresses.note_takers(entry.key, takes_elsewhere(entry, peer.number))
 
     # --- heartbeats
 
@@ -193,9 +196,9 @@ class Edges:
 
     def _answer_lookup(self, request: Note, reply_to: str) -> None:
         """Answer whether links to an address are routed, and whether the address has a receiver."""
-        status, found = self._find_answer(request)
+        status, answers = self._find_answer(request)
         answer = Note(
-            list(found),
+            list(answers),
             to=reply_to,
             correlation_id=request.correlation_id,
             properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE), "status": UInt(status)},
@@ -209,7 +212,7 @@ class Edges:
         if request.properties.get("opcode") != LOOKUP_OPCODE:
             return BAD_OPCODE, nothing
         body = request.body
-        if not (isinstance(body, list) and [type(each) for each in body] == [str, bool]):
+        if not (isinstance(body, list) and [type(part) for part in body] == [str, bool]):
             return INVALID, nothing
         text, is_sender = body
         pattern = self._router.routes.find(self._router.table.parse(text).text, IN if is_sender else OUT)
@@ -220,7 +223,7 @@ def takes_elsewhere(entry: AddressEntry, number: int) -> bool:
     """Return whether the address has receivers other than connection ``number`` and the router itself."""
     forwarder = entry.forwarder
     others = forwarder.is_exchange or bool(forwarder.remotes)
-    return others or any(each.connection_number != number for each in forwarder.consumers)
+    return others or any(consumer.connection_number != number for consumer in forwarder.consumers)
 
 
 class EdgeRouterPort(RouterPort, Protocol):
@@ -282,7 +285,7 @@ def open_edge_streams(
     Like Qpid Dispatch's they have no addresses; the annotations of each message name its address.
     """
 
-    def attach(session: Session) -> OutgoingEndpoint:
+    def attach(session: Session) -> Egress:
         link = add_link(session, f"qdlink.{temporary_token()[:15]}", False)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
         terms = replace(network_terms(number, capacity), log=log)
@@ -291,7 +294,7 @@ def open_edge_streams(
         attach_link(link, Source(expiry_policy=DETACH), Target(expiry_policy=DETACH))
         return outgoing
 
-    def detach(outgoing: OutgoingEndpoint) -> None:
+    def detach(outgoing: Egress) -> None:
         router.detach_link(outgoing.link, True)
 
     router.network.stream_pools[number] = StreamPool(begin, end, attach, detach)

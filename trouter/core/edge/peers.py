@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
+from trouter.core.egress import Egress, Supplier
 from trouter.core.entry import AddressEntry
 from trouter.core.notes import Note, write
-from trouter.core.outgoing import OutgoingEndpoint
 from trouter.core.ports import SharedState
 from trouter.engine.link import OutgoingLink
-from trouter.engine.ports import LinkPort
 
 
 class EdgePeer:
@@ -22,13 +20,15 @@ class EdgePeer:
         self.user = user
         #: The edge router's id, "" before its downlink.
         self.id = ""
-        self.downlink: OutgoingEndpoint | None = None
-        self.tracker: EdgeTracker | None = None
+        self.downlink: Egress | None = None
+        #: The link on which it is notified of ``addresses``; None for both before its tracking link.
+        self.tracker: Egress | None = None
+        self.addresses: TrackedAddresses | None = None
         #: The addresses that it sends to, and the number of links for each.
         self.sends: dict[AddressEntry, int] = {}
 
 
-class TrackedAddresses:
+class TrackedAddresses(Supplier):
     """The notes to an edge router whether its addresses have receivers elsewhere; only the newest of each waits.
 
     While the router is leaving there is no note that an address has none any more.
@@ -42,6 +42,11 @@ class TrackedAddresses:
         self._due: dict[str, bool] = {}
         #: The addresses notified as having receivers elsewhere; the others need no note.
         self._notified: set[str] = set()
+
+    def follow_credit(self, outgoing: Egress) -> None:
+        """See ``Supplier.follow_credit``."""
+        self.send_due()
+        outgoing.return_credit()
 
     def note_takers(self, key: str, takes: bool) -> None:
         """Note whether another connection takes messages to the address."""
@@ -69,27 +74,3 @@ class TrackedAddresses:
             else:
                 self._notified.discard(key)
             self._send(write(Note([key, takes])))
-
-
-class EdgeTracker(OutgoingEndpoint):
-    """The link that notifies an edge router of ``addresses``."""
-
-    __slots__ = ("addresses",)
-
-    def __init__(
-        self,
-        send: Callable[[OutgoingEndpoint, bytes], None],
-        link: OutgoingLink,
-        shared: SharedState,
-        capacity: int,
-        strips_annotations: bool,
-        sends_settled: bool,
-    ) -> None:
-        """``send`` sends a message of the router itself on a link."""
-        super().__init__(link, shared, capacity, strips_annotations, sends_settled)
-        self.addresses = TrackedAddresses(link, shared, partial(send, self))
-
-    def on_credit(self, link: LinkPort) -> None:
-        """Send the notes that are due, and the messages that wait."""
-        self.addresses.send_due()
-        super().on_credit(link)

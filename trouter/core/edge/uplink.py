@@ -13,14 +13,13 @@ from typing import Final, Protocol
 
 from trouter.core.addresses import FALLBACK_PHASE, MOBILE, temporary_token
 from trouter.core.containers import Container, DetachReason, LinkOwner, own_link
+from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.ingress import Ingress
-from trouter.core.links import LinkOptions, MakeOutgoing, attach_link, make_incoming, make_outgoing_by, make_receiver
+from trouter.core.links import LinkOptions, attach_link, make_incoming, make_outgoing, make_receiver
 from trouter.core.lookups import Lookups, Query, made_up
 from trouter.core.network import LINK_ROUTE_LETTERS
 from trouter.core.notes import Note, read, write
-from trouter.core.outgoing import OutgoingEndpoint
-from trouter.core.ports import SharedState
 from trouter.core.readers import every
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
@@ -28,7 +27,7 @@ from trouter.core.sections import OUT
 from trouter.core.terms import network_terms
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.link_base import Link
-from trouter.engine.ports import LinkPort, LinkSink
+from trouter.engine.ports import LinkSink
 from trouter.engine.session import Session
 from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Source, Target
@@ -50,32 +49,6 @@ _MAX_BEAT: Final = 2**31
 _EXPIRY: Final = "link-detach"
 
 
-class ProxyEndpoint(OutgoingEndpoint):
-    """The link on which the messages to one address go up; it ends without local senders, after the last message."""
-
-    __slots__ = ("_close", "closing")
-
-    def __init__(
-        self,
-        close: Callable[[ProxyEndpoint], None],
-        link: OutgoingLink,
-        shared: SharedState,
-        capacity: int,
-        strips_annotations: bool,
-        sends_settled: bool,
-    ) -> None:
-        """``close`` is called once, when the link is to end and no delivery waits."""
-        super().__init__(link, shared, capacity, strips_annotations, sends_settled)
-        self.closing = False
-        self._close = close
-
-    def on_credit(self, link: LinkPort) -> None:
-        """Send the deliveries that wait; end a link that is to close after the last."""
-        super().on_credit(link)
-        if self.closing and self.waiting.count == 0:
-            self._close(self)
-
-
 class EdgeRouter(RouterPort, Protocol):
     """The router that an uplink belongs to."""
 
@@ -83,7 +56,7 @@ class EdgeRouter(RouterPort, Protocol):
     def links(self) -> Mapping[int, object]:
         """Return every link by its identity; a lost one is absent."""
 
-    def set_uplink(self, uplink: Uplink | None, way: OutgoingEndpoint | None) -> None:
+    def set_uplink(self, uplink: Uplink | None, way: Egress | None) -> None:
         """Use this uplink from now on, with the link ``way`` for all that is elsewhere; None for neither."""
 
 
@@ -124,19 +97,19 @@ class Uplink(LinkOwner):
         self._owner = owner
         #: An invalid tracking message came and was reported.
         self._disbelieved = False
-        self._anonymous: OutgoingEndpoint | None = None
+        self._anonymous: Egress | None = None
         self._downlink: Ingress | None = None
         self._tracking: Ingress | None = None
-        self._management: OutgoingEndpoint | None = None
+        self._management: Egress | None = None
         self._responses: Ingress | None = None
         self._announcer = Announcer(router.table.router_id, self._send_note, owner.note_trouble)
         self._lookups = Lookups(router)
-        self._heartbeat: OutgoingEndpoint | None = None
+        self._heartbeat: Egress | None = None
         self._beats = 0
         self._receivers: dict[AddressEntry, Ingress] = {}
-        self._senders: dict[AddressEntry, ProxyEndpoint] = {}
+        self._senders: dict[AddressEntry, Egress] = {}
         #: The address of each link.
-        self._used_for: dict[Ingress | OutgoingEndpoint, AddressEntry] = {}
+        self._used_for: dict[Ingress | Egress, AddressEntry] = {}
         #: The addresses with a link to send on that have receivers elsewhere.
         self._taken: set[AddressEntry] = set()
 
@@ -169,9 +142,9 @@ class Uplink(LinkOwner):
         way.entry = entry
         entry.add_consumer(way)
         router.set_uplink(self, way)
-        for each in list(router.table.entries.values()):
-            if each.key.startswith(MOBILE):
-                self.update_links(each)
+        for served in list(router.table.entries.values()):
+            if served.key.startswith(MOBILE):
+                self.update_links(served)
         for key in router.routes.local_keys():
             self._announcer.announce_route(key)
 
@@ -192,21 +165,14 @@ class Uplink(LinkOwner):
         self._tracking = self._receive_notes(self._sessions[1], Source(TRACKING), TRACKING_CREDIT, self._process_note)
         self._needed.add_link(_TRACKING, self._tracking.link)
 
-    def _attach_to(self, session: Session, service: str) -> OutgoingEndpoint:
+    def _attach_to(self, session: Session, service: str) -> Egress:
         """Return a link to a service of the interior router; it has no source, like Qpid Dispatch's."""
         return self._send_on(session, Target(service), has_source=False)
 
-    def _send_on(
-        self,
-        session: Session,
-        target: Target,
-        make: MakeOutgoing[OutgoingEndpoint] = OutgoingEndpoint,
-        *,
-        has_source: bool = True,
-    ) -> OutgoingEndpoint:
+    def _send_on(self, session: Session, target: Target, *, has_source: bool = True) -> Egress:
         link = self._link(session, incoming=False)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
-        outgoing = make_outgoing_by(make, self._router, link, LinkOptions(terms=self._terms))
+        outgoing = make_outgoing(self._router, link, LinkOptions(terms=self._terms))
         self._router.add_endpoint(outgoing, self.number)
         attach_link(link, Source(expiry_policy=_EXPIRY) if has_source else None, _lasting(target))
         return outgoing
@@ -281,7 +247,7 @@ class Uplink(LinkOwner):
 
     def _forget_address(self, sink: LinkSink) -> str:
         """Forget the ended link of an address and return the address; the next user of it attaches a link again."""
-        entry = self._used_for.pop(sink, None) if isinstance(sink, Ingress | OutgoingEndpoint) else None
+        entry = self._used_for.pop(sink, None) if isinstance(sink, Ingress | Egress) else None
         if entry is None:
             return ""
         if self._receivers.get(entry) is sink:
@@ -325,22 +291,13 @@ class Uplink(LinkOwner):
         outgoing = self._senders.get(entry)
         if wanted and outgoing is None:
             target = Target(entry.text, capabilities=self._capability(entry, outgoing=False))
-            made = self._send_on(self._sessions[0], target, partial(ProxyEndpoint, self._end_when_sent))
-            assert isinstance(made, ProxyEndpoint)  # noqa: S101 - asked for
-            self._senders[entry] = made
-            self._used_for[made] = entry
+            outgoing = self._senders[entry] = self._send_on(self._sessions[0], target)
+            self._used_for[outgoing] = entry
         elif outgoing is not None and not wanted:
             del self._senders[entry]
             self._taken.discard(entry)
             self._stop_forwarding(entry, outgoing)
-            outgoing.closing = True
-            if outgoing.backlog == 0:
-                self._end_when_sent(outgoing)
-
-    def _end_when_sent(self, outgoing: ProxyEndpoint) -> None:
-        """End the link of an address without local senders, once all messages are sent."""
-        outgoing.closing = False
-        self._detach_link(outgoing.link)
+            outgoing.call_when_sent(partial(self._detach_link, outgoing.link))
 
     def _detach_link(self, link: Link) -> None:
         """Detach a link of ours that is no longer needed."""
@@ -350,13 +307,15 @@ class Uplink(LinkOwner):
 
     def _has_consumers(self, entry: AddressEntry) -> bool:
         forwarder = entry.forwarder
-        return forwarder.is_exchange or any(each.connection_number != self.number for each in forwarder.consumers)
+        if forwarder.is_exchange:
+            return True
+        return any(consumer.connection_number != self.number for consumer in forwarder.consumers)
 
     def _has_producers(self, entry: AddressEntry) -> bool:
         """Return whether the address, or the one that it is the fallback of, has a local sender."""
         primary = entry.fallback_of
         senders = [entry.senders] if primary is None else [entry.senders, primary.senders]
-        return any(each.connection_number != self.number for some in senders for each in some)
+        return any(sender.connection_number != self.number for some in senders for sender in some)
 
     def _capability(self, entry: AddressEntry, *, outgoing: bool) -> tuple[str, ...]:
         """Return the capability for the address's phase, if it is not the configured one."""
@@ -379,7 +338,7 @@ class Uplink(LinkOwner):
             body = read(message).body
         except DecodeError:
             body = None
-        if not (isinstance(body, list) and [type(each) for each in body] == [str, bool]):
+        if not (isinstance(body, list) and [type(part) for part in body] == [str, bool]):
             if not self._disbelieved:
                 self._disbelieved = True
                 self._owner.note_trouble("the interior router sent a tracking message that has no address and boolean")
@@ -407,7 +366,7 @@ class Uplink(LinkOwner):
         elif not wanted:
             self._stop_forwarding(entry, outgoing)
 
-    def _stop_forwarding(self, entry: AddressEntry, outgoing: OutgoingEndpoint) -> None:
+    def _stop_forwarding(self, entry: AddressEntry, outgoing: Egress) -> None:
         if outgoing.entry is not None:
             outgoing.entry = None
             entry.remove_consumer(outgoing)

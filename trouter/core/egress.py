@@ -1,13 +1,15 @@
-"""One outgoing link: its queue of deliveries, and the outcomes that its receiver sends.
+"""One outgoing link: what was offered to it is sent or waits, and the outcomes of its receiver go to the senders.
 
 A delivery goes straight from the input into the receiver's output if there is credit, window and room; otherwise it
-waits here. Outcomes go back to the sender unchanged (routing.md 2.4-2.9, 4.5, 4.6).
+waits here. Outcomes go back to the sender unchanged (routing.md 2.4-2.9, 4.5, 4.6). Every outgoing link has one
+``Egress``. What differs between links is the ``supplier``, which follows the receiver's credit where more than what
+waits depends on it: that of a routed link (``relay``), and of the link on which an edge router is notified
+(``edge.peers``). ``losses`` has what becomes of deliveries that end without an outcome of the receiver.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final, Protocol
 
 from trouter.engine.link import OutgoingLink
@@ -15,19 +17,11 @@ from trouter.engine.ports import Delivery, LinkPort, LinkSink
 
 from . import deliveries
 from .arrival import Arrival, notify_sender
+from .backlog import Backlog
 from .counters import AddressCounters, Counters, Origins, address_class_of
 from .message import IncomingDelivery, Message, OutgoingDelivery, Outstanding, join_copy
 from .messagelog import SentLog
-from .outcomes import (
-    ACCEPTED,
-    ACCEPTED_STATE,
-    FAILED_STATE,
-    MODIFIED,
-    RELEASED,
-    RELEASED_STATE,
-    TRANSACTIONAL,
-    has_outcome_in_transaction,
-)
+from .outcomes import ACCEPTED, ACCEPTED_STATE
 from .pace import Pace
 from .ports import AddressPort, SharedState, TrunkPort
 
@@ -37,122 +31,24 @@ if TYPE_CHECKING:
 
 _FIRST_OUTCOME: Final[c_int] = 0x24
 _LAST_OUTCOME: Final[c_int] = 0x27
+#: The backlog of every link on which nothing has waited yet; replaced, and never changed.
+_NO_BACKLOG: Final[Backlog] = Backlog()
 
 
 class StreamPoolPort(Protocol):
     """The links of one connection for unfinished messages; see ``StreamPool``."""
 
-    def borrow_link(self) -> OutgoingEndpoint | None:
+    def borrow_link(self) -> Egress | None:
         """Return a link for the message that is offered to it next; None if there are no more."""
 
     def close_idle(self) -> None:
         """Close links that have been idle for long."""
 
-    def return_link(self, outgoing: OutgoingEndpoint) -> None:
+    def return_link(self, outgoing: Egress) -> None:
         """Take the link back: its message has ended or was given up."""
 
-    def forget_link(self, outgoing: OutgoingEndpoint) -> None:
+    def forget_link(self, outgoing: Egress) -> None:
         """Forget the link, which is gone."""
-
-
-class Backlog:
-    """The deliveries that wait for one outgoing link, in their order; pre-settled ones may be dropped (routing.md 2.8).
-
-    ``count`` is their number, and ``queue`` has them, None before the first; dropped ones keep their position there.
-    """
-
-    __slots__ = ("queue", "count", "_dropped", "_presettled")
-
-    def __init__(self) -> None:
-        self.queue: deque[OutgoingDelivery] | None = None
-        self.count: Py_ssize_t = 0
-        #: The dropped deliveries in the queue, of which none is the first.
-        self._dropped: Py_ssize_t = 0
-        #: The deliveries in the queue that may be dropped, and some that have left it; None before the first.
-        self._presettled: list[OutgoingDelivery] | None = None
-
-    def first(self) -> OutgoingDelivery:
-        """Return the delivery that is next; there must be one."""
-        return self.queue[0]  # type: ignore[index]  # none waits without a queue
-
-    def begins_with(self, out: OutgoingDelivery) -> bool:
-        """Return whether ``out`` is next."""
-        return self.count > 0 and self.first() is out
-
-    def append(self, out: OutgoingDelivery) -> None:
-        """Add the last delivery."""
-        if self.queue is None:
-            self.queue = deque()
-        self.queue.append(out)
-        self.count += 1
-
-    def remove(self, out: OutgoingDelivery) -> bool:
-        """Remove a delivery from any position; return False if it is not there."""
-        if self.begins_with(out):
-            self.queue.popleft()  # type: ignore[union-attr]  # it is there
-        elif self.queue is None or out not in self.queue:
-            return False
-        else:
-            self.queue.remove(out)
-        self.count -= 1
-        self._pass_dropped()
-        return True
-
-    def clear(self) -> list[OutgoingDelivery]:
-        """Remove and return all deliveries that wait."""
-        waiting = [] if self.queue is None else [each for each in self.queue if not each.aborted]
-        self.queue = None
-        self._presettled = None
-        self.count = self._dropped = 0
-        return waiting
-
-    def _pass_dropped(self) -> None:
-        """Remove dropped deliveries from the front of the queue."""
-        while self._dropped > 0:
-            out: OutgoingDelivery = self.first()
-            if not out.aborted:
-                break
-            self.queue.popleft()  # type: ignore[union-attr]  # the first was there
-            self._dropped -= 1
-
-    def note_droppable(self, out: OutgoingDelivery) -> None:
-        """Note a delivery whose outcome no sender waits for; keep the list of these about as short as the backlog."""
-        if self._presettled is None:
-            self._presettled = []
-        self._presettled.append(out)
-        if len(self._presettled) > 2 * self.count + 8:
-            self._presettled = [each for each in self._presettled if not (each.begun or each.complete)]
-
-    def forget_droppable(self) -> None:
-        """Forget what was noted: no delivery waits."""
-        self._presettled = None
-
-    def drop_presettled(self) -> Py_ssize_t:
-        """Drop the pre-settled deliveries, except the queue's first and any half-written one; return how many (2.8).
-
-        The cost does not depend on the other deliveries in the queue.
-        """
-        if self._presettled is None:
-            return 0
-        dropped: Py_ssize_t = 0
-        for each in self._presettled:
-            waiting: OutgoingDelivery = each
-            if not (waiting.begun or waiting.complete or waiting is self.first()):
-                if waiting.message is not None:
-                    waiting.message.remove_copy(waiting)
-                waiting.drop_unsent()
-                dropped += 1
-        self._presettled = None
-        self.count -= dropped
-        self._dropped += dropped
-        if self._dropped > self.count:
-            self.queue = deque([each for each in self.queue if not each.aborted])  # type: ignore[union-attr]
-            self._dropped = 0
-        return dropped
-
-
-#: The backlog of every link on which nothing has waited yet; replaced, and never changed.
-_NO_BACKLOG: Final[Backlog] = Backlog()
 
 
 class Streaming:
@@ -171,7 +67,7 @@ class Streaming:
 
     def lend(self, arrival: Arrival) -> OutgoingDelivery | None:
         """Send a copy of an unfinished message over a borrowed link; return it, or None if there is no such link."""
-        stream: OutgoingEndpoint | None = None if self.lender is None else self.lender.borrow_link()
+        stream: Egress | None = None if self.lender is None else self.lender.borrow_link()
         if stream is None:
             return None
         out: OutgoingDelivery = stream.offer(arrival)
@@ -180,18 +76,31 @@ class Streaming:
             out.outstanding = self.unsettled
         return out
 
-    def return_link(self, outgoing: OutgoingEndpoint) -> None:
+    def return_link(self, outgoing: Egress) -> None:
         """Return ``outgoing`` to its owner: its message has ended or was given up."""
         if self.owner is not None:
             self.owner.return_link(outgoing)
 
-    def forget_link(self, outgoing: OutgoingEndpoint) -> None:
+    def forget_link(self, outgoing: Egress) -> None:
         """Let the owner forget ``outgoing``, which is gone."""
         if self.owner is not None:
             self.owner.forget_link(outgoing)
 
 
-class OutgoingEndpoint(LinkSink):
+class Supplier:
+    """What supplies a link with messages, where that depends on the credit of the receiver."""
+
+    __slots__ = ()
+
+    def follow_credit(self, outgoing: Egress) -> None:
+        """Use or pass on the credit that the messages that waited have left, and answer a drain.
+
+        Called when the receiver's credit or drain flag has changed, or a message may no longer have to wait.
+        """
+        raise NotImplementedError
+
+
+class Egress(LinkSink):
     """One outgoing link: its deliveries, waiting and unsettled."""
 
     __slots__ = (
@@ -210,6 +119,9 @@ class OutgoingEndpoint(LinkSink):
         "unsettled",
         "max_unsettled",
         "entered_here",
+        # What is used more rarely.
+        "supplier",
+        "when_sent",
         "address_class",
         "capacity",
         "entry",
@@ -228,11 +140,17 @@ class OutgoingEndpoint(LinkSink):
         capacity: Py_ssize_t,
         strips_annotations: bool,
         sends_settled: bool,
+        supplier: Supplier | None = None,
     ) -> None:
+        """Make the endpoint of ``link``; pre-settled deliveries beyond ``capacity`` are dropped, unless it is 0."""
         self.link = link
         self.shared = shared
         self.waiting: Backlog = _NO_BACKLOG
         self.counters = Counters()
+        #: What supplies it and follows the receiver's credit; None if nothing but its forwarders does.
+        self.supplier = supplier
+        #: What to call once no delivery waits; None for nothing.
+        self.when_sent: Callable[[], None] | None = None
         #: The class of its address, as an index into ``counters.ADDRESS_CLASSES``.
         self.address_class: Py_ssize_t = 0
         self.capacity = capacity
@@ -322,12 +240,12 @@ class OutgoingEndpoint(LinkSink):
             message = arrival.keep()
         message.add_copy(out)
         if self.waiting.count == 0 and self._may_continue(out, message):
-            self._send_available(out, message)
+            self._send_kept(out, message)
             if out.complete:
                 return out
         if out.settled:
             if 0 < self.capacity <= self.waiting.count:
-                self._count_dropped(self.waiting.drop_presettled())
+                self.count_dropped(self.waiting.drop_presettled())
             if out.sender_delivery is None:
                 self._own_backlog().note_droppable(out)
         self._own_backlog().append(out)
@@ -380,7 +298,7 @@ class OutgoingEndpoint(LinkSink):
         ):
             arrival.start = link.send(out, arrival.data, arrival.start, arrival.end, not message.complete)
             if out.complete:
-                self._remove_waiting(out)  # type: ignore[unreachable]
+                self.remove_waiting(out)  # type: ignore[unreachable]
                 message.remove_copy(out)
                 self._note_sent(out)
                 if self.waiting.count > 0 or link.drain:
@@ -392,81 +310,71 @@ class OutgoingEndpoint(LinkSink):
             self.on_credit(self.link)
 
     def on_credit(self, link: LinkPort) -> None:
-        """Send what credit, window and output room allow; return the rest of the credit if the receiver drains."""
-        self.send_waiting()
+        """Send what credit, window and output room allow; the rest of the credit is the supplier's, or is returned."""
+        sender: OutgoingLink = self.link
+        if sender.credit > 0:
+            self.no_credit_since_s = -1.0
+        self._send_waiting()
+        if self.supplier is None:
+            self.return_credit()
+        else:
+            self.supplier.follow_credit(self)
+        if sender.credit == 0 and self.no_credit_since_s < 0:
+            self.no_credit_since_s = self.shared.now_s
+        if self.when_sent is not None and self.waiting.count == 0:
+            when_sent, self.when_sent = self.when_sent, None
+            when_sent()
+
+    def return_credit(self) -> None:
+        """Return the credit of a receiver that drains, unless what waits can still use it."""
         sender: OutgoingLink = self.link
         idle: bool = not sender.waiting and (self.waiting.count == 0 or not self.waiting.first().begun)
         if sender.drain and sender.credit > 0 and idle:
             sender.return_credit()
-            self.note_credit()
 
-    def send_waiting(self) -> None:
+    def call_when_sent(self, when_sent: Callable[[], None]) -> None:
+        """Call ``when_sent`` once no delivery waits, at once if none does."""
+        if self.waiting.count == 0:
+            when_sent()
+        else:
+            self.when_sent = when_sent
+
+    def _send_waiting(self) -> None:
         """Send the deliveries that wait, as far as credit, window and output room allow."""
-        sender: OutgoingLink = self.link
         waiting: Backlog = self.waiting
-        if sender.credit > 0:
-            self.no_credit_since_s = -1.0
         while waiting.count > 0:
             out: OutgoingDelivery = waiting.first()
             message: Message = out.message  # type: ignore[assignment]  # until it is sent in full
             if not self._may_continue(out, message):
                 break
-            self._send_available(out, message)
+            self._send_kept(out, message)
             if not out.complete:
                 break
             if out.settled:
                 self.counters.count_outcome(0, self.shared.now_s - out.arrived_at_s)
-            self._remove_waiting(out)
+            self.remove_waiting(out)
         if waiting.count == 0:
             waiting.forget_droppable()
-        self.note_credit()
 
-    def note_credit(self) -> None:
-        """Note when the credit has run out."""
-        if self.link.credit == 0 and self.no_credit_since_s < 0:
-            self.no_credit_since_s = self.shared.now_s
-
-    def _remove_waiting(self, out: OutgoingDelivery) -> None:
-        """Remove a delivery from those that wait, if it is there; return a borrowed link that is idle then."""
-        if self.waiting.remove(out) and self.streaming is not None and self.waiting.count == 0:
-            self.streaming.return_link(self)
-
-    def _count_dropped(self, count: Py_ssize_t) -> None:
-        """Count pre-settled deliveries that were dropped."""
-        self.counters.presettled += count
-        self.counters.dropped_presettled += count
-        self.shared.outcomes.dropped[self.address_class] += count
-
-    def _send_available(self, out: OutgoingDelivery, message: Message) -> None:
-        """Send as much of the message as has come and as the link takes."""
-        link: OutgoingLink = self.link
-        while not out.complete:
-            if out.chunk > 0:
-                piece: bytes | None = message.piece_for(out.chunk, self.strips_annotations)
-            else:
-                piece = message.head_of(out, self.strips_annotations)
-            if piece is None:
-                if message.complete and not message.discard:
-                    link.send(out, b"", 0, 0, False)
-                break
-            more: Py_ssize_t = message.count_joinable(out.chunk, len(piece) - out.offset, link.frame_room(out))
-            if more > 0:  # the joined pieces go in one frame, or stay
-                joined: bytes = message.join_on(piece[out.offset :], out.chunk, more)
-                if link.send(out, joined, 0, len(joined), not message.ends_with(out.chunk + more)) < len(joined):
-                    break
-            else:
-                last: bool = message.ends_with(out.chunk)
-                size: Py_ssize_t = len(piece)
-                out.offset = link.send(out, piece, out.offset, size, not last)
-                if out.offset < size or (last and not out.complete):
-                    break
-            out.chunk += 1 + more
-            out.offset = 0
+    def _send_kept(self, out: OutgoingDelivery, message: Message) -> None:
+        """Send as much of a kept message as has come and as the link takes."""
+        message.send(self.link, out, self.strips_annotations)
         if out.complete:
             message.remove_copy(out)
             self._note_sent(out)
         else:
             message.release_passed()
+
+    def remove_waiting(self, out: OutgoingDelivery) -> None:
+        """Remove a delivery from those that wait, if it is there; return a borrowed link that is idle then."""
+        if self.waiting.remove(out) and self.streaming is not None and self.waiting.count == 0:
+            self.streaming.return_link(self)
+
+    def count_dropped(self, count: Py_ssize_t) -> None:
+        """Count pre-settled deliveries that were dropped."""
+        self.counters.presettled += count
+        self.counters.dropped_presettled += count
+        self.shared.outcomes.dropped[self.address_class] += count
 
     def _note_sent(self, out: OutgoingDelivery) -> None:
         """Count ``out``, whose last frame is written; accept it for its sender if the receiver gets it pre-settled."""
@@ -479,11 +387,11 @@ class OutgoingEndpoint(LinkSink):
             self.unsettled += 1
             return
         self.counters.presettled += 1
-        _leave_outstanding(out)
+        if out.outstanding is not None:
+            out.leave_outstanding()
         sender_delivery: IncomingDelivery | None = out.sender_delivery
-        if (
-            sender_delivery is not None
-        ):  # the receiver wanted it settled, the sender did not: accept it for the receiver
+        if sender_delivery is not None:
+            # the receiver wanted it settled, the sender did not: accept it for the receiver
             out.sender_delivery = None
             notify_sender(out, sender_delivery, ACCEPTED, ACCEPTED_STATE, True)
 
@@ -491,7 +399,7 @@ class OutgoingEndpoint(LinkSink):
 
     def on_disposition(self, delivery: Delivery) -> None:
         """Relay the receiver's state and settlement to the sender."""
-        out: OutgoingDelivery = delivery  # type: ignore[assignment]  # made by ``offer_delivery``
+        out: OutgoingDelivery = delivery  # type: ignore[assignment]  # made by ``offer``
         sender_delivery: IncomingDelivery | None = out.sender_delivery
         settled: bool = out.remote_settled
         if not out.complete:
@@ -503,12 +411,13 @@ class OutgoingEndpoint(LinkSink):
         if settled:
             self.counters.count_outcome(out.remote_code, self.shared.now_s - out.arrived_at_s)
             out.sender_delivery = None
-            _leave_outstanding(out)
+            if out.outstanding is not None:
+                out.leave_outstanding()
         if sender_delivery is not None:
             notify_sender(out, sender_delivery, out.remote_code, out.remote_state, settled)
         elif not settled and out.remote_code >= _FIRST_OUTCOME:
             # no sender waits for this outcome: settle it
-            self._settle_with_receiver(out, out.remote_code, out.remote_state)
+            self.settle_with_receiver(out, out.remote_code, out.remote_state)
 
     def _settled_one(self) -> None:
         """Count one unsettled delivery less; send what waited for that."""
@@ -522,12 +431,12 @@ class OutgoingEndpoint(LinkSink):
             out.message.remove_copy(out)
         self.link.abort_delivery(out)
         if self.waiting.begins_with(out):
-            self._remove_waiting(out)
+            self.remove_waiting(out)
         self.on_credit(self.link)
 
-    def _settle_with_receiver(self, out: OutgoingDelivery, code: c_int, state: bytes | None) -> None:
+    def settle_with_receiver(self, out: OutgoingDelivery, code: c_int, state: bytes | None) -> None:
         """Settle ``out`` with the receiver, if it is not settled yet."""
-        _leave_outstanding(out)
+        out.leave_outstanding()
         if not (out.settled or out.remote_settled):
             out.link.session.settle_outgoing(out, code, state, True)
             if out.complete:
@@ -541,136 +450,10 @@ class OutgoingEndpoint(LinkSink):
         if settled:
             out.sender_delivery = None
             if out.begun:
-                self._settle_with_receiver(out, code, state)
+                self.settle_with_receiver(out, code, state)
             else:
                 out.mark_settled()
-                _leave_outstanding(out)
+                out.leave_outstanding()
                 self._own_backlog().note_droppable(out)
         else:
             out.link.session.settle_outgoing(out, code, state, False)
-
-    def abort_delivery(self, out: OutgoingDelivery) -> None:
-        """Abort a delivery whose message will never be complete; forget it if it was not begun."""
-        out.sender_delivery = None
-        _leave_outstanding(out)
-        if out.message is not None:
-            out.message.remove_copy(out)
-        self._remove_waiting(out)
-        self.link.abort_delivery(out)
-        self.on_credit(self.link)
-
-    def release_blocked_copy(self, out: OutgoingDelivery) -> None:
-        """Release ``out`` if it waits for another message to end while its session has hardly any window left.
-
-        The other message may need that window to end, and then neither would continue. A pre-settled copy of an
-        exchange is dropped instead if the message can continue without it.
-        """
-        if not out.begun and _may_do_without(out):
-            self._remove_waiting(out)
-            self._release_to_sender(out)
-            out.drop_unsent()
-            return
-        if out.begun or self.waiting.begins_with(out) or self.waiting.count == 0:
-            return
-        ahead: Message | None = self.waiting.first().message
-        if ahead is None or ahead.complete:
-            return
-        self._remove_waiting(out)
-        self._release_to_sender(out)
-        out.drop_unsent()
-
-    def cut_off(self, out: OutgoingDelivery) -> None:
-        """Abort a pre-settled message whose receiver takes no more of it, because others wait for it."""
-        self._count_dropped(1)
-        self.abort_delivery(out)
-
-    # --- the end of the link
-
-    def fail_sent(self) -> None:
-        """Fail what a silent peer was sent, and release what waits for it. The link stays.
-
-        A peer that returns learns that all this is settled.
-        """
-        session = self.link.session
-        for out in [each for each in self.queue if not each.aborted]:
-            self._remove_waiting(out)
-            if out.begun:
-                self.link.abort_delivery(out)
-            self._release_to_sender(out)
-            if not out.begun:
-                out.drop_unsent()
-        for each in session.deliveries.deliveries_of(self.link, False):
-            out = each  # type: ignore[assignment]  # made by ``offer_delivery``, as all of the link
-            code, state, sender_delivery = out.remote_code, out.remote_state, out.sender_delivery
-            if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
-                code, state = out.remote_code, out.remote_state = MODIFIED, FAILED_STATE
-            out.sender_delivery = None
-            self._settle_with_receiver(out, code, state)
-            if sender_delivery is not None:
-                notify_sender(out, sender_delivery, code, state, True)
-
-    def lose_link(self, own: list[Delivery] | None = None) -> None:
-        """Fail what the lost link had sent in full, and release the rest (routing.md 2.7).
-
-        ``own`` is the link's unsettled deliveries, if its session is lost with it. Else an outcome in a transaction
-        stays: the transaction may still be committed, on the link to its coordinator.
-        """
-        detached = own is None
-        waiting = self.waiting.clear()
-        session = self.link.session
-        if own is None and (self.unsettled > 0 or waiting):
-            own = session.deliveries.deliveries_of(self.link, False)
-        out: OutgoingDelivery
-        for out in waiting:
-            self._release_to_sender(out)
-        for each in own or ():
-            out = each  # type: ignore[assignment]  # made by ``offer_delivery``
-            session.deliveries.forget_outgoing(out)
-            if out.complete:
-                code: c_int = out.remote_code
-                state: bytes | None = out.remote_state
-                if state is None or not (
-                    _FIRST_OUTCOME <= code <= _LAST_OUTCOME
-                    or (detached and code == TRANSACTIONAL and has_outcome_in_transaction(state))
-                ):
-                    code = MODIFIED
-                    state = FAILED_STATE
-                self.counters.count_outcome(code, self.shared.now_s - out.arrived_at_s)
-                self._notify_lost(out, code, state)
-        self.unsettled = 0
-
-    def _release_to_sender(self, out: OutgoingDelivery) -> None:
-        """Release ``out``, which will not be sent in full; drop it if its sender does not wait for an outcome."""
-        if out.settled and out.sender_delivery is None:
-            self._count_dropped(1)
-        if out.message is not None:
-            out.message.remove_copy(out)
-        self._notify_lost(out, RELEASED, RELEASED_STATE)
-
-    def _notify_lost(self, out: OutgoingDelivery, code: c_int, state: bytes) -> None:
-        _leave_outstanding(out)
-        sender_delivery: IncomingDelivery | None = out.sender_delivery
-        if sender_delivery is not None:
-            out.sender_delivery = None
-            notify_sender(out, sender_delivery, code, state, True)
-
-
-def _leave_outstanding(out: OutgoingDelivery) -> None:
-    """Count ``out`` as no longer under way to another router."""
-    if out.outstanding is not None:
-        out.outstanding.count -= 1
-        out.outstanding = None
-
-
-def _may_do_without(out: OutgoingDelivery) -> bool:
-    """Return whether a pre-settled copy of an exchange may be dropped: its message can continue without it."""
-    message: Message | None = out.message
-    if message is None or message.heads is None or not out.settled or out.sender_delivery is not None:
-        return False
-    if message.complete:
-        return True
-    for each in message.copies:
-        copy: OutgoingDelivery = each
-        if copy.begun:
-            return True
-    return False
