@@ -17,10 +17,12 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from pipeline.tests.kafkas import PATIENCE_S, Broker, Sent, mock_cluster, records_in, started, tansu, tls_before
+from pipeline.tests.test_served import served
 from tests.certificates import Authority
 from tests.extras import SPARKS, run_without
 from trouter.cli import main
 from trouter.client import Message, Properties
+from trouter_pipeline.flight.access import Access
 from trouter_pipeline.kafka import local
 from trouter_pipeline.kafka.failures import NotForwarded, failure
 from trouter_pipeline.kafka.records import murmur2, origin_of
@@ -28,6 +30,7 @@ from trouter_pipeline.kafka.settings import Settings
 from trouter_pipeline.kafka.writer import Writer
 from trouter_pipeline.shards import open_spools
 from trouter_pipeline.spool import Spool
+from trouter_pipeline.spool.cursors import add_cursor, lags_of
 
 MIB = 1 << 20
 #: Seconds for a broker that never answers.
@@ -109,7 +112,7 @@ def test_a_writer_that_starts_goes_on_behind_what_the_topic_has(
     fill(spool, "changes", *changes("a", 50, 1000))
     # a writer has sent half of the next messages, and was killed before the spool knew
     writer = Writer(given, uuid, 50, 0)
-    line = local._Line(open_spools([str(spool)])[0], given, 0, MIB)
+    line = local._Line(open_spools([str(spool)])[0], given, 0, MIB, Access())
     line._writer = writer
     line._shard.consumed = lambda upto: None  # type: ignore[method-assign]
     assert line.forward(400).sent == 400
@@ -198,6 +201,29 @@ def test_only_one_forwards_a_spool(settings: Settings, tmp_path: Path) -> None:
     shards = open_spools([str(tmp_path / "spool")])
     with local.held(shards), pytest.raises(NotForwarded, match=r"process .* forwards spool .*: only one may"):
         forward(settings, tmp_path / "spool")
+
+
+@pytest.mark.parametrize("cursor", ["default", "kafka"])
+def test_a_spool_of_a_server_is_forwarded_as_one_of_a_folder(
+    settings: Settings, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str], cursor: str
+) -> None:
+    spool = tmp_path / "orders"
+    fill(spool, "changes", *changes("a", 0, 30))
+    if cursor != "default":
+        add_cursor(spool, cursor)
+    (tmp_path / "token").write_text("a-token-of-the-test\n")
+    words = ["--kafka", settings.bootstrap, "--topic", settings.topic, "--engine", "local", "--quiet", "--json"]
+    words += ["--spool-token-file", str(tmp_path / "token"), "--max-rows", "20", "--cursor", cursor]
+    with served(spool, "--token-file", str(tmp_path / "token")) as url:
+        for more in (0, 10):
+            fill(spool, "changes", *changes("a", 30, 30 + more))
+            assert main(["pipeline", "forward", "--spool", url, *words, "--timeout", str(PATIENCE_S)]) == 0
+            assert json.loads(capsys.readouterr().out)["sent"] == {"changes": more or 30}
+    assert numbers(records_in(broker.bootstrap, settings.topic)[0]) == list(range(40))
+    assert {lag.cursor: lag.messages for lag in lags_of(spool)}[cursor] == 0
+    words[words.index(str(tmp_path / "token"))] = str(tmp_path / "none")
+    assert main(["pipeline", "forward", "--spool", url, *words]) == 1
+    assert f"tokenFile: {tmp_path / 'none'}: No such file" in capsys.readouterr().err
 
 
 def test_sources_share_a_partition_only_by_order(broker: Broker, settings: Settings, tmp_path: Path) -> None:
@@ -341,8 +367,9 @@ def test_the_password_is_read_where_it_is_used_and_its_file_is_named(tmp_path: P
         (["--engine", "local", "--property", "acks=1"], "acks is not for --property: with less than all of them"),
         (["--engine", "local", "--property", "sasl.password=x"], "sasl.password is not for --property: give a file"),
         (["--engine", "local", "--sasl-mechanism", "PLAIN"], "--sasl-mechanism needs --sasl-user and"),
-        (["--engine", "local", "--max-rows", "0"], "--max-rows, --timeout and --every are greater than 0"),
-        (["--engine", "local", "--every", "0"], "--max-rows, --timeout and --every are greater than 0"),
+        (["--engine", "local", "--max-rows", "0"], "--max-rows and --every are greater than 0"),
+        (["--engine", "local", "--every", "0"], "--max-rows and --every are greater than 0"),
+        (["--engine", "local", "--timeout", "0"], "--timeout is greater than 0"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

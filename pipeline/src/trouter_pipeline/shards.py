@@ -7,7 +7,7 @@ replaced spool is not taken for the one that was read before.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias, Union
 
 from trouter_pipeline.flight.access import Access, is_served
@@ -47,6 +47,15 @@ def open_shards(places: Iterable[str], cursor: str = DEFAULT, access: Access | N
         else:
             shards += open_spools([place], cursor)
     return shards
+
+
+def blocks_of(shard: OpenSpool, start: int, end: int, access: Access, block_bytes: int) -> Iterator[bytes]:
+    """Return the frames of messages ``start`` to ``end`` - 1 in blocks; SpoolError, OSError."""
+    if isinstance(shard, SpoolReader):
+        return shard.blocks(start, end, block_bytes=block_bytes)
+    from trouter_pipeline.flight.client import read_granted  # noqa: PLC0415  # Flight, for those who use it
+
+    return read_granted(shard.folder, shard.granted(start, end), start, end, access)
 
 
 def let_go(shards: Iterable[OpenSpool], position: Mapping[str, int]) -> int:

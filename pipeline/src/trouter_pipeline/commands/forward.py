@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from trouter_pipeline.commands.answers import reported_as, until_signal
-from trouter_pipeline.commands.cursors import add_cursor
+from trouter_pipeline.commands.cluster import add_cluster, settings_of, wrong_cluster
 from trouter_pipeline.commands.roots import local_folder
 from trouter_pipeline.commands.spark import SPARK, add_spark, refuse_spark, started
+from trouter_pipeline.commands.spools import add_spools, source_of
 
 if TYPE_CHECKING:
     from trouter_pipeline.kafka.local import Summary
@@ -28,15 +29,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "the order of its source within a partition. The command continues where it stopped, or was killed: each "
         "record has the number of its message in its headers, and the end of the topic is read at the start.",
     )
-    parser.add_argument(
-        "--spool",
-        action="append",
-        required=True,
-        type=local_folder,
-        metavar="DIR",
-        help="a spool, or a folder of its shards; may be given again",
-    )
-    add_cursor(parser)
+    add_spools(parser, required=True)
     parser.add_argument("--kafka", required=True, metavar="HOST:PORT,...", help="some brokers of the cluster")
     parser.add_argument("--topic", required=True, help="the topic, which must exist")
     _add_records(parser)
@@ -98,28 +91,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="whether a batch is a transaction of Kafka, which fences an older writer: if the brokers have them (auto)",
     )
-    group.add_argument(
-        "--timeout", type=float, default=60.0, metavar="SECONDS", help="the longest wait for the brokers (60)"
-    )
-    group.add_argument("--tls", action="store_true", help="connect with TLS; any of the other options for it does so")
-    for name, what in (
-        ("tls-ca", "the certificates that sign the brokers'; by default those of the system"),
-        ("tls-certificate", "the client's certificate"),
-        ("tls-key", "its key"),
-        ("tls-key-password-file", "the key's password"),
-    ):
-        group.add_argument(f"--{name}", default="", metavar="FILE", help=what)
-    group.add_argument("--sasl-mechanism", default="", metavar="NAME", help="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ...")
-    group.add_argument("--sasl-user", default="", metavar="NAME", help="the user")
-    group.add_argument("--sasl-password-file", default="", metavar="FILE", help="the user's password")
-    group.add_argument(
-        "--property",
-        action="append",
-        type=_property,
-        default=[],
-        metavar="NAME=VALUE",
-        help="a property of librdkafka's, such as compression.type=zstd; may be given again",
-    )
+    add_cluster(group)
 
 
 def _names(text: str) -> list[str]:
@@ -134,25 +106,6 @@ def _place(text: str) -> tuple[str, int]:
     if not equals or not source or not (number.isascii() and number.isdecimal()):
         raise argparse.ArgumentTypeError("write SOURCE=NUMBER, such as changes/east=0")
     return source, int(number)
-
-
-def _property(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise argparse.ArgumentTypeError("write NAME=VALUE")
-    if "password" in name or "secret" in name or name in _FIXED:
-        raise argparse.ArgumentTypeError(f"{name} is not for --property: {_FIXED.get(name, 'give a file with it')}")
-    return name, value
-
-
-#: Properties that exactly once depends on, or that have options.
-_FIXED: Final = {
-    "enable.idempotence": "without it a record may come twice",
-    "acks": "with less than all of them a record may be lost",
-    "transactional.id": "each spool has its own",
-    "bootstrap.servers": "see --kafka",
-    "isolation.level": "it belongs to --transactions",
-}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -171,10 +124,11 @@ def run(arguments: argparse.Namespace) -> int:
                 return forward.run(
                     spark,
                     _settings(arguments),
-                    list(map(str, arguments.spool)),
+                    arguments.spool,
                     dict(arguments.partition),
                     arguments.checkpoint,
                     cursor=arguments.cursor,
+                    source=source_of(arguments),
                     every_s=arguments.every,
                     max_rows=arguments.max_rows,
                     wants_to_end=wants_to_end,
@@ -195,9 +149,10 @@ def _here(arguments: argparse.Namespace, wants_to_end: Callable[[], bool]) -> Su
     try:
         return local.run(
             _settings(arguments),
-            list(map(str, arguments.spool)),
+            arguments.spool,
             dict(arguments.partition),
             cursor=arguments.cursor,
+            source=source_of(arguments),
             every_s=arguments.every,
             max_rows=arguments.max_rows,
             max_message=MAX_MESSAGE_BYTES,
@@ -216,40 +171,24 @@ def _wrong(arguments: argparse.Namespace) -> str:
         return f"--checkpoint is for --engine {SPARK}: without it the spool keeps the place"
     if arguments.partition and arguments.partition_by != "source":
         return "--partition is for --partition-by source"
-    if arguments.max_rows < 1 or arguments.timeout <= 0 or (arguments.every is not None and arguments.every < 1):
-        return "--max-rows, --timeout and --every are greater than 0"
-    if arguments.sasl_mechanism and not (arguments.sasl_user and arguments.sasl_password_file):
-        return "--sasl-mechanism needs --sasl-user and --sasl-password-file"
-    if arguments.sasl_user and not arguments.sasl_mechanism:
-        return "--sasl-user needs --sasl-mechanism"
-    return ""
+    if arguments.max_rows < 1 or (arguments.every is not None and arguments.every < 1):
+        return "--max-rows and --every are greater than 0"
+    return wrong_cluster(arguments)
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
-    from trouter_pipeline.kafka.settings import Settings  # noqa: PLC0415
-
-    of_tls = (arguments.tls_ca, arguments.tls_certificate, arguments.tls_key, arguments.tls_key_password_file)
-    return Settings(
-        bootstrap=arguments.kafka,
-        topic=arguments.topic,
+    return settings_of(
+        arguments,
+        arguments.topic,
         partition_by=arguments.partition_by,
         keys=arguments.key,
-        timeout_s=arguments.timeout,
         transactions=arguments.transactions == "auto",
-        tls=arguments.tls or any(of_tls),
-        tls_ca=arguments.tls_ca,
-        tls_certificate=arguments.tls_certificate,
-        tls_key=arguments.tls_key,
-        tls_key_password_file=arguments.tls_key_password_file,
-        sasl_mechanism=arguments.sasl_mechanism,
-        sasl_user=arguments.sasl_user,
-        sasl_password_file=arguments.sasl_password_file,
-        properties=dict(arguments.property),
     )
 
 
 def _reported(arguments: argparse.Namespace, work: Callable[[Callable[[], bool]], Summary]) -> int:
     from trouter_pipeline.kafka.failures import NotForwarded  # noqa: PLC0415
+    from trouter_pipeline.options import BadOption  # noqa: PLC0415
     from trouter_pipeline.spool import SpoolError  # noqa: PLC0415
 
     wants_to_end = until_signal()
@@ -258,7 +197,7 @@ def _reported(arguments: argparse.Namespace, work: Callable[[Callable[[], bool]]
         _print(work(wants_to_end), as_json=arguments.json)
         return 0
 
-    return reported_as(arguments, run, NotForwarded, SpoolError, OSError)
+    return reported_as(arguments, run, NotForwarded, BadOption, SpoolError, OSError)
 
 
 def _print(summary: Summary, *, as_json: bool) -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trouter_pipeline.commands.answers import reported, until_signal
-from trouter_pipeline.commands.cursors import add_cursor
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark, started
-from trouter_pipeline.flight.access import address_of, is_served
+from trouter_pipeline.commands.spools import add_spools, source_of
 
 if TYPE_CHECKING:
     from trouter_pipeline.jobs.land import Parameters, Summary
@@ -28,7 +27,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "does not fit, go to NAME_dead. The command continues where it stopped. Each message of the spool comes into "
         "the table exactly once.",
     )
-    _add_spools(parser)
+    add_spools(parser)
     parser.add_argument(
         "--from-dead",
         action="store_true",
@@ -64,27 +63,6 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_changes(parser)
     add_spark(parser)
     parser.set_defaults(run=run)
-
-
-def _add_spools(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--spool",
-        action="append",
-        type=_spool,
-        metavar="DIR",
-        help="a spool, or a folder of its shards, or the address of one that `trouter pipeline serve` serves, "
-        "grpc+tls://HOST:PORT/NAME; may be given again",
-    )
-    add_cursor(parser)
-    parser.add_argument(
-        "--spool-token-file", default="", metavar="FILE", help="holds the token for a served spool, on this machine"
-    )
-    parser.add_argument(
-        "--spool-trust-file",
-        default="",
-        metavar="FILE",
-        help="the certificates that sign that of its server; by default those of the system",
-    )
 
 
 def _add_bodies(parser: argparse.ArgumentParser) -> None:
@@ -153,16 +131,6 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
         metavar="HOURS",
         help="how long a deletion is remembered, against older changes that come later (168)",
     )
-
-
-def _spool(text: str) -> str:
-    if not is_served(text):
-        return str(local_folder(text))
-    try:
-        address_of(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return text
 
 
 def _names(text: str) -> list[str]:
@@ -255,11 +223,9 @@ def _parameters(arguments: argparse.Namespace) -> Parameters:
             buckets=arguments.buckets,
             keep_deleted_h=arguments.keep_deleted,
         )
-    source = {
-        "maxRowsPerBatch": arguments.max_rows,
-        "tokenFile": arguments.spool_token_file,
-        "tlsTrustFile": arguments.spool_trust_file,
-    }
+    source = source_of(arguments)
+    if arguments.max_rows:
+        source["maxRowsPerBatch"] = str(arguments.max_rows)
     schema = arguments.schema
     if schema and " " not in schema.strip():
         schema = Path(schema).read_text(encoding="utf-8")
@@ -275,7 +241,7 @@ def _parameters(arguments: argparse.Namespace) -> Parameters:
         deduplicate_within=arguments.deduplicate,
         merge=merge,
         merge_schema=arguments.merge_schema,
-        source={name: str(value) for name, value in source.items() if value},
+        source=source,
     )
 
 

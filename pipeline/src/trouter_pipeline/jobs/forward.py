@@ -18,11 +18,11 @@ import pyarrow as pa
 from trouter_pipeline.checkpoints import settled
 from trouter_pipeline.datasource import register
 from trouter_pipeline.kafka.failures import NotForwarded
-from trouter_pipeline.kafka.local import Summary, held, partitions_of
+from trouter_pipeline.kafka.local import Summary, held, opened, options_for, partitions_of
 from trouter_pipeline.kafka.records import COLUMNS, records_of
 from trouter_pipeline.kafka.settings import Settings
 from trouter_pipeline.kafka.writer import Counts, Writer
-from trouter_pipeline.shards import let_go, open_spools
+from trouter_pipeline.shards import let_go
 from trouter_pipeline.spool.cursors import DEFAULT
 from trouter_pipeline.streams import StreamFailed, run_to_end
 
@@ -85,17 +85,22 @@ def run(
     checkpoint: Path,
     *,
     cursor: str = DEFAULT,
+    source: Mapping[str, str] | None = None,
     every_s: int | None = None,
     max_rows: int = 10_000,
     wants_to_end: Callable[[], bool] = bool,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
-    """Forward all that is there, or with ``every_s`` until ``wants_to_end``; NotForwarded, SpoolError, OSError."""
+    """Forward all that is there, or with ``every_s`` until ``wants_to_end``.
+
+    ``source`` are options of the source for servers of spools. NotForwarded, BadOption, SpoolError, OSError.
+    """
     if spark.sparkContext.getConf().get(SPECULATION, "false") == "true":
         raise NotForwarded(f"{SPECULATION} gives a spool two writers at once: leave it off")
     summary = Summary()
     with ExitStack() as stack:
-        shards = open_spools(folders, cursor)
+        options = options_for(folders, cursor, source or {})
+        shards, _ = opened(options)
         for shard in shards:
             stack.callback(shard.close)
         stack.enter_context(held(shards))
@@ -107,9 +112,8 @@ def run(
 
         progress(f"forwarding to {settings.topic}")
         register(spark)
-        options = {"receiver": "none", "spool": ",".join(folders), "cursor": cursor, "readParallelism": "1"}
-        options["maxRowsPerBatch"] = str(max_rows)
-        rows = spark.readStream.format("amqp").options(**options).load()
+        limits = {"readParallelism": "1", "maxRowsPerBatch": str(max_rows)}
+        rows = spark.readStream.format("amqp").options(**options, **limits).load()
         every: dict[str, Any] = {"availableNow": True}
         if every_s is not None:
             every = {"processingTime": f"{every_s} seconds"}

@@ -12,12 +12,15 @@ from typing import Final
 
 from trouter.records.disk import FileHeld, lock_file
 from trouter_pipeline.arrow import Origin, batches
+from trouter_pipeline.connecting import access_of
+from trouter_pipeline.flight.access import Access
 from trouter_pipeline.kafka.failures import NotForwarded
 from trouter_pipeline.kafka.records import COLUMNS, records_of
 from trouter_pipeline.kafka.settings import SOURCE, Settings
 from trouter_pipeline.kafka.tail import placed, tail_of
 from trouter_pipeline.kafka.writer import Counts, Writer
-from trouter_pipeline.shards import open_spools
+from trouter_pipeline.options import Options, Side
+from trouter_pipeline.shards import OpenSpool, blocks_of, open_shards
 from trouter_pipeline.spool import SpoolReader
 from trouter_pipeline.spool.cursors import DEFAULT
 
@@ -39,11 +42,25 @@ class Summary:
         self.known[source] += counts.known
 
 
+def options_for(folders: Sequence[str], cursor: str, source: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of the source for spools; ``source`` are those for servers of spools."""
+    return {"receiver": "none", "spool": ",".join(folders), "cursor": cursor, **source}
+
+
+def opened(options: Mapping[str, str]) -> tuple[list[OpenSpool], Access]:
+    """Return a reader of each spool, and what it brings along to servers; BadOption, SpoolError, OSError."""
+    parsed = Options.parse(options, Side.READ)
+    access = access_of(parsed)
+    return open_shards(parsed.spool, parsed.cursor, access), access
+
+
 @contextmanager
-def held(shards: Sequence[SpoolReader]) -> Iterator[None]:
-    """Lock the spools for this forwarder; NotForwarded if another one has them."""
+def held(shards: Sequence[OpenSpool]) -> Iterator[None]:
+    """Lock the spools for this forwarder, those in folders; NotForwarded if another one has them."""
     with ExitStack() as stack:
         for shard in shards:
+            if not isinstance(shard, SpoolReader):
+                continue
             name = LOCK if shard.cursor == DEFAULT else f"{shard.cursor}.{LOCK}"
             try:
                 stack.callback(os.close, lock_file(shard.folder / name))
@@ -69,21 +86,25 @@ def run(
     given: Mapping[str, int],
     *,
     cursor: str = DEFAULT,
+    source: Mapping[str, str] | None = None,
     every_s: int | None = None,
     max_rows: int = 10_000,
     max_message: int,
     wants_to_end: Callable[[], bool] = bool,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
-    """Forward all that is there, or with ``every_s`` until ``wants_to_end``; NotForwarded, SpoolError, OSError."""
+    """Forward all that is there, or with ``every_s`` until ``wants_to_end``.
+
+    ``source`` are options of the source for servers of spools. NotForwarded, BadOption, SpoolError, OSError.
+    """
     summary = Summary()
     with ExitStack() as stack:
-        shards = open_spools(folders, cursor)
+        shards, access = opened(options_for(folders, cursor, source or {}))
         for shard in shards:
             stack.callback(shard.close)
         stack.enter_context(held(shards))
         partitions = partitions_of(settings, [shard.address for shard in shards], given)
-        lines = [_Line(shard, settings, partitions.get(shard.address), max_message) for shard in shards]
+        lines = [_Line(shard, settings, partitions.get(shard.address), max_message, access) for shard in shards]
         for line in lines:
             stack.callback(line.close)
         while not wants_to_end():
@@ -102,8 +123,11 @@ def run(
 class _Line:
     """A spool, and what it writes to. The writer is made for the first message."""
 
-    def __init__(self, shard: SpoolReader, settings: Settings, partition: int | None, max_message: int) -> None:
+    def __init__(
+        self, shard: OpenSpool, settings: Settings, partition: int | None, max_message: int, access: Access
+    ) -> None:
         self.source = shard.address
+        self._access = access
         self._shard = shard
         self._settings = settings
         self._partition = partition
@@ -122,7 +146,7 @@ class _Line:
         if self._writer is None:
             self._writer = Writer(self._settings, self._shard.uuid, start, self._partition)
         origin = Origin(self._shard.uuid, self._shard.shard, self.source)
-        blocks = self._shard.blocks(start, end, block_bytes=_BLOCK_BYTES)
+        blocks = blocks_of(self._shard, start, end, self._access, _BLOCK_BYTES)
         for batch, _ in batches(blocks, origin, start, end, self._max_message):
             self._writer.send(records_of(batch.select(list(COLUMNS)).to_pylist(), self._settings))
         counts = self._writer.finish()
