@@ -52,6 +52,26 @@ def test_inputs_are_added_changed_and_removed_and_written_again_as_they_double(t
     assert states.inputs(states.read(states.write({}, before, dict.fromkeys(wanted, None)))) == {}
 
 
+class Uncompared(dict[str, int]):
+    """Inputs that a commit may not compare with others."""
+
+    def items(self) -> Any:
+        raise AssertionError("a commit that knows what has changed compares all inputs")
+
+
+def test_a_commit_that_is_told_what_has_changed_compares_nothing_and_stores_the_same(tmp_path: Path) -> None:
+    told, compared = (Table(tmp_path, name) for name in ("told", "compared"))
+    inputs = {f"segment-{number}": number for number in range(100)}
+    for step in range(3):
+        inputs = {name: value for name, value in inputs.items() if value != step} | {"segment-50": 1000 + step}
+        inputs |= {f"new-{step}": step}
+        changes = told.changes_to(inputs)
+        assert len(changes) == (100 if step == 0 else 3)
+        told.commit(ROWS, [DAY], inputs=Uncompared(inputs), changes=changes, **MADE_BY)
+        compared.commit(ROWS, [DAY], inputs=inputs, **MADE_BY)
+        assert Table(tmp_path, "told").inputs() == Table(tmp_path, "compared").inputs() == inputs
+
+
 def aged(folder: Path, hours: int) -> None:
     """Let hours go by for the files of a table."""
     for path in [*(folder / "_delta_log").iterdir(), *(folder / "_state").iterdir()]:

@@ -166,13 +166,16 @@ class Table:
         read: Mapping[str, int] | None = None,
         frozen: Collection[date] = (),
         batch: tuple[str, int] | None = None,
+        changes: Mapping[str, int | None] | None = None,
     ) -> Commit:
         """Replace these days by the rows of ``frame``, whose column ``date`` names the day of each.
 
         A day without rows becomes empty. Other days stay, also ``frozen`` and pruned ones that the frame has rows of.
         ``inputs`` are all inputs of the table from then on, ``read`` the versions of tables with them. ``frame`` is
-        computed once. ``batch`` names the batch of a stream, which is committed once. BadTable for a row of another
-        day, and Spark's errors, leave the table unchanged; TableBusy if it was changed since it was pinned, OSError.
+        computed once. ``batch`` names the batch of a stream, which is committed once. ``changes`` are what
+        distinguishes ``inputs`` from those of the pinned version, for a caller that knows it (see `changes_to`), which
+        spares comparing them. BadTable for a row of another day, and Spark's errors, leave the table unchanged;
+        TableBusy if it was changed since it was pinned, OSError.
         """
         columns = columns_in(frame)
         if "date" not in columns:
@@ -184,7 +187,7 @@ class Table:
         commit = Commit(
             job=job,
             job_version=version,
-            inputs=dict(inputs),
+            inputs=inputs if isinstance(inputs, dict) else dict(inputs),
             parameters=dict(parameters),
             pruned=before.pruned,
             read=dict(read or {}),
@@ -201,7 +204,7 @@ class Table:
                 raise BadTable(
                     f"{self.name}: there are rows of {', '.join(sorted(strange))}, which is not to be replaced"
                 )
-            self._put(base, placed, gone, commit, batch=batch, columns=other)
+            self._put(base, placed, gone, commit, batch=batch, columns=other, changes=changes)
         return commit
 
     def _created(self, columns: Mapping[str, Any]) -> Version:
@@ -224,6 +227,7 @@ class Table:
         *,
         batch: tuple[str, int] | None = None,
         columns: Mapping[str, Any] | None = None,
+        changes: Mapping[str, int | None] | None = None,
     ) -> None:
         known = base.transaction(APPLICATION)
         days = {file.partition for file in (*remove, *add)}
@@ -238,7 +242,8 @@ class Table:
         shown = f"trouter {commit.job}, version {commit.job_version}" + (f", batch {batch[1]}" if batch else "")
         facts = msgspec.to_builtins(msgspec.structs.replace(commit, inputs={}))
         try:
-            state = APPLICATION, self._write_state(facts, commit.inputs)
+            changes = self.changes_to(commit.inputs) if changes is None else changes
+            state = APPLICATION, self._states.write(facts, self._state, changes)
         except (BadTable, OSError):
             self._place.discard(add)
             raise
@@ -256,13 +261,16 @@ class Table:
         if self._pinned.number % CLEANED_EVERY == 0:
             self._states.clean(self._pinned.transaction(APPLICATION) or state[1])
 
-    def _write_state(self, facts: Mapping[str, Any], inputs: Mapping[str, int]) -> int:
-        """Write the state that follows the pinned version's; return its number. BadTable, OSError."""
+    def changes_to(self, inputs: Mapping[str, int]) -> dict[str, int | None]:
+        """Return what distinguishes these inputs from those of the pinned version; BadTable, OSError.
+
+        The value is the checksum of an input that is new or has changed, None for one that is no input any more.
+        """
         before = self.inputs()
         changes: dict[str, int | None] = {name: each for name, each in inputs.items() if before.get(name) != each}
         if len(before) + sum(name not in before for name in changes) > len(inputs):  # some are inputs no longer
             changes |= dict.fromkeys(before.keys() - inputs.keys())
-        return self._states.write(facts, self._state, changes)
+        return changes
 
     @property
     def place(self) -> Folder:

@@ -141,6 +141,7 @@ def run(
         found,
         material.fresh_days,
         inputs=material.inputs,
+        changes=material.changes,
         job="latency",
         version=VERSION,
         parameters={},

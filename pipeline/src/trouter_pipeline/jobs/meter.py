@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
@@ -227,9 +228,14 @@ class _Work:
         self.too_late = sorted(name for name, facts in other.items() if not self.open_days(facts.days()))
         self.fresh = {name: facts for name, facts in other.items() if name not in self.too_late}
 
-    @property
+    @cached_property
     def counted(self) -> dict[str, SegmentFacts]:
         return {**self.held, **self.fresh}
+
+    def changes(self) -> dict[str, int | None]:
+        """Return what distinguishes the segments from the inputs of the table (see `Table.changes_to`)."""
+        gone: dict[str, int | None] = dict.fromkeys(self.table.inputs().keys() - self.counted.keys())
+        return gone | {name: facts.crc for name, facts in self.fresh.items()}
 
     def open_days(self, days: Iterable[date]) -> set[date]:
         """Return the days that may be computed again."""
@@ -246,6 +252,7 @@ class _Work:
             frame,
             days,
             inputs={name: facts.crc for name, facts in self.counted.items()},
+            changes=self.changes(),
             job="meter",
             version=VERSION,
             read=self._read,

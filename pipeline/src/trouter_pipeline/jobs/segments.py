@@ -18,6 +18,8 @@ class Material:
 
     #: Segments by name, with their checksums.
     inputs: Mapping[str, int]
+    #: What distinguishes them from the inputs of the table (see `Table.changes_to`).
+    changes: Mapping[str, int | None]
     #: Segments that the table does not include yet, or must not include any more.
     fresh: frozenset[str]
     #: Days of these segments or of the table's rows, without frozen days.
@@ -46,8 +48,8 @@ def material_of(
     inputs = {name: facts.crc for name, facts in sorted(segments.items())}
     before = table.last_commit()
     same = before is not None and before.is_by(version, parameters) and not again
-    held = without_streams(before.inputs) if before is not None and same else {}
-    fresh = {name for name in inputs.keys() | held.keys() if inputs.get(name) != held.get(name)}
+    changes = table.changes_to(inputs)
+    fresh = without_streams(changes).keys() if same else inputs.keys()
     kept = table.dates()
     gone = not fresh <= inputs.keys()  # the days of deleted segments are unknown
     days = {name: facts.days() for name, facts in segments.items()}
@@ -57,6 +59,7 @@ def material_of(
         changed = there | kept
     return Material(
         inputs,
+        changes,
         frozenset(fresh),
         frozenset(changed - frozen),
         frozenset((_every_day(there) | kept) - frozen),

@@ -177,6 +177,7 @@ def run(
             frame,
             material.days,
             inputs=material.inputs,
+            changes=material.changes,
             job="topology",
             version=VERSION,
             parameters=recorded,
