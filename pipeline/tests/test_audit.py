@@ -22,7 +22,7 @@ from trouter_pipeline.streams import LateRows, Pace, watch
 from trouter_pipeline.tables import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.one_twin
 
@@ -121,7 +121,11 @@ def test_a_stream_of_segments_gives_the_same_alerts_across_a_stop(
         paths = segments(source)
         waves.append((folder, paths[: len(paths) // 2], paths[len(paths) // 2 :]))
     parameters = audit.Parameters(pace=Pace(late_s=86_400))
-    spoken: list[Any] = []
+    spoken: set[str] = set()
+
+    def note(alerts: DataFrame) -> None:
+        spoken.update(row["alert_id"] for row in alerts.collect())
+
     for wave in (1, 2):
         for folder, *parts in waves:
             for path in parts[wave - 1]:
@@ -131,13 +135,11 @@ def test_a_stream_of_segments_gives_the_same_alerts_across_a_stop(
                 written(folder, router, [denial(site.as_of + 3 * DAY, "x", "y")], 1, compress=False)
         stream = audit.followed(spark, live)
         checkpoint = tmp_path / "checkpoint"
-        start = partial(audit.follow, stream, tmp_path / "root", checkpoint, parameters, spoken.extend)
+        start = partial(audit.follow, stream, tmp_path / "root", checkpoint, parameters, note)
         done = watch(start, parameters.pace)
         assert done.late == 0
     assert stored(spark, tmp_path / "root") == in_table(site.records, Limits(), site.as_of + 2 * DAY)
-    assert {row["alert_id"] for row in spoken} == {
-        row["alert_id"] for row in Table(tmp_path / "root", audit.ALERTS).read(spark).collect()
-    }
+    assert spoken == {row["alert_id"] for row in Table(tmp_path / "root", audit.ALERTS).read(spark).collect()}
 
 
 @pytest.mark.slow

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pyspark.errors import PySparkException
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from trouter_pipeline.tables import Table
 
+Value = TypeVar("Value")
 #: Prefix of a stream's name among a table's inputs, before the checkpoint's name; the value is the last batch.
 STREAM: Final = "stream "
 #: How often a batch is merged if other writers change the table meanwhile.
@@ -51,8 +53,8 @@ class LateRows(Exception):
     """Rows came later than the watermark allows, and ``Pace.late`` is fail."""
 
 
-def without_streams(inputs: Mapping[str, int]) -> dict[str, int]:
-    """Return the inputs of a table without those of streams."""
+def without_streams(inputs: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the inputs of a table, or their changes, without those of streams."""
     return {name: value for name, value in inputs.items() if not name.startswith(STREAM)}
 
 
@@ -62,43 +64,47 @@ def add_to(
     merged: Callable[[DataFrame], DataFrame],
     pace: Pace,
     checkpoint: Path,
-    on_rows: Callable[[Sequence[Any]], None] | None,
+    on_batch: Callable[[DataFrame], None] | None,
     **made_by: Any,
 ) -> StreamingQuery:
-    """Start merging the rows of a stream into a table, by days of the column ``date``; ``on_rows`` gets the new rows.
+    """Start merging the rows of a stream into a table, by days of the column ``date``.
 
     ``merged`` selects among old and new rows. A batch that is repeated after a crash is known by the number that its
-    commit has, and changes nothing; ``on_rows`` gets it again. ``made_by``: job, version and parameters. The rows of
-    one batch must fit into the driver's memory.
+    commit has, and changes nothing. ``on_batch`` is called with the new rows of a batch, which ``merged`` has selected,
+    once they are in the table, and again if the batch is repeated; what it raises ends the stream. ``made_by``: job,
+    version and parameters. The rows stay in Spark's tasks.
     """
 
     def add(batch: DataFrame, number: int) -> None:
-        rows = batch.collect()
-        if not rows:
-            return
-        for again in reversed(range(_TRIES)):
-            try:
-                merge(batch, rows, number)
-            except TableBusy:
-                if not again:
-                    raise
-            else:
-                break
-        if on_rows is not None:
-            on_rows(rows)
+        new = merged(batch).persist()  # else Spark would compute the batch, and its state, once for each use
+        try:
+            days = {row["date"] for row in new.select("date").distinct().collect()}
+            if not days:
+                return
+            for again in reversed(range(_TRIES)):
+                try:
+                    merge(new, days, number)
+                except TableBusy:
+                    if not again:
+                        raise
+                else:
+                    break
+            if on_batch is not None:
+                on_batch(new)
+        finally:
+            new.unpersist()
 
-    def merge(batch: DataFrame, rows: Sequence[Any], number: int) -> None:
+    def merge(new: DataFrame, days: Collection[date], number: int) -> None:
         """Merge rows into the last version, unless it has this batch already."""
         table.refresh()
         version, before, query = table.version(), table.last_commit(), query_of(checkpoint)
         if version is not None and version.last_batch(query) >= number:
             return
-        days = sorted({row["date"] for row in rows})
-        new = batch.sparkSession.createDataFrame(rows, batch.schema)
+        rows = new
         if before is not None:
-            new = new.unionByName(table.read(batch.sparkSession, days).select(*new.columns))
+            rows = merged(new.unionByName(table.read(new.sparkSession, days).select(*new.columns)))
         inputs = {**({} if before is None else before.inputs), f"{STREAM}{checkpoint.name}": number}
-        table.commit(merged(new), days, inputs=inputs, batch=(query, number), **made_by)
+        table.commit(rows, days, inputs=inputs, batch=(query, number), **made_by)
 
     writer = found.writeStream.outputMode("append").queryName(table.name)
     writer = writer.option("checkpointLocation", str(checkpoint.absolute()))

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import add_version, answered
+from trouter_pipeline.commands.receivers import add_receivers, receivers_of
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark
 from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
 
 if TYPE_CHECKING:
+    from trouter_pipeline.alerts import Receivers
     from trouter_pipeline.attacks import Limits
     from trouter_pipeline.streams import Pace
 
@@ -41,6 +43,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add_pace(streams)
     add_version(parser, "the records")
     _add_limits(parser.add_argument_group("limits", "A count that reaches one of these numbers is an alert."))
+    add_receivers(parser)
     add_spark(parser)
     parser.set_defaults(run=run)
 
@@ -74,18 +77,32 @@ def run(arguments: argparse.Namespace) -> int:
         pace = pace_of(arguments)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    try:
+        receivers = receivers_of(arguments)
+    except (ValueError, OSError) as error:
+        print_problem(arguments, error)
+        return 1
 
     def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
-        return (_follow if streams else _recompute)(spark, progress, arguments, limits, pace)
+        return (_follow if streams else _recompute)(spark, progress, arguments, limits, pace, receivers)
 
     return answered(arguments, answer)
 
 
-def _recompute(spark: Any, progress: Any, arguments: argparse.Namespace, limits: Limits, pace: Pace) -> int:
+def _recompute(
+    spark: Any, progress: Any, arguments: argparse.Namespace, limits: Limits, pace: Pace, receivers: Receivers | None
+) -> int:
     from trouter_pipeline.jobs import audit  # noqa: PLC0415  # Spark is here by now
+    from trouter_pipeline.kafka.failures import NotForwarded  # noqa: PLC0415
     from trouter_pipeline.tables import Table  # noqa: PLC0415
 
-    summary = audit.run(spark, arguments.root, audit.Parameters(limits, pace), progress, arguments.as_of)
+    parameters = audit.Parameters(limits, pace)
+    try:
+        summary = audit.run(spark, arguments.root, parameters, progress, arguments.as_of, receivers)
+    except NotForwarded as error:
+        progress.close()
+        print_problem(arguments, error)
+        return 1
     progress.close()
     if summary.nothing is not None:
         print_problem(arguments, summary.nothing)
@@ -99,17 +116,21 @@ def _recompute(spark: Any, progress: Any, arguments: argparse.Namespace, limits:
     return 0
 
 
-def _follow(spark: Any, progress: Any, arguments: argparse.Namespace, limits: Limits, pace: Pace) -> int:
+def _follow(
+    spark: Any, progress: Any, arguments: argparse.Namespace, limits: Limits, pace: Pace, receivers: Receivers | None
+) -> int:
     from trouter_pipeline.jobs import audit  # noqa: PLC0415  # Spark is here by now
 
     stream = audit.compacted(spark, arguments.root) if arguments.stream else audit.followed(spark, arguments.follow)
 
-    def print_alerts(rows: Any) -> None:
+    def show_and_send(alerts: Any) -> None:
+        if receivers is not None:
+            receivers.send(audit.messages(alerts))
         progress.close()
-        _print(sorted(rows, key=lambda row: row["first_at"]), as_json=arguments.json)
+        _print(alerts.sort("first_at", "alert_id").toLocalIterator(), as_json=arguments.json)
 
     parameters = audit.Parameters(limits, pace)
-    start = partial(audit.follow, stream, arguments.root, arguments.checkpoint, parameters, print_alerts)
+    start = partial(audit.follow, stream, arguments.root, arguments.checkpoint, parameters, show_and_send)
     return watched(arguments, start, pace, progress)
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trouter.tools.failures import print_problem
 from trouter_pipeline.commands.answers import add_version, answered, show, show_rows
+from trouter_pipeline.commands.receivers import add_receivers, receivers_of
 from trouter_pipeline.commands.roots import add_root
 from trouter_pipeline.commands.spark import add_spark
 from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
+
+if TYPE_CHECKING:
+    from trouter_pipeline.alerts import Receivers
 
 #: Options of the pattern: field of `Pattern`, type, help.
 _PATTERN: Final = (
@@ -58,6 +62,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     streams.add_argument("--stream", action="store_true", help="read files that are added, too")
     add_pace(streams)
     add_version(parser, "the table of --table")
+    add_receivers(parser)
     add_spark(parser)
     parser.set_defaults(run=run)
 
@@ -75,12 +80,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise argparse.ArgumentTypeError(
             "JSON needs a --schema, and a --schema is for the JSON in --body or in a spool"
         )
-    return answered(arguments, answer)
+    try:
+        receivers = receivers_of(arguments)
+    except (ValueError, OSError) as error:
+        print_problem(arguments, error)
+        return 1
+    return answered(arguments, partial(answer, receivers))
 
 
-def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
+def answer(receivers: Receivers | None, spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     """Bring the table up to date and print it, or print the new alerts of a stream; return the exit status."""
     from trouter_pipeline.jobs import fraud  # noqa: PLC0415  # Spark is here by now
+    from trouter_pipeline.kafka.failures import NotForwarded  # noqa: PLC0415
     from trouter_pipeline.landing import NotLanded  # noqa: PLC0415
     from trouter_pipeline.tables import Table  # noqa: PLC0415
 
@@ -91,18 +102,20 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
         events, inputs, read = _events(spark, arguments)
         if events.isStreaming:
 
-            def print_alarms(rows: Any) -> None:
+            def show_and_send(alarms: Any) -> None:
+                if receivers is not None:
+                    receivers.send(fraud.messages(alarms))
                 progress.close()
-                found = sorted((row.asDict(recursive=True) for row in rows), key=lambda row: row["large_t"])
-                heads = tuple(name for name in found[0] if name not in _HIDDEN)
+                found = (row.asDict(recursive=True) for row in alarms.sort("large_t").toLocalIterator())
+                heads = tuple(name for name in alarms.columns if name not in _HIDDEN)
                 show_rows("Frauds", heads, found, as_json=arguments.json)
 
             progress("following")
             checkpoint = arguments.checkpoint
-            start = partial(fraud.follow, events, arguments.root, checkpoint, pattern, pace, print_alarms)
+            start = partial(fraud.follow, events, arguments.root, checkpoint, pattern, pace, show_and_send)
             return watched(arguments, start, pace, progress)
-        summary = fraud.run(arguments.root, events, pattern, progress, inputs, read)
-    except (ValueError, fraud.MissingColumn, fraud.BadEvents, NotLanded) as error:
+        summary = fraud.run(arguments.root, events, pattern, progress, inputs, read, receivers)
+    except (ValueError, fraud.MissingColumn, fraud.BadEvents, NotLanded, NotForwarded) as error:
         print_problem(arguments, error)
         return 1
     progress.close()

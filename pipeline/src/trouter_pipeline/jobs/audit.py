@@ -7,7 +7,7 @@ the same records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from functools import reduce
@@ -18,6 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.window import Window as Over
 
 from trouter_pipeline import following
+from trouter_pipeline.alerts import Receivers, without_known
+from trouter_pipeline.alerts import messages as alerts_of
 from trouter_pipeline.attacks import STATES, Alert, Judge, Limits, Rules, Subject, judge_of
 from trouter_pipeline.datasets import NO_RECORDS, Records, dataset, records_folder, schema_of
 from trouter_pipeline.delta import BadTable
@@ -193,6 +195,12 @@ def latest(rows: DataFrame) -> DataFrame:
     return rows.groupBy("alert_id").agg(last.alias("alert")).select("alert.*")
 
 
+def messages(rows: DataFrame) -> DataFrame:
+    """Return a message for each alert; its id says whether the attack was over."""
+    state = F.concat("alert_id", F.when(F.col("ended"), F.lit("-ended")).otherwise(F.lit("")))
+    return alerts_of(rows, F.col("alert_id"), state, F.col("rule"), F.col("last_at"))
+
+
 def rules_used(decisions: DataFrame, loaded: DataFrame, until: date) -> DataFrame:
     """Return the rows of ``audit_rules``: how often each rule decided on each day, 0 for unused rules in force.
 
@@ -233,10 +241,13 @@ def run(
     parameters: Parameters,
     progress: Callable[[str], None],
     at: int | datetime | None = None,
+    receivers: Receivers | None = None,
 ) -> Summary:
-    """Bring the tables up to date with the records, or with those of ``at``; NoRecords, BadTable, TableBusy, OSError.
+    """Bring the tables up to date with the records, or with those of ``at``.
 
     All days are read, because an attack may last for many. Alerts that a stream added for later records stay.
+    ``receivers`` get the alerts that the table did not have before, or not as ended; if one cannot, the table stays as
+    it was. NoRecords, BadTable, TableBusy, OSError, and those of `Receivers.send`.
     """
     records = Records(root, at)
     table, rules = Table(root, ALERTS), Table(root, RULES)
@@ -258,16 +269,24 @@ def run(
     settings: dict[str, Any] = {"inputs": inputs, "job": "audit", "version": VERSION, "parameters": recorded}
     settings["read"] = records.pinned()
     frozen = frozen_by(records, ALERTS)
-    if frozen and table.last_commit() is not None:
+    if frozen and before is not None:
         found = found.join(table.read(spark, frozen).transform(_attacks), _goes_on(), "left_anti")
-    table.commit(found, work.days, **settings, frozen=frozen)
+    found = found.persist()
+    try:
+        if receivers is not None:
+            progress("sending new alerts")
+            alarms = messages(found)
+            receivers.send(alarms if before is None else without_known(alarms, messages(table.read(spark))))
+        table.commit(found, work.days, **settings, changes=work.changes, frozen=frozen)
+    finally:
+        found.unpersist()
     progress("counting what rules decided")
     used = rules_used(
         dataset(spark, records, "policy.decision"),
         dataset(spark, records, "policy.loaded"),
         last,
     )
-    rules.commit(used, of_rules.days, **settings, frozen=frozen_by(records, RULES))
+    rules.commit(used, of_rules.days, **settings, changes=of_rules.changes, frozen=frozen_by(records, RULES))
     unused = rules.read(spark).where("allowed + denied = 0").select("vhost", "rule").distinct()
     used_once = rules.read(spark).where("allowed + denied > 0").select("vhost", "rule").distinct()
     return Summary(
@@ -314,13 +333,10 @@ def follow(
     root: Where,
     checkpoint: Path,
     parameters: Parameters,
-    on_rows: Callable[[Sequence[Any]], None] | None = None,
+    on_batch: Callable[[DataFrame], None] | None = None,
 ) -> StreamingQuery:
-    """Start adding alerts of a stream of records to ``audit_alerts``; ``on_rows`` is called with the new rows.
-
-    A batch that is repeated after a crash changes nothing, but ``on_rows`` is called again.
-    """
+    """Start adding alerts of a stream of records to ``audit_alerts``; see `streams.add_to` for ``on_batch``."""
     found = alerts(sightings(stream.withWatermark("t", f"{parameters.pace.late_s} seconds")), parameters.limits)
     recorded = {"limits": asdict(parameters.limits)}
     made_by: dict[str, Any] = {"job": "audit", "version": VERSION, "parameters": recorded}
-    return add_to(Table(root, ALERTS), found, latest, parameters.pace, checkpoint, on_rows, **made_by)
+    return add_to(Table(root, ALERTS), found, latest, parameters.pace, checkpoint, on_batch, **made_by)

@@ -9,7 +9,7 @@ kept until the watermark has passed, because the large payment may come first.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -22,6 +22,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.types import StructType
 
+from trouter_pipeline.alerts import Receivers, without_known
+from trouter_pipeline.alerts import messages as alerts_of
 from trouter_pipeline.detector import Judge, Row
 from trouter_pipeline.landing import Landing, landed
 from trouter_pipeline.places import Where
@@ -191,6 +193,12 @@ def latest(rows: DataFrame) -> DataFrame:
     return rows.groupBy("key", "large_id").agg(last).select("alert.*")
 
 
+def messages(rows: DataFrame) -> DataFrame:
+    """Return a message for each alert; its id is a hash of card and payment, because brokers log ids."""
+    payment = F.concat(F.lit("fraud-"), F.substring(F.sha2(F.to_json(F.struct("key", "large_id")), 256), 1, 32))
+    return alerts_of(rows, payment, payment, F.lit("fraud"), F.col("large_t"))
+
+
 # --- one card
 
 
@@ -298,12 +306,14 @@ def run(
     progress: Callable[[str], None],
     inputs: Mapping[str, int] | None = None,
     read: Mapping[str, int] | None = None,
+    receivers: Receivers | None = None,
 ) -> Summary:
     """Compute the table from the events; nothing is done if their ``inputs`` are those of the table already.
 
-    ``read`` has the version of the table that the events are from.
+    ``read`` has the version of the table that the events are from. ``receivers`` get the alerts that the table did not
+    have before; if one cannot, the table stays as it was.
 
-    MissingColumn, BadTable, TableBusy, OSError.
+    MissingColumn, BadTable, TableBusy, OSError, and those of `Receivers.send`.
     """
     table = Table(root, TABLE)
     before = table.last_commit()
@@ -315,6 +325,12 @@ def run(
     found = alerts(events, pattern).persist()
     try:
         days = [row["date"] for row in found.select("date").distinct().collect()]
+        if receivers is not None:
+            progress("sending new alerts")
+            alarms = messages(found)
+            if before is not None:
+                alarms = without_known(alarms, messages(table.read(found.sparkSession)))
+            receivers.send(alarms)
         made_by: dict[str, Any] = {"job": "fraud", "version": VERSION, "parameters": used, "read": read}
         table.commit(found, {*days, *table.dates()}, inputs=inputs or {}, **made_by)
         return Summary(found.count(), unusable(payments(events, pattern)).count())
@@ -328,14 +344,14 @@ def follow(
     checkpoint: Path,
     pattern: Pattern,
     pace: Pace,
-    on_rows: Callable[[Sequence[Any]], None] | None = None,
+    on_batch: Callable[[DataFrame], None] | None = None,
 ) -> StreamingQuery:
-    """Start adding the alerts of a stream of events to the table."""
+    """Start adding the alerts of a stream of events to the table; see `streams.add_to` for ``on_batch``."""
     paid = payments(events, pattern).withWatermark("t", f"{pace.late_s} seconds")
     found = candidates(paid, pattern)
     alarms = pairs(found, pattern) if pattern.plain else judged(found, pattern)
     made_by: dict[str, Any] = {"job": "fraud", "version": VERSION, "parameters": asdict(pattern)}
-    return add_to(Table(root, TABLE), alarms, latest, pace, checkpoint, on_rows, **made_by)
+    return add_to(Table(root, TABLE), alarms, latest, pace, checkpoint, on_batch, **made_by)
 
 
 def _need(events: DataFrame, name: str) -> None:
