@@ -512,6 +512,32 @@ def test_tasks_of_spark_make_the_same_rows_wherever_they_run(
     assert f"0 segments with 0 new records; {len(made) - 1} known before" in capsys.readouterr().out
 
 
+def test_the_command_works_in_tasks_of_spark_if_there_is_work(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def jobs() -> int:
+        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+
+    made = day(tmp_path)
+    arguments = ["pipeline", "compact", str(tmp_path / "in"), str(tmp_path / "root"), "--quiet"]
+    before = jobs()
+    assert main(arguments) == 0
+    assert f"{len(made)} segments with" in capsys.readouterr().out
+    after = jobs()
+    assert after > before
+    assert main(arguments) == 0
+    assert main([*arguments[:-2], str(tmp_path / "other"), "--quiet", "--jobs", "2"]) == 0
+    assert jobs() == after
+    assert Records(tmp_path / "other").segments == Records(tmp_path / "root").segments
+
+
+def test_the_command_has_processes_or_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["pipeline", "compact", str(tmp_path), str(tmp_path), "--jobs", "2", "--master", "local[2]"])
+    assert ended.value.code == 2
+    assert "--jobs is for processes of this machine" in capsys.readouterr().err
+
+
 def test_a_disk_that_refuses_a_task_is_reported_as_such(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

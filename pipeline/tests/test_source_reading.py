@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +28,7 @@ from trouter_pipeline.decoding import FrameFault
 from trouter_pipeline.embedded import ReceiverFailed
 from trouter_pipeline.options import BadOption, Options, Side
 from trouter_pipeline.schema import SCHEMA
-from trouter_pipeline.slices import Slice, Undecodable
+from trouter_pipeline.slices import Slice, Undecodable, cut
 from trouter_pipeline.spool import (
     NoCursor,
     SegmentMissing,
@@ -488,3 +489,14 @@ def test_sigterm_settles_received_messages(router: RunningRouter, tmp_path: Path
         assert not sender.is_alive()
         assert process.wait(DEADLINE_S) == -signal.SIGTERM
     assert bodies(batch(tmp_path / "s"), batch(tmp_path / "s").partitions()) == [0]
+
+
+def test_a_range_is_cut_by_its_messages_unless_a_number_is_given(tmp_path: Path) -> None:
+    fill(tmp_path / "s", numbered(1))
+    with closing(SpoolReader(tmp_path / "s")) as shard:
+        cases = ((1, 0, 1), (3, 0, 2), (100_000, 0, 2), (100_001, 0, 3), (1_000_000, 0, 20), (9, 4, 4))
+        for count, parts, slices in cases:
+            found = list(cut(shard, 7, 7 + count, parts))
+            assert len(found) == slices
+            assert [each.start for each in found] == [7, *(each.end for each in found[:-1])]
+            assert found[-1].end == 7 + count

@@ -28,6 +28,8 @@ def test_records_become_tables_and_a_report_without_spark(tmp_path: Path) -> Non
         assert done.returncode == 0, done.stderr
         assert done.stdout, line
         assert not [each for each in done.stderr.splitlines() if not each.startswith("trouter pipeline ")]
+        if line.startswith("compact"):
+            assert "compact: Spark cannot run here (" in done.stderr
     assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 

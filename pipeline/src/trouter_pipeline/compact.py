@@ -1,6 +1,6 @@
-"""Compaction: turns routers' segments into the table that ``datasets`` describes. It does not need Spark.
+"""Compaction: turns routers' segments into the table that ``datasets`` describes. It works with and without Spark.
 
-Segments are verified by checksum, then converted in groups, in other processes or in tasks of Spark. Each group makes
+Segments are verified by checksum, then converted in groups, in tasks of Spark or in other processes. Each group makes
 one file for each kind and day, sorted by tenant. A damaged segment is reported and skipped. Known data are skipped too:
 a segment by name and checksum, and records that overlap another segment by their content; a record with the same number
 and other content is an error that names both segments.

@@ -203,7 +203,13 @@ class Options:
 
     # Reading.
     max_rows_per_batch: int = _option(0, _READ, "the most rows of one micro-batch, 0 for no limit", low=0, high=1 << 40)
-    read_parallelism: int = _option(2, _READ, "tasks that share the rows of one shard in a batch", low=1, high=4096)
+    read_parallelism: int = _option(
+        0,
+        _READ,
+        "tasks that share the rows of one shard in a batch; 0: one for every 50,000 messages, and at least two",
+        low=0,
+        high=4096,
+    )
     mode: Mode = _option(  # noqa: RUF009 - a dataclass field
         Mode.PERMISSIVE, _READ, "what the source does with a message that it cannot decode"
     )

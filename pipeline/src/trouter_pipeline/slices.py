@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 #: Bytes read at a time: few enough to stay in the processor's cache while they are decoded.
 BLOCK_BYTES: Final = 1 << 18
+#: The messages of a slice, and the fewest slices of a shard, if no number of slices is given.
+SLICE_MESSAGES: Final = 50_000
+FEWEST_SLICES: Final = 2
 
 
 class Undecodable(Exception):
@@ -59,9 +62,12 @@ class Slice(InputPartition):
 
 
 def cut(shard: OpenSpool, start: int, end: int, parts: int) -> Iterator[Slice]:
-    """Yield at most ``parts`` slices with about the same number of messages, none of them empty."""
+    """Yield at most ``parts`` slices with about the same number of messages, none of them empty.
+
+    With ``parts`` 0 a slice has at most ``SLICE_MESSAGES``, and there are ``FEWEST_SLICES`` at least.
+    """
     count = end - start
-    parts = min(parts, count)
+    parts = min(parts or max(FEWEST_SLICES, -(-count // SLICE_MESSAGES)), count)
     for part in range(parts):
         first, last = start + count * part // parts, start + count * (part + 1) // parts
         granted = None if isinstance(shard, SpoolReader) else shard.granted(first, last)

@@ -38,9 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Run every action; return 1 if any of them fails, else 0."""
     options = [f"--storage-option={name}={value}" for name, value in arguments.storage_option]
     root = [str(arguments.root), *options]
-    failed = [] if not _action("compact", *map(str, arguments.segments), *root) else ["compact"]
     quiet = ["--quiet"] if arguments.quiet else []
     with held(arguments):
+        failed = ["compact"] if _action("compact", *map(str, arguments.segments), *root, *quiet) else []
         failed += [step for step in STEPS if _action(step, *root, *quiet)]
     if _action("optimize", *root):
         failed.append("optimize")
