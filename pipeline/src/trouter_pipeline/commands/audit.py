@@ -16,7 +16,7 @@ from trouter_pipeline.commands.spark import add_spark
 from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
 
 if TYPE_CHECKING:
-    from trouter_pipeline.alerts import Receivers
+    from trouter_pipeline.alerting import Receivers
     from trouter_pipeline.attacks import Limits
     from trouter_pipeline.streams import Pace
 
@@ -97,8 +97,9 @@ def _recompute(
     from trouter_pipeline.tables import Table  # noqa: PLC0415
 
     parameters = audit.Parameters(limits, pace)
+    send = None if receivers is None else receivers.send
     try:
-        summary = audit.run(spark, arguments.root, parameters, progress, arguments.as_of, receivers)
+        summary = audit.run(spark, arguments.root, parameters, progress, arguments.as_of, send)
     except NotForwarded as error:
         progress.close()
         print_problem(arguments, error)

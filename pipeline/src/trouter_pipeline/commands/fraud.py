@@ -14,7 +14,7 @@ from trouter_pipeline.commands.spark import add_spark
 from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
 
 if TYPE_CHECKING:
-    from trouter_pipeline.alerts import Receivers
+    from trouter_pipeline.alerting import Receivers
 
 #: Options of the pattern: field of `Pattern`, type, help.
 _PATTERN: Final = (
@@ -114,7 +114,8 @@ def answer(receivers: Receivers | None, spark: Any, progress: Any, arguments: ar
             checkpoint = arguments.checkpoint
             start = partial(fraud.follow, events, arguments.root, checkpoint, pattern, pace, show_and_send)
             return watched(arguments, start, pace, progress)
-        summary = fraud.run(arguments.root, events, pattern, progress, inputs, read, receivers)
+        send = None if receivers is None else receivers.send
+        summary = fraud.run(arguments.root, events, pattern, progress, inputs, read, send)
     except (ValueError, fraud.MissingColumn, fraud.BadEvents, NotLanded, NotForwarded) as error:
         print_problem(arguments, error)
         return 1

@@ -11,7 +11,7 @@ from trouter_pipeline.commands.servers import add_servers, names_server, servers
 
 if TYPE_CHECKING:
     from trouter.client.servers import Servers
-    from trouter_pipeline.alerts import Receivers
+    from trouter_pipeline.alerting import Receivers
 
 _PREFIX: Final = "kafka-"
 _SETTLE_S: Final = 60.0
@@ -39,7 +39,7 @@ def receivers_of(arguments: argparse.Namespace) -> Receivers | None:
 
     The servers and their files are tried for what can be seen without connecting.
     """
-    from trouter_pipeline.alerts import Receivers  # noqa: PLC0415  # only when it runs
+    from trouter_pipeline.alerting import Receivers  # noqa: PLC0415  # only when it runs
 
     _refuse_idle(arguments)
     if arguments.alerts_to is None and arguments.alerts_topic is None:

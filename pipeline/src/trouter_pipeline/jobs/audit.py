@@ -18,8 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.window import Window as Over
 
 from trouter_pipeline import following
-from trouter_pipeline.alerts import Receivers, without_known
 from trouter_pipeline.alerts import messages as alerts_of
+from trouter_pipeline.alerts import without_known
 from trouter_pipeline.attacks import STATES, Alert, Judge, Limits, Rules, Subject, judge_of
 from trouter_pipeline.datasets import NO_RECORDS, Records, dataset, records_folder, schema_of
 from trouter_pipeline.delta import BadTable
@@ -241,13 +241,13 @@ def run(
     parameters: Parameters,
     progress: Callable[[str], None],
     at: int | datetime | None = None,
-    receivers: Receivers | None = None,
+    send: Callable[[DataFrame], None] | None = None,
 ) -> Summary:
     """Bring the tables up to date with the records, or with those of ``at``.
 
     All days are read, because an attack may last for many. Alerts that a stream added for later records stay.
-    ``receivers`` get the alerts that the table did not have before, or not as ended; if one cannot, the table stays as
-    it was. NoRecords, BadTable, TableBusy, OSError, and those of `Receivers.send`.
+    ``send`` gets `messages` of the alerts that the table did not have before, or not as ended; if it raises, the table
+    stays as it was. NoRecords, BadTable, TableBusy, OSError, and what ``send`` raises.
     """
     records = Records(root, at)
     table, rules = Table(root, ALERTS), Table(root, RULES)
@@ -273,10 +273,10 @@ def run(
         found = found.join(table.read(spark, frozen).transform(_attacks), _goes_on(), "left_anti")
     found = found.persist()
     try:
-        if receivers is not None:
+        if send is not None:
             progress("sending new alerts")
             alarms = messages(found)
-            receivers.send(alarms if before is None else without_known(alarms, messages(table.read(spark))))
+            send(alarms if before is None else without_known(alarms, messages(table.read(spark))))
         table.commit(found, work.days, **settings, changes=work.changes, frozen=frozen)
     finally:
         found.unpersist()

@@ -22,8 +22,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.types import StructType
 
-from trouter_pipeline.alerts import Receivers, without_known
 from trouter_pipeline.alerts import messages as alerts_of
+from trouter_pipeline.alerts import without_known
 from trouter_pipeline.detector import Judge, Row
 from trouter_pipeline.landing import Landing, landed
 from trouter_pipeline.places import Where
@@ -306,14 +306,14 @@ def run(
     progress: Callable[[str], None],
     inputs: Mapping[str, int] | None = None,
     read: Mapping[str, int] | None = None,
-    receivers: Receivers | None = None,
+    send: Callable[[DataFrame], None] | None = None,
 ) -> Summary:
     """Compute the table from the events; nothing is done if their ``inputs`` are those of the table already.
 
-    ``read`` has the version of the table that the events are from. ``receivers`` get the alerts that the table did not
-    have before; if one cannot, the table stays as it was.
+    ``read`` has the version of the table that the events are from. ``send`` gets `messages` of the alerts that the
+    table did not have before; if it raises, the table stays as it was.
 
-    MissingColumn, BadTable, TableBusy, OSError, and those of `Receivers.send`.
+    MissingColumn, BadTable, TableBusy, OSError, and what ``send`` raises.
     """
     table = Table(root, TABLE)
     before = table.last_commit()
@@ -325,12 +325,12 @@ def run(
     found = alerts(events, pattern).persist()
     try:
         days = [row["date"] for row in found.select("date").distinct().collect()]
-        if receivers is not None:
+        if send is not None:
             progress("sending new alerts")
             alarms = messages(found)
             if before is not None:
                 alarms = without_known(alarms, messages(table.read(found.sparkSession)))
-            receivers.send(alarms)
+            send(alarms)
         made_by: dict[str, Any] = {"job": "fraud", "version": VERSION, "parameters": used, "read": read}
         table.commit(found, {*days, *table.dates()}, inputs=inputs or {}, **made_by)
         return Summary(found.count(), unusable(payments(events, pattern)).count())
