@@ -10,12 +10,12 @@ import trio.testing
 
 from trouter.columns.security import DenialFacts, VhostFacts
 from trouter.config import Configuration, Problem, load
-from trouter.config.changes import created, deleted, updated
+from trouter.config.changes import ChangeRefused, created, deleted, updated
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
 from trouter.logs import book
 from trouter.management import Agent, ReloadReport
-from trouter.management.ports import DRAINING, SERVING, DrainReport, Holdups, PlanReport, Rights
+from trouter.management.ports import DRAINING, SERVING, DrainReport, Holdups, OpenChange, PlanReport, Rights
 from trouter.net.view import ConnectionView
 from trouter.policy.compiled import Policy
 from trouter.policy.explain import explained
@@ -40,6 +40,22 @@ class NoHoldups:
         return False
 
 
+class NoChanges:
+    """A router to which no changes come over the network."""
+
+    async def open_change(self) -> None:
+        return None
+
+    async def apply(self, id: str, by: str, routers: tuple[str, ...], text: str, state: str) -> ReloadReport:  # noqa: A002
+        raise ChangeRefused(403, "this router has no file")
+
+    async def confirm(self, id: str) -> OpenChange:  # noqa: A002
+        raise ChangeRefused(404, "no change is open")
+
+    async def revert(self, id: str) -> OpenChange:  # noqa: A002
+        raise ChangeRefused(404, "no change is open")
+
+
 class StillControl:
     """A control that changes the configuration and nothing else. While ``gate`` is set, create waits for it."""
 
@@ -52,6 +68,7 @@ class StillControl:
         self.allowed = Rights("admin")
         self.refusals: list[tuple[int, str]] = []
         self.drain = DrainReport(SERVING)
+        self.network_changes = NoChanges()
 
     @property
     def running(self) -> StillControl:

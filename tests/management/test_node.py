@@ -47,8 +47,8 @@ def test_get_operations_lists_own_operations_before_inherited_ones_and_new_ones_
     assert operations[PREFIX + "management"] == [
         "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-LOG", "PROFILE", "QUERY", "GET-TYPES", "GET-ANNOTATIONS",
         "GET-OPERATIONS", "GET-ATTRIBUTES", "GET-MGMT-NODES", "READ", "DISCOVER-MGMT-NODES", "GET-SCHEMA-JSON",
-        "RELOAD", "CHECK", "EXPLAIN", "EXPLAIN-POLICY", "GET-MEMORY", "GET-RIGHTS", "DRAIN", "CANCEL-DRAIN",
-        "GET-DRAIN",
+        "RELOAD", "CHECK", "APPLY", "CONFIRM-CHANGE", "REVERT-CHANGE", "GET-CHANGE", "EXPLAIN", "EXPLAIN-POLICY",
+        "GET-MEMORY", "GET-RIGHTS", "DRAIN", "CANCEL-DRAIN", "GET-DRAIN",
     ]  # fmt: skip
 
 

@@ -124,6 +124,7 @@ def test_nothing_else_is_listed_or_read(both: tuple[Node, Node], kind: str) -> N
 CLOSED: dict[str, dict[str, Any]] = {
     "GET-LOG": {}, "GET-MEMORY": {}, "RELOAD": {}, "PROFILE": {"start": ""}, "EXPLAIN": {"address": "queue2"},
     "EXPLAIN-POLICY": {"user": "alice"}, "CHECK": {},
+    "APPLY": {}, "CONFIRM-CHANGE": {}, "REVERT-CHANGE": {}, "GET-CHANGE": {},
     "GET_LOG": {}, "get-log": {}, "CALLME": {"identity": "1", "type": PREFIX + "dummy"}, "WHATEVER": {},
 }  # fmt: skip
 

@@ -36,6 +36,8 @@ class HostileRouter:
         asked = request.application_properties
         if asked["operation"] == "GET-MGMT-NODES":
             return [reply(request, ["amqp:/_topo/0/B/$management"])]
+        if asked["operation"] != "QUERY":
+            return [reply(request, {}, 501, "Not Implemented")]
         names: list[str] = request.body["attributeNames"]
         rows = self._rows.get(asked["entityType"].removeprefix(PREFIX), ())
         page = [[row.get(name) for name in names] for row in rows][asked["offset"] :][: asked["count"]]

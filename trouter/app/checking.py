@@ -11,6 +11,7 @@ from trouter.config.changes import withheld_sources
 from trouter.config.findings import evaluate, judged
 from trouter.config.load import sections_of
 from trouter.config.problems import Severity
+from trouter.config.remote import beyond_management
 from trouter.config.same_addresses import same_addresses
 from trouter.config.types import type_of_section
 from trouter.management.ports import PlanReport
@@ -24,16 +25,21 @@ def check_text(present: Configuration, text: str, name: str) -> PlanReport:
     ``name`` is what the findings call the text. If it names files that management may not read, none is read.
     """
     try:
-        if problems := list(_withheld(present, text, name)):
+        if problems := list(withheld_in(present, text, name)):
             raise ConfigurationError(problems)
-        changes = compare(present, load(Path(name), text))
+        wanted = load(Path(name), text)
+        changes = compare(present, wanted)
     except ConfigurationError as error:
         return PlanReport(None, tuple(replace(problem, severity=Severity.PROBLEM) for problem in error.problems))
     whole = changes.configuration
-    return PlanReport(report_of(changes), judged(whole, [*evaluate(whole), *same_addresses(whole)]))
+    return PlanReport(
+        report_of(changes),
+        judged(whole, [*evaluate(whole), *same_addresses(whole)]),
+        refusals=tuple(map(str, beyond_management(present, wanted))),
+    )
 
 
-def _withheld(present: Configuration, text: str, name: str) -> Iterator[Problem]:
+def withheld_in(present: Configuration, text: str, name: str) -> Iterator[Problem]:
     """Yield a problem for each file or secret of a text that management may not have read; ConfigurationError."""
     for section in sections_of(text, str(Path(name))):
         if (kind := type_of_section(section.name)) is not None:

@@ -31,6 +31,7 @@ from trouter.telemetry.change_records import ChangeRecords
 
 from .checking import check_text
 from .in_force import FORBIDDEN, ConfigurationInForce
+from .network_changes import NetworkChanges
 from .preparing import BAD_REQUEST, Occasion
 from .reload_report import log_changes, log_reload, report_of
 from .running import Running
@@ -55,6 +56,8 @@ class Control:
         self._read = read
         self._records = records
         self._reach = reach
+        #: Changes of the configuration as a whole that come over the network.
+        self.network_changes = NetworkChanges(in_force, reach, records, has_file=read is not None)
 
     # --- what management shows
 
@@ -165,7 +168,8 @@ class Control:
 
     async def check(self, text: str, name: str) -> PlanReport:
         """Return what a reload of ``text`` would change, and the findings about it; nothing changes."""
-        return await trio.to_thread.run_sync(check_text, self._in_force.whole, text, name, abandon_on_cancel=True)
+        report = await trio.to_thread.run_sync(check_text, self._in_force.whole, text, name, abandon_on_cancel=True)
+        return await self.network_changes.complete(report, text)
 
     async def reload(self) -> ReloadReport:
         """Read the configuration again, apply it, return a report; ChangeRefused with all problems, nothing changed.

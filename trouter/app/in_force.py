@@ -70,6 +70,8 @@ class ConfigurationInForce:
         #: The configuration of the router, and this process's part of it; often the same object.
         self.whole = configuration
         self.configuration = reach.part_of(configuration)
+        #: The number of changes so far that came into force; the same configuration put into force again is none.
+        self.revision = 0
         self._make_listener = make_listener
         self._records = records
         self._consumers = consumers
@@ -162,6 +164,7 @@ class ConfigurationInForce:
             change.drop()
             self._check_running()
         change.apply()
+        self.revision += whole is not self.whole
         self._records.vhosts(self.configuration, configuration)
         for warning in whole.warnings if logs_warnings else ():
             log.warning("%s", warning)

@@ -15,8 +15,9 @@ from trouter.config.entities import Entity, ListenerEntity, LogEntity, RecordLog
 from trouter.config.files import is_below, is_special
 from trouter.config.hosts import is_loopback
 from trouter.config.passwords import Secret, source_of
+from trouter.config.problems import Problem
 from trouter.config.rules import LOG_STREAMS
-from trouter.config.schema import Attribute
+from trouter.config.schema import Attribute, Kind
 
 #: Attributes that name a file or a folder of this machine that is read.
 FILES: Final = frozenset({
@@ -27,6 +28,10 @@ EVERYWHERE: Final = "*"
 SPECIAL: Final = "log.outputFile: management may choose no device and no other special file"
 #: The attribute that names the file of a secret.
 FIELD_OF_FILE: Final = "password_file"
+#: Attributes of the router that say what management may do, and code that runs in it; beside its files and folders.
+BOUNDS: Final = frozenset({
+    "secure_defaults", "allowed_bind_addresses", "allow_network_changes", "plugins", "plugin_settings",
+})  # fmt: skip
 
 
 def withheld(configuration: Configuration, entity: Entity, present: Entity | None) -> str:
@@ -38,6 +43,27 @@ def withheld(configuration: Configuration, entity: Entity, present: Entity | Non
             if new and (reason := judge(configuration, wanted)):
                 return reason
     return ""
+
+
+def beyond_management(present: Configuration, wanted: Configuration) -> Iterator[Problem]:
+    """Yield what management may not have of a configuration as a whole that is to take the place of the present one.
+
+    Besides what holds for each entity, the bounds of management are not among what it changes: they are changed in the
+    file, on the machine.
+    """
+    router = wanted.router
+    for attribute in router.type.fields:
+        is_bound = attribute.field in BOUNDS or attribute.kind is Kind.PATH
+        if is_bound and getattr(router, attribute.field) != getattr(present.router, attribute.field):
+            why = "management may not change it: write it into the file on the router's machine, and start it again"
+            yield Problem(router.place, why, router.type.section, attribute.name)
+    for kind, field, judge in JUDGES:
+        known = {getattr(entity, field) for entity in present.entities if type(entity) is kind}
+        name = next(attribute.name for attribute in kind.type.fields if attribute.field == field)
+        for entity in wanted.entities:
+            new = type(entity) is kind and getattr(entity, field) not in known
+            if new and (reason := judge(present, getattr(entity, field))):
+                yield Problem(entity.place, reason.partition(": ")[2], kind.type.section, name)
 
 
 def withheld_secret(configuration: Configuration, attribute: Attribute, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from functools import partial
 from typing import Final
@@ -17,10 +18,10 @@ from .arguments import ENTITY, ENTITY_TYPE, IDENTITY, NAME, TYPE, Flag, Number, 
 from .context import Node, Operation
 from .entities import apply, check_can, find, on_found, text_in
 from .kinds import MANAGEMENT, SELF, attribute_names, bases_of, descendants_of, is_node_type, kind_of, listed_operations
-from .ports import DrainReport
+from .ports import DrainReport, OpenChange
 from .requests import Request, shown, type_of
 from .responses import OperationResult, answer
-from .rights import check_level
+from .rights import Forbidden, check_level
 from .schema_text import encoded_schema, schema_text
 from .showing import shown_entity
 from .status import OK, bad_request, not_implemented
@@ -223,7 +224,9 @@ async def _reload(node: Node, _: Request) -> OperationResult:
 @verb(
     "CHECK",
     answer="what a reload of the configuration in the body, a string, would change, without any change: a map of "
-    "`findings`, as `trouter check --json` shows them, and `plan`, as RELOAD answers, null if the text cannot be used",
+    "`findings`, as `trouter check --json` shows them, and `plan`, as RELOAD answers, null if the text cannot be used; "
+    "and `apply`, what APPLY needs: `state`, `same` (it is the text of the file), `open` (the id of an open change) "
+    "and `refusals`, why it would be refused",
     level=ADMIN,
     takes=(Text("file", "the name of the text in the findings; it is JSON if that ends in `.json`", max_bytes=4096),),
 )
@@ -235,8 +238,113 @@ async def _check(node: Node, request: Request, file: str) -> OperationResult:
         {
             "findings": [described(finding) for finding in report.findings],
             "plan": None if report.plan is None else asdict(report.plan),
+            "apply": {
+                "state": report.state,
+                "same": report.is_same,
+                "open": report.open_change,
+                "refusals": [*report.refusals, *([way] if (way := why_not_by_this_way(node, request)) else [])],
+            },
         }
     )
+
+
+#: The id of a change, and what may be in it.
+_CHANGE: Final = Text("change", "the id of the change: 1 to 64 letters, digits and `-`", required=True, max_bytes=64)
+_CHANGE_ID: Final = re.compile(r"[0-9A-Za-z-]+")
+#: The most bytes of the ids of all routers of a change.
+_MAX_ROUTERS_BYTES: Final = 65_536
+
+
+def why_not_by_this_way(node: Node, request: Request) -> str:
+    """Return why a change may not come by the connection that a request came by; empty if it may.
+
+    With secureDefaults that has TLS, or is of this machine, unless the router has allowNetworkChanges. Another worker
+    that passes a request on has judged it.
+    """
+    router = node.control.configuration.router
+    if not router.secure_defaults or router.allow_network_changes or request.granted is not None or not request.origin:
+        return ""
+    connection = node.control.running.connections().get(request.origin)
+    if connection is not None and (connection.facts.encrypted or connection.facts.loopback):
+        return ""
+    return (
+        "with secureDefaults a change over the network comes by TLS, or from the router's own machine; "
+        "allowNetworkChanges: yes in its router section allows it without"
+    )
+
+
+def check_change(node: Node, request: Request) -> None:
+    """Check that a step of a change may come by its way, and has an id; Refusal."""
+    if why := why_not_by_this_way(node, request):
+        raise Forbidden(why)
+    if not _CHANGE_ID.fullmatch(_CHANGE.read(request)):
+        raise bad_request(
+            f"the property 'change' must have letters, digits and '-', not {shown(_CHANGE.read(request))}"
+        )
+
+
+@verb(
+    "APPLY",
+    answer="puts the configuration in the body, a string, into force and into the router's configuration file, as a "
+    "whole or not at all: the same map as RELOAD. The change stays open until it is confirmed or taken back; 409 if "
+    "the router was changed since the check, or another change is open",
+    level=ADMIN,
+    takes=(
+        _CHANGE,
+        Text("state", "`state` in `apply` of the answer to CHECK", required=True, max_bytes=64),
+        Text("by", "who orders it, for those who find it open", max_bytes=256, logged=True),
+        Text("routers", "the ids of all routers of the change, with commas", max_bytes=_MAX_ROUTERS_BYTES),
+    ),
+    changes=True,
+)
+async def _apply(node: Node, request: Request, change: str, state: str, by: str, routers: str) -> OperationResult:
+    check_change(node, request)
+    if not isinstance(request.body, str):
+        raise bad_request(f"APPLY needs a configuration, as a string, in the body, not {type_of(request.body)}")
+    ids = tuple(filter(None, routers.split(",")))
+    return answer(asdict(await node.control.network_changes.apply(change, by, ids, request.body, state)))
+
+
+def _as_map(change: OpenChange) -> dict[str, object]:
+    values = asdict(change)
+    return {**values, "at": values.pop("at_s"), "routers": list(change.routers)}
+
+
+@verb(
+    "CONFIRM-CHANGE",
+    answer="ends an open change as it is: the map of GET-CHANGE; 404 if it is not open",
+    level=ADMIN,
+    takes=(_CHANGE,),
+    changes=True,
+)
+async def _confirm_change(node: Node, request: Request, change: str) -> OperationResult:
+    check_change(node, request)
+    return answer(_as_map(await node.control.network_changes.confirm(change)))
+
+
+@verb(
+    "REVERT-CHANGE",
+    answer="takes an open change back: what was in force and in the file before is again; the map of GET-CHANGE; 404 "
+    "if it is not open, 409 if the file was edited since",
+    level=ADMIN,
+    takes=(_CHANGE,),
+    changes=True,
+)
+async def _revert_change(node: Node, request: Request, change: str) -> OperationResult:
+    check_change(node, request)
+    return answer(_as_map(await node.control.network_changes.revert(change)))
+
+
+@verb(
+    "GET-CHANGE",
+    answer="the change that is open: a map of `id`, `by`, `user` and `host` of the connection that ordered it, `at` "
+    "(seconds since 1970), `routers` and `state`: `begun` (the file is the old one), `made`, or `edited` (the file is "
+    "another one since); an empty map without one",
+    level=READ,
+)
+async def _get_change(node: Node, _: Request) -> OperationResult:
+    change = await node.control.network_changes.open_change()
+    return answer({} if change is None else _as_map(change))
 
 
 @verb(

@@ -38,6 +38,37 @@ class PlanReport:
 
     plan: ReloadReport | None
     findings: tuple[Problem, ...] = ()
+    #: Why the router would refuse it as a change over the network, sentences; and the digest of the state that this
+    #: report holds for.
+    refusals: tuple[str, ...] = ()
+    state: str = ""
+    #: The text is that of the configuration file.
+    is_same: bool = False
+    #: The id of the change that is open there; empty for none.
+    open_change: str = ""
+
+
+#: How far an open change came: the file is the old one, the new one, or one that was edited since.
+BEGUN: Final = "begun"
+MADE: Final = "made"
+EDITED: Final = "edited"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenChange:
+    """A change of the configuration over the network that is neither confirmed nor taken back.
+
+    by: who ordered it, as the command says. user, host: of the connection by which the order came. at_s: when, in
+    seconds since 1970. routers: the ids of all routers that it is of. state: BEGUN, MADE or EDITED.
+    """
+
+    id: str
+    by: str
+    user: str
+    host: str
+    at_s: int
+    routers: tuple[str, ...]
+    state: str
 
 
 #: The states of a router as to draining: it takes clients; their connections are being closed; none is left.
@@ -163,6 +194,29 @@ class RunningRouter(Protocol):
         """
 
 
+class NetworkChangesPort(Protocol):
+    """Changes of the configuration as a whole that come over the network, each of several routers at once."""
+
+    async def open_change(self) -> OpenChange | None:
+        """Return the change that is open; None without one. ChangeRefused if it cannot be read."""
+
+    async def apply(self, id: str, by: str, routers: tuple[str, ...], text: str, state: str) -> ReloadReport:  # noqa: A002
+        """Put ``text`` into force and into the configuration file, and leave the change open; ChangeRefused.
+
+        It is refused if ``state`` is not that of the router now, which a check has reported. The change that is open
+        already with this id and text is not made again.
+        """
+
+    async def confirm(self, id: str) -> OpenChange:  # noqa: A002
+        """End an open change as it is, and return it; ChangeRefused."""
+
+    async def revert(self, id: str) -> OpenChange:  # noqa: A002
+        """Put into force and into the file what was there before an open change, and return the change as it was.
+
+        ChangeRefused, and nothing changed.
+        """
+
+
 class ControlPort(Protocol):
     """Changes to a running router. Each is done completely when the call returns, or not at all."""
 
@@ -173,6 +227,10 @@ class ControlPort(Protocol):
     @property
     def configuration(self) -> Configuration:
         """Return the configuration in force."""
+
+    @property
+    def network_changes(self) -> NetworkChangesPort:
+        """Return the changes that come over the network."""
 
     @property
     def behind(self) -> Mapping[int, str]:

@@ -32,7 +32,9 @@ def encode_request(
     that ``requester`` asked for it.
     """
     if names is not None:
-        body: Mapping[str, object] = {"attributeNames": names}
+        body: Mapping[str, object] | str = {"attributeNames": names}
+    elif isinstance(request.body, str):  # a configuration
+        body = request.body
     else:
         body = request.new_attributes() if request.operation == "CREATE" else request.map_body()
     flags = [rights.level, rights.allow_admin_status_update, rights.allow_dynamic_link_routes]

@@ -12,6 +12,7 @@ NO_CONTENT: Final = 204
 BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
+CONFLICT: Final = 409
 INTERNAL_ERROR: Final = 500
 NOT_IMPLEMENTED: Final = 501
 
@@ -22,6 +23,7 @@ REASONS: Final = {
     BAD_REQUEST: "Bad Request",
     FORBIDDEN: "Forbidden",
     NOT_FOUND: "Not Found",
+    CONFLICT: "Conflict",
     INTERNAL_ERROR: "Internal Server Error",
     NOT_IMPLEMENTED: "Not Implemented",
 }

@@ -23,8 +23,12 @@ from .rights import Forbidden
 from .sibling import CHANGED_WITHIN_S, decode_result, encode_request
 from .status import Refusal, bad_request
 
-#: The operations that change the configuration, which the first worker does for all.
-BY_FIRST: Final = frozenset({"CREATE", "UPDATE", "DELETE", "RELOAD"})
+#: The steps of a change that comes over the network.
+CHANGE_STEPS: Final = frozenset({"APPLY", "CONFIRM-CHANGE", "REVERT-CHANGE"})
+#: The operations on the node that the first worker, which has the configuration, does for all.
+ON_FILE: Final = frozenset({"RELOAD", "CHECK", "GET-CHANGE", *CHANGE_STEPS})
+#: The operations that only the first worker does.
+BY_FIRST: Final = frozenset({"CREATE", "UPDATE", "DELETE", *ON_FILE})
 
 log = logging.getLogger("trouter.AGENT")
 

@@ -25,12 +25,13 @@ from .kinds import descendants_of, is_node_type
 from .listings import Listings
 from .merging import has_parts, merged_maps
 from .operations import check_request, is_for_node, kind_named, perform
+from .own import check_change
 from .providers.parted import AT_ONE, PAST
 from .providers.process import ROUTER_IDENTITY
 from .requests import Request
 from .responses import OperationResult, answer
 from .status import BAD_REQUEST, NOT_FOUND, OK, REASONS, Refusal, not_found
-from .to_workers import BY_FIRST, RequestToWorkers
+from .to_workers import BY_FIRST, CHANGE_STEPS, ON_FILE, RequestToWorkers
 
 #: The operations on entities that another worker may have.
 _ON_ENTITIES: Final = frozenset({"READ", "UPDATE", "DELETE", "CALLME"})
@@ -49,7 +50,9 @@ class AllWorkers:
         to_workers = RequestToWorkers(self._workers, node, request)
         if operation == "QUERY":
             return to_workers.complete(await self._listings.query(node, to_workers))
-        if node.tenant is None and (operation == "RELOAD" or _is_create_for_all(operation, request)):
+        if node.tenant is None and (operation in ON_FILE or _is_create_for_all(operation, request)):
+            if operation in CHANGE_STEPS:
+                check_change(node, request)
             return await to_workers.ask_first()
         if operation in _ON_ENTITIES and not (operation != "UPDATE" and is_for_node(request)):
             return to_workers.complete(await self._on_entity(node, to_workers, operation))

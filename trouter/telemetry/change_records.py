@@ -66,7 +66,7 @@ class ChangeRecords:
         values = {each: str(known[each]) for each in changed if each not in secret and known[each] is not None}
         self._recorder.emit(
             ManagementChange(
-                **self._requester(),
+                **self.requester(),
                 op=operation,
                 entity_type=kind,
                 entity_name=name if entity is None else entity.identity,
@@ -90,7 +90,7 @@ class ChangeRecords:
         if self._recorder.active:
             self._recorder.emit(
                 ManagementChange(
-                    **self._requester(),
+                    **self.requester(),
                     op=operation,
                     entity_type=kind,
                     entity_name=identity,
@@ -99,6 +99,10 @@ class ChangeRecords:
                     values=dict(values) or None,
                 )
             )
+
+    def network_change(self, operation: str, change: str, status: int, values: Mapping[str, str]) -> None:
+        """Record a step of a change of the whole configuration that came over the network; ``change`` is its id."""
+        self._emit(operation, "configuration", change, status, values)
 
     def reloaded(self, source: str, *, by: str, changed: int = 0, errors: int = 0) -> None:
         """Record that the configuration ``source`` was read; ``by``: start, signal or management."""
@@ -119,7 +123,7 @@ class ChangeRecords:
         for hostname in known.keys() - wanted.keys():
             self._recorder.emit(PolicyLoaded(vhost=hostname, rules=[]))
 
-    def _requester(self) -> dict[str, Any]:
+    def requester(self) -> dict[str, Any]:
         """Return the record fields of the connection whose request is being answered."""
         elsewhere = REQUESTER_ELSEWHERE.get()
         if elsewhere is not None:

@@ -120,6 +120,14 @@ def topology_time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(int(seconds), tz=UTC):%A %b %d %H:%M:%S %Y} GMT"
 
 
+def utc(seconds: float) -> str:
+    """Return a time in seconds since 1970, to the second; as a number if it is none of our calendar."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, tz=UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return str(seconds)
+
+
 def now_utc() -> str:
     """Return the first line of every view."""
     return f"{datetime.now(tz=UTC):%Y-%m-%d %H:%M:%S.%f} UTC"

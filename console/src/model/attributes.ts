@@ -65,6 +65,7 @@ export interface Attributes {
     | "logDir"
     | "secretDir"
     | "allowedBindAddresses"
+    | "allowNetworkChanges"
     | "plugins"
     | "pluginSettings"
     | "authLockout"

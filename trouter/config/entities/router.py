@@ -323,6 +323,13 @@ class RouterEntity(Entity):
             page="hardening.md",
         ),
     )
+    allow_network_changes: bool = boolean(
+        "With secureDefaults: whether a change of the configuration over the network (`trouter network apply`) may "
+        "come to this router without TLS from other machines.",
+        False,
+        reload=RESTART,
+        extra=True,
+    )
     plugins: tuple[texts.ListedPlugin, ...] = string(
         "The plugins that the router loads besides those of trouter, separated by blanks: `NAME`, or "
         "`NAME@sha256:HASH` to load it only while its code has the hash that `trouter plugins` shows.",

@@ -21,6 +21,20 @@ SIGNS: Final = {"created": "+", "updated": "~", "deleted": "-", "restart": "!"}
 
 
 @dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a router said of a file as a change over the network."""
+
+    #: The state that the answer holds for; the change is refused in another one.
+    state: str = ""
+    #: The router has this file already.
+    same: bool = False
+    #: The id of a change that is open there; empty for none.
+    open: str = ""
+    #: Why it would refuse the change.
+    refusals: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedRouter:
     """What a router answered about its file."""
 
@@ -30,6 +44,8 @@ class CheckedRouter:
     #: As the operation CHECK answers; None if the file cannot be used.
     plan: dict[str, Any] | None = None
     findings: Sequence[dict[str, Any]] = field(default_factory=tuple)
+    #: What the router said of the file as a change over the network; None for one that takes no such changes.
+    outlook: Outlook | None = None
 
     @property
     def problems(self) -> int:
@@ -69,7 +85,24 @@ def _checked(router: str, answer: object) -> CheckedRouter:
     if isinstance(answer, dict):
         plan, findings = answer.get("plan"), answer.get("findings")
         if _are_findings(findings) and (plan is None or _is_plan(plan)):
-            return CheckedRouter(router, "", plan, findings)
+            return CheckedRouter(router, "", plan, findings, _outlook(answer.get("apply")))
+    raise MalformedAnswer("the answer is no result of a check")
+
+
+def _outlook(value: object) -> Outlook | None:
+    """Return what a router said of a change; None if it said nothing of one. MalformedAnswer."""
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        state, same, opened, refusals = (value.get(name) for name in ("state", "same", "open", "refusals"))
+        if (
+            isinstance(state, str)
+            and isinstance(same, bool)
+            and isinstance(opened, str)
+            and isinstance(refusals, list)
+            and all(isinstance(refusal, str) for refusal in refusals)
+        ):
+            return Outlook(state, same, opened, tuple(refusals))
     raise MalformedAnswer("the answer is no result of a check")
 
 

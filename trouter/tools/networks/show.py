@@ -106,4 +106,24 @@ def _remarks(status: NetworkStatus) -> Iterator[str]:
     if len(policies) > 1:
         owners = "; ".join(f"{digest[:_DIGITS]} at {', '.join(routers)}" for digest, routers in policies.items())
         yield f"the routers have {len(policies)} policies: {owners}"
+    yield from _changes(status)
     yield from status.incomplete
+
+
+def _changes(status: NetworkStatus) -> Iterator[str]:
+    """Yield a line for each change that is open, with the commands that end it."""
+    for name, routers in status.open_changes().items():
+        change = routers[0].change
+        if change is None:
+            continue
+        states: dict[str, list[str]] = {}
+        for router in routers:
+            states.setdefault(router.change.state if router.change else "", []).append(router.id)
+        shown = [f"{state} at {', '.join(ids)}" for state, ids in states.items()]
+        if others := sorted(set(change.routers).difference(router.id for router in routers)):
+            shown.append(f"not open at {', '.join(others)}")
+        yield (
+            f"change {name} by {change.by or change.user or 'unknown'}, of {formats.utc(change.at)}, is not finished: "
+            f"{'; '.join(shown)}; `trouter network apply FOLDER --resume {name}` goes on, `trouter network apply "
+            f"--abandon {name}` takes it back"
+        )

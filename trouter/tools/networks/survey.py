@@ -25,13 +25,32 @@ FAILURES: Final = (StatusError, Timeout, MalformedAnswer, ConnectionException)
 _AT_ONCE: Final = 64
 #: Edge routers that one interior router may have; a longer list is no answer.
 MAX_EDGES: Final = 10_000
+#: The kind of a refusal that is a failure of the router: an older one says that it has no such operation.
+_FAILED: Final = "InternalServerErrorStatus"
 _INTERIOR: Final = "interior"
 _EDGE: Final = "edge"
 #: The attributes of `router` that are read; another kind of router may lack some.
 _OF_ROUTER: Final = (
     "id", "mode", "version", "uptimeSeconds", "connectionCount", "linksBlocked", "deliveriesStuck", "drainState",
-    "workers",
+    "workers", "secureDefaults", "allowNetworkChanges",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedChange:
+    """A change that is neither confirmed nor taken back at a router, as the operation GET-CHANGE answers."""
+
+    id: str
+    #: Who ordered it, as the command said, and the user and the host of the connection by which it came.
+    by: str
+    user: str
+    host: str
+    #: When, in seconds since 1970.
+    at: int
+    #: All routers that it is of.
+    routers: tuple[str, ...]
+    #: `begun`: the file is the old one; `made`; `edited`: the file is another one since.
+    state: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +77,12 @@ class RouterStatus:
     #: Seconds until the first certificate expires, 0 or less if one has.
     certificate_left_s: float | None = None
     policy_digest: str | None = None
+    #: The change of its configuration that is open; None without one.
+    change: UnfinishedChange | None = None
+    #: Whether it takes changes only by connections with TLS.
+    wants_tls: bool = False
+    #: Its connections with other routers, on other machines, that have no TLS.
+    without_tls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +104,14 @@ class NetworkStatus:
             if router.policy_digest is not None:
                 routers.setdefault(router.policy_digest, []).append(router.id)
         return dict(sorted(routers.items(), key=lambda item: -len(item[1])))
+
+    def open_changes(self) -> dict[str, list[RouterStatus]]:
+        """Return the routers at which each change is open, by its id."""
+        routers: dict[str, list[RouterStatus]] = {}
+        for router in self.routers:
+            if router.change is not None:
+                routers.setdefault(router.change.id, []).append(router)
+        return routers
 
 
 def _is_further_worker(router: str, with_workers: set[str]) -> bool:
@@ -152,7 +185,7 @@ async def _ask_all(
 async def _ask(node: NodeClient, router: str, mode: str) -> tuple[RouterStatus, Sequence[str]]:
     """Return the state of one router, and the edge routers that are connected to it."""
     (row,) = (await node.query(f"{PREFIX}router", _OF_ROUTER)).dicts()[:1] or [{}]
-    connections = await _rows(node, "connection", ("role", "container", "dir")) or []
+    connections = await _rows(node, "connection", ("role", "container", "dir", "host", "isEncrypted")) or []
     findings = await _rows(node, "finding", ("severity",))
     connectors = await _rows(node, "connector", ("name", "connectionStatus", "connectionMsg")) or []
     ends_s = [_number(row, "certificateEnds") for row in await _rows(node, "sslProfile", ("certificateEnds",)) or []]
@@ -174,6 +207,9 @@ async def _ask(node: NodeClient, router: str, mode: str) -> tuple[RouterStatus, 
         },
         certificate_left_s=min((end - time.time() for end in ends_s if end is not None), default=None),
         policy_digest=_text(policies[0], "policyDigest"),
+        change=await _open_change(node),
+        wants_tls=row.get("secureDefaults") is True and row.get("allowNetworkChanges") is not True,
+        without_tls=tuple(sorted({str(each.get("container")) for each in connections if _is_in_the_clear(each)})),
     )  # fmt: skip
     if status.mode != _INTERIOR:
         return status, ()
@@ -181,6 +217,41 @@ async def _ask(node: NodeClient, router: str, mode: str) -> tuple[RouterStatus, 
     if len(edges) > MAX_EDGES:
         raise MalformedAnswer(f"it names {len(edges)} edge routers; {MAX_EDGES} are believed")
     return status, sorted(edges)
+
+
+def _is_in_the_clear(connection: Mapping[str, Any]) -> bool:
+    """Return whether a connection is one with a router of another machine, without TLS."""
+    host = str(connection.get("host", "")).rpartition(":")[0].strip("[]")
+    is_here = host == "::1" or host.startswith("127.")
+    return (
+        connection.get("role") in {_EDGE, "inter-router"} and connection.get("isEncrypted") is not True and not is_here
+    )
+
+
+async def _open_change(node: NodeClient) -> UnfinishedChange | None:
+    """Return the change that is open at a router; None without one, or if it takes no changes. MalformedAnswer."""
+    try:
+        answer = await node.call_self("GET-CHANGE")
+    except StatusError as refused:
+        if refused.kind == _FAILED:
+            raise
+        return None
+    if not answer and isinstance(answer, dict):
+        return None
+    try:
+        return open_change_of(answer)
+    except (KeyError, TypeError):
+        raise MalformedAnswer("the answer is no change of a configuration") from None
+
+
+def open_change_of(answer: Mapping[str, Any]) -> UnfinishedChange:
+    """Return the change of an answer; KeyError, TypeError."""
+    texts = [answer[name] for name in ("id", "by", "user", "host", "state")]
+    at, routers = answer["at"], answer["routers"]
+    if not (all(isinstance(text, str) for text in texts) and isinstance(at, int) and isinstance(routers, list)):
+        raise TypeError
+    name, by, user, host, state = texts
+    return UnfinishedChange(name, by, user, host, at, tuple(map(str, routers)), state)
 
 
 def _number(row: Mapping[str, Any], name: str) -> int | None:
