@@ -90,6 +90,14 @@ def held(folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
+def passed(position: int, end: int) -> int:
+    """Return up to which message a cursor has passed the spool: none for a position beyond the spool's ``end``.
+
+    It is no consumer's: the file was changed, or is of another spool. No message is deleted because of it.
+    """
+    return position if position <= end else 0
+
+
 def make_cursors(folder: Path, names: Sequence[str]) -> None:
     """Make the cursors of a new spool, in place of all that may be there; OSError."""
     for name in cursors_in(folder):
@@ -160,9 +168,9 @@ class Cursors:
         _close(self._marks)
         self._marks = marks
 
-    def consumed(self) -> int:
-        """Return the first sequence that a cursor has not passed; SpoolCorrupt."""
-        return min(mark.get() for mark in self._marks.values())
+    def consumed(self, end: int) -> int:
+        """Return the first sequence that a cursor of a spool that ends before ``end`` has not passed; SpoolCorrupt."""
+        return min(passed(mark.get(), end) for mark in self._marks.values())
 
     def positions(self) -> dict[str, int]:
         """Return the position of each cursor; SpoolCorrupt."""
@@ -207,7 +215,7 @@ def lags_of(folder: Path) -> list[Lag]:
 
 
 def _lag(name: str, position: int, durable: int, segments: Sequence[Segment]) -> Lag:
-    since = max(position, segments[0].first) if segments else durable
+    since = max(passed(position, durable), segments[0].first) if segments else durable
     if since >= durable:
         return Lag(name, position, 0, 0, 0)
     own = next(segment for segment in reversed(segments) if segment.first <= since)

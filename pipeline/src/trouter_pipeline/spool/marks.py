@@ -34,7 +34,7 @@ class Mark:
 
     def __init__(self, path: Path, *, writable: bool) -> None:
         """Map the file; OSError, and SpoolCorrupt if its size is not that of a mark."""
-        self._path = path
+        self.path = path
         descriptor = open_regular(path, os.O_RDWR if writable else os.O_RDONLY)
         try:
             size = os.fstat(descriptor).st_size
@@ -52,7 +52,7 @@ class Mark:
             sequence = int.from_bytes(found[:8], "big")
             if sequence ^ int.from_bytes(found[8:], "big") == _ALL:
                 return sequence
-        raise SpoolCorrupt(self._path, 0, "the file has no valid mark")
+        raise SpoolCorrupt(self.path, 0, "the file has no valid mark")
 
     def set(self, sequence: int) -> None:
         """Move the mark: other processes on this machine see it at once, and it is durable after ``flush``."""

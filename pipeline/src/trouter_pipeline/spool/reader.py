@@ -55,9 +55,18 @@ class SpoolReader:
         """First sequence that this reader's cursor has not passed; NoCursor, SpoolCorrupt, OSError."""
         mark = open_cursor(self.folder, self.cursor, writable=False)
         try:
-            return mark.get()
+            position = mark.get()
         finally:
             mark.close()
+        if position > (end := self.durable()):
+            raise SpoolCorrupt(
+                mark.path,
+                0,
+                f"cursor {self.cursor!r} is at message {position}, but the spool ends before message {end}. After a "
+                "power failure start `trouter pipeline spool`, which finds the end; else the file was changed, or is "
+                "of another spool: remove the cursor and add it again",
+            )
+        return position
 
     @property
     def begin(self) -> int:
@@ -162,7 +171,7 @@ class SpoolReader:
             with held(self.folder):
                 cursors = Cursors(self.folder)
                 try:
-                    delete_segments(segments_in(self.folder), cursors.consumed())
+                    delete_segments(segments_in(self.folder), cursors.consumed(self.durable()))
                 finally:
                     cursors.close()
         finally:

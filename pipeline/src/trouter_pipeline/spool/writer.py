@@ -31,7 +31,16 @@ from trouter.records.disk import (
     rename_durably,
     write_all,
 )
-from trouter_pipeline.spool.cursors import DEFAULT, Cursors, add_cursor, cursors_in, delete_segments, held, make_cursors
+from trouter_pipeline.spool.cursors import (
+    DEFAULT,
+    Cursors,
+    add_cursor,
+    cursors_in,
+    delete_segments,
+    held,
+    make_cursors,
+    passed,
+)
 from trouter_pipeline.spool.errors import SpoolBusy, SpoolCorrupt, SpoolReplaced
 from trouter_pipeline.spool.frames import FrameWriter
 from trouter_pipeline.spool.marks import Mark, place_mark
@@ -137,14 +146,14 @@ class Spool:
     def consumed(self) -> int:
         """First sequence that a cursor has not passed."""
         if self._cursors is not None:
-            self._consumed_to = min(self._cursors.consumed(), self.durable)
+            self._consumed_to = self._cursors.consumed(self.durable)
         return self._consumed_to
 
     @property
     def slowest(self) -> str:
         """The cursor that keeps the most messages."""
         positions = self._cursors.positions() if self._cursors is not None else {}
-        return min(positions, key=positions.__getitem__, default=DEFAULT)
+        return min(positions, key=lambda name: passed(positions[name], self.durable), default=DEFAULT)
 
     @property
     def backlog_bytes(self) -> int:
@@ -303,7 +312,7 @@ class Spool:
         with suppress(SpoolBusy), held(self.folder):
             if self._cursors is not None:
                 self._cursors.refresh()
-                self._delete_before(min(self._cursors.consumed(), marked))
+                self._delete_before(self._cursors.consumed(marked))
         self._places = deque([(self._segments[0].first, 0)])
         sequence = self._segments[0].first
         for segment in list(self._segments)[:-1]:
