@@ -7,8 +7,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from pyarrow import flight
 
 from pipeline.tests.landed import read_with_duckdb
+from pipeline.tests.served import PATIENCE_S, TOKEN, serve, served, signed_of, url_of
 from pipeline.tests.spooled import fill, numbered
 from pipeline.tests.test_source_reading import batch, bodies, rows, stream
 from tests.certificates import Authority
@@ -29,37 +30,7 @@ from trouter_pipeline.options import BadOption, Options, Side
 from trouter_pipeline.spool import NoCursor, SpoolError, SpoolGap, SpoolReader, SpoolReplaced
 from trouter_pipeline.spool.cursors import add_cursor
 
-TOKEN = "a-token-of-the-test"
-#: Seconds that only a hang takes.
-PATIENCE_S = 120.0
 LARGE = 100_000
-
-
-def serve(folder: Path, *more: str, listen: str = "127.0.0.1:0") -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "trouter", "pipeline", "serve", "--dir", str(folder), "--listen", listen, *more]
-    return subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-
-
-def url_of(process: subprocess.Popen[str]) -> str:
-    """Return the address that a server prints once it answers."""
-    assert process.stderr is not None
-    line = process.stderr.readline()
-    assert "://" in line, line
-    return line.rpartition(" ")[2].strip()
-
-
-@contextmanager
-def served(folder: Path, *more: str) -> Iterator[str]:
-    process = serve(folder, *more)
-    try:
-        yield url_of(process)
-        process.terminate()
-        assert process.wait(PATIENCE_S) == 0
-    finally:
-        process.kill()
-        process.wait(PATIENCE_S)
-        assert process.stderr is not None
-        process.stderr.close()
 
 
 @pytest.fixture
@@ -72,12 +43,6 @@ def token_file(tmp_path: Path) -> Path:
 def spool(tmp_path: Path) -> Path:
     fill(tmp_path / "orders", numbered(100))
     return tmp_path / "orders"
-
-
-def signed_of(part: Any) -> protocol.SignedGrant:
-    """Return the grant that a slice has for a worker."""
-    signed: protocol.SignedGrant = part.granted.signed
-    return signed
 
 
 def large(number: int) -> bytes:
@@ -279,7 +244,7 @@ def test_tls_needs_an_authority_that_is_trusted(spool: Path, token_file: Path, t
         assert url.startswith("grpc+tls://")
         trusting = batch(url, token=TOKEN, tlsTrustFile=str(tmp_path / "ca.pem"))
         assert bodies(trusting, trusting.partitions()) == list(range(100))
-        with pytest.raises(ServerAway, match=r"does TLS fit \(grpc\+tls://, tlsTrustFile\)"):
+        with pytest.raises(ServerAway, match=r"does TLS fit \(grpc\+tls://, tlsTrustFile, tlsCertificateFile\)"):
             stream(url, token=TOKEN, tlsTrustFile=str(wrong), connectTimeoutS="0.5").initialOffset()
         with pytest.raises(ServerAway, match="does TLS fit"):
             stream(url.replace("+tls", ""), token=TOKEN, connectTimeoutS="0.5").initialOffset()
@@ -323,3 +288,10 @@ def test_a_server_that_cannot_begin_says_why(
     with suppress(SystemExit):
         assert main(["pipeline", "serve", "--dir", str(spool), *given]) != 0
     assert fault in capsys.readouterr().err
+
+
+def test_no_reader_waits_until_the_server_has_imported_pandas() -> None:
+    made = "from trouter_pipeline.flight.protocol import batch_of; print(batch_of(b'frames', 7).to_pylist())"
+    told = f"import sys; {made}; print('pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", told], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[{'frames': b'frames', 'next': 7}]\nFalse\n"

@@ -66,13 +66,20 @@ def servers(options: Options) -> Servers:
 
 def access_of(options: Options) -> Access:
     """Return what the options bring along to a server of spools; BadOption."""
-    authorities = None
-    if options.tls_trust_file:
-        try:
+    authorities, certificate = None, None
+    try:
+        if options.tls_trust_file:
             authorities = Path(options.tls_trust_file).read_bytes()
-        except OSError as error:
-            raise BadOption(_why(error, options)) from None
-    return Access(authorities, options.connect_timeout_s, options.secret("token").encode())
+        if options.tls_certificate_file:
+            certificate = (
+                Path(options.tls_certificate_file),
+                Path(options.tls_key_file or options.tls_certificate_file),
+            )
+            for path in certificate:
+                path.read_bytes()
+    except OSError as error:
+        raise BadOption(_why(error, options)) from None
+    return Access(authorities, options.connect_timeout_s, options.secret("token").encode(), certificate)
 
 
 def peers(options: Options) -> tuple[Peer, ...]:

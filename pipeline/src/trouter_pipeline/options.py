@@ -14,7 +14,7 @@ from enum import Enum, Flag
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from trouter_pipeline.flight.access import address_of, is_served
+from trouter_pipeline.flight.access import address_of, is_secure, is_served
 from trouter_pipeline.spool.cursors import DEFAULT, check_name
 
 MIB: Final = 1 << 20
@@ -156,7 +156,9 @@ class Options:
     tls_trust_file: str = _option(
         "", _BOTH, "authorities to trust (PEM), by default the system's; implies TLS, as `amqps` does"
     )
-    tls_certificate_file: str = _option("", _BOTH, "the client certificate (PEM)")
+    tls_certificate_file: str = _option(
+        "", _BOTH, "the client certificate (PEM); for a spool of a server each worker reads its own, at this place"
+    )
     tls_key_file: str = _option("", _BOTH, "its key, by default in the certificate's file")
     tls_key_password: str = _option("", _BOTH, "the key's password; better in a file", secret=True)
     tls_key_password_file: str = _option("", _BOTH, "a file that holds the key's password")
@@ -305,6 +307,10 @@ class Options:
                 raise BadOption(f"spool: {error}") from None
             if not self.tls_verify_name:
                 raise BadOption("tlsVerifyName=false is not for a spool of a server: its certificate names its host")
+            if self.tls_certificate_file and not is_secure(place):
+                raise BadOption(f"tlsCertificateFile is for TLS: write grpc+tls:// for {place}")
+            if self.tls_key_password or self.tls_key_password_file:
+                raise BadOption("tlsKeyPassword is not for a spool of a server: give tlsKeyFile without a password")
         try:
             check_name(self.cursor)
         except ValueError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import resource
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 
 _MAX_SECRET_BYTES: Final = 4096
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_WITHOUT_CERTIFICATES: Final = (
+    "warning: whoever reaches the port can fill this process's memory, also without a token: give --client-ca, or let "
+    "only the machines of readers reach it"
+)
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,12 +52,18 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key; by default in the certificate's file")
     parser.add_argument(
+        "--client-ca",
+        type=Path,
+        metavar="FILE",
+        help="the authorities (PEM) of readers' certificates: who has no certificate of theirs sends no question",
+    )
+    parser.add_argument(
         "--readers",
         type=int,
         default=32,
         metavar="N",
         help="how many readers get messages at a time, each of which costs up to 2 MB, or the length of its largest "
-        "message; others wait (%(default)s)",
+        "message; others wait, and take the place of one that took nothing for a minute (%(default)s)",
     )
     parser.set_defaults(run=run)
 
@@ -74,17 +86,25 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         print_problem(arguments, error)
         return 1
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else strangers write a line for each handshake that fails
     from trouter_pipeline.flight.server import serve  # noqa: PLC0415  # Flight, only when it runs
 
     scheme = "grpc" if settings.certificate is None else "grpc+tls"
 
+    def report(line: str) -> None:
+        print(f"{arguments.command_parser.prog}: {line}", file=sys.stderr, flush=True)
+
     def ready(port: int) -> None:
         for name in settings.folders:
-            address = f"{scheme}://{arguments.listen.rpartition(':')[0]}:{port}/{name}"
-            print(f"{arguments.command_parser.prog}: {address}", file=sys.stderr, flush=True)
+            report(f"{scheme}://{arguments.listen.rpartition(':')[0]}:{port}/{name}")
+        if settings.host not in _LOOPBACK and settings.client_authorities is None:
+            report(_WITHOUT_CERTIFICATES)
 
+    # a stranger who connects and says nothing has a descriptor for two minutes
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
-        serve(settings, ready)
+        serve(settings, ready, report)
     except OSError as error:
         print_problem(arguments, error)
         return 1
@@ -106,6 +126,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         raise ValueError("--readers is greater than 0")
     if arguments.tls_key and not arguments.tls_certificate:
         raise ValueError("--tls-key is for --tls-certificate")
+    if arguments.client_ca and not arguments.tls_certificate:
+        raise ValueError("--client-ca is for --tls-certificate")
     if host not in _LOOPBACK and not (arguments.token_file and arguments.tls_certificate):
         raise ValueError(f"--listen {arguments.listen}: others can reach it: give --token-file and --tls-certificate")
     certificate = None
@@ -118,8 +140,19 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         folders=folders,
         tokens=_tokens(arguments.token_file),
         certificate=certificate,
+        client_authorities=_authorities(arguments.client_ca),
         readers=arguments.readers,
     )
+
+
+def _authorities(path: Path | None) -> bytes | None:
+    """Return the certificates in a file, None without one; ValueError if there is none in it, OSError."""
+    if path is None:
+        return None
+    octets = path.read_bytes()
+    if b"-----BEGIN CERTIFICATE-----" not in octets:
+        raise ValueError(f"--client-ca {path} has no certificate (PEM)")
+    return octets
 
 
 def _tokens(path: Path | None) -> list[bytes]:

@@ -30,11 +30,23 @@ def add_spools(parser: argparse.ArgumentParser, *, required: bool = False) -> No
         metavar="FILE",
         help="the certificates that sign that of its server; by default those of the system",
     )
+    parser.add_argument(
+        "--spool-certificate",
+        default="",
+        metavar="FILE",
+        help="the client's certificate (PEM) for a server that asks for one; every machine of Spark reads its own",
+    )
+    parser.add_argument("--spool-key", default="", metavar="FILE", help="its key; by default in the certificate's file")
 
 
 def source_of(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the options of the source for servers of spools, those that are given."""
-    given = {"tokenFile": arguments.spool_token_file, "tlsTrustFile": arguments.spool_trust_file}
+    given = {
+        "tokenFile": arguments.spool_token_file,
+        "tlsTrustFile": arguments.spool_trust_file,
+        "tlsCertificateFile": arguments.spool_certificate,
+        "tlsKeyFile": arguments.spool_key,
+    }
     return {name: value for name, value in given.items() if value}
 
 

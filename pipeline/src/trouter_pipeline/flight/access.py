@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -19,11 +20,18 @@ class Access:
     #: How long to wait for an answer, in seconds.
     patience_s: float = 30.0
     token: bytes = field(default=b"", repr=False)
+    #: The files (PEM) with the client's certificate and its key; None without. Each machine reads its own.
+    certificate: tuple[Path, Path] | None = None
 
 
 def is_served(place: str) -> bool:
     """Return whether a place of a spool is that of a server, and not a folder."""
     return place.startswith(SCHEMES)
+
+
+def is_secure(url: str) -> bool:
+    """Return whether the address of a server asks for TLS."""
+    return url.startswith("grpc+tls://")
 
 
 def address_of(url: str) -> tuple[str, str]:

@@ -63,13 +63,15 @@ class Server:
     """The server of an address ``grpc[+tls]://HOST:PORT/NAME``, and the spools under the name."""
 
     def __init__(self, url: str, access: Access, *, cursor: str = DEFAULT) -> None:
-        """Connect when first asked; ValueError for an address that cannot be."""
+        """Connect when first asked; ValueError for an impossible address, NotAdmitted for files that are missing."""
         host, self.name = address_of(url)
         self.url = url
         self.cursor = cursor
         self._patience_s = access.patience_s
         self._token = access.token
-        self._client = flight.connect(host, tls_root_certs=access.authorities, generic_options=_RECONNECTING)
+        self._client = flight.connect(
+            host, tls_root_certs=access.authorities, generic_options=_RECONNECTING, **_identity(url, access)
+        )
         self._states: dict[str, SpoolState] = {}
         self._asked_at = 0.0
 
@@ -150,8 +152,8 @@ class Server:
     def _away(self, error: Exception) -> str:
         return (
             f"{self.url} does not answer ({_told(error)}), tried for {self._patience_s:g} s: is "
-            "`trouter pipeline serve` running there, and does TLS fit (grpc+tls://, tlsTrustFile)? A query that is "
-            "started again goes on where it was; with connectTimeoutS it waits longer"
+            "`trouter pipeline serve` running there, and does TLS fit (grpc+tls://, tlsTrustFile, tlsCertificateFile)? "
+            "A query that is started again goes on where it was; with connectTimeoutS it waits longer"
         )
 
     def close(self) -> None:
@@ -162,6 +164,20 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _identity(url: str, access: Access) -> dict[str, bytes]:
+    """Return the client's certificate and key as arguments of ``flight.connect``; NotAdmitted."""
+    if access.certificate is None:
+        return {}
+    try:
+        chain, key = (path.read_bytes() for path in access.certificate)
+    except OSError as error:
+        raise NotAdmitted(
+            f"{url}: {error.filename}: {error.strerror}: every machine that reads needs the client's certificate and "
+            "key at this place (tlsCertificateFile, tlsKeyFile)"
+        ) from None
+    return {"cert_chain": chain, "private_key": key}
 
 
 def _told(error: BaseException) -> str:

@@ -8,6 +8,7 @@ each call for messages within the range carries it.
 from __future__ import annotations
 
 import hmac
+import struct
 from typing import Final
 
 import msgspec
@@ -24,6 +25,8 @@ AUTHORIZATION: Final = "authorization"
 BEARER: Final = "Bearer "
 #: Messages come in blocks of whole frames, each with the sequence after it.
 SCHEMA: Final = pa.schema([("frames", pa.binary()), ("next", pa.int64())])
+_OFFSETS: Final = struct.Struct("=ii")
+_SEQUENCE: Final = struct.Struct("=q")
 BLOCK_BYTES: Final = 1 << 18
 #: A call for messages ends after so many bytes; the client makes another one for those behind them.
 PIECE_BYTES: Final = 16 << 20
@@ -80,6 +83,19 @@ class Ticket(msgspec.Struct, frozen=True):
 
     signed: SignedGrant
     start: int
+
+
+def batch_of(frames: bytes, following: int) -> pa.RecordBatch:
+    """Return a block as Flight sends it; ``following`` is the sequence after it.
+
+    It is made of its buffers: ``pyarrow.array`` imports pandas first, for which a reader would wait on a busy machine.
+    """
+    offsets, sequence = _OFFSETS.pack(0, len(frames)), _SEQUENCE.pack(following)
+    columns = [
+        pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(frames)]),
+        pa.Array.from_buffers(pa.int64(), 1, [None, pa.py_buffer(sequence)]),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def signed(token: bytes, grant: Grant) -> SignedGrant:

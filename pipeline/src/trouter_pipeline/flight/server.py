@@ -6,10 +6,11 @@ again at any time. Calls for messages are limited in number and in bytes, so its
 
 from __future__ import annotations
 
+import errno
 import hmac
 import signal
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from trouter.client.servers import reason_of
+from trouter_pipeline.flight.places import STALLED_S, NoPlace, Places
 from trouter_pipeline.flight.protocol import (
     AUTHORIZATION,
     BEARER,
@@ -35,6 +37,7 @@ from trouter_pipeline.flight.protocol import (
     Request,
     SpoolState,
     Ticket,
+    batch_of,
     is_signed,
 )
 from trouter_pipeline.spool import NoCursor, SpoolError, SpoolReader, SpoolReplaced, spools_in
@@ -42,6 +45,7 @@ from trouter_pipeline.spool import NoCursor, SpoolError, SpoolReader, SpoolRepla
 Asked = TypeVar("Asked", Request, Ticket, Grant)
 _MAX_REQUEST_BYTES: Final = 1 << 16
 _READER: Final = "token"
+_ENDS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +58,12 @@ class Settings:
     tokens: Sequence[bytes] = ()
     #: The certificate and the key, in PEM; None for no TLS.
     certificate: tuple[bytes, bytes] | None = None
+    #: The authorities (PEM) of readers' certificates; None if readers need no certificate.
+    client_authorities: bytes | None = None
     #: Calls for messages at a time; a client that comes when there are as many waits and tries again.
     readers: int = 32
+    #: Seconds after which a reader that takes no message loses its place to another one.
+    stalled_s: float = STALLED_S
 
     def __repr__(self) -> str:
         return f"Settings({self.host!r}, {self.port}, {list(self.folders)})"
@@ -84,20 +92,22 @@ class _Tokens(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 class SpoolServer(flight.FlightServerBase):  # type: ignore[misc]
     """A Flight server of spools; it answers as soon as it is made."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Listen; OSError if the address cannot be had, or the certificate cannot be used."""
+    def __init__(self, settings: Settings, report: Callable[[str], None]) -> None:
+        """Listen; call ``report`` with a line for the operator. OSError for an address or a certificate of no use."""
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         scheme = "grpc" if settings.certificate is None else "grpc+tls"
         self._settings = settings
-        self._readers = threading.BoundedSemaphore(settings.readers)
+        self._places = Places(settings.readers, report, stalled_s=settings.stalled_s)
         try:
             super().__init__(
                 f"{scheme}://{host}:{settings.port}",
                 tls_certificates=None if settings.certificate is None else [settings.certificate],
+                verify_client=settings.client_authorities is not None,
+                root_certificates=settings.client_authorities,
                 middleware={_READER: _Tokens(settings.tokens)},
             )
         except (pa.ArrowException, flight.FlightError) as error:
-            raise OSError(f"{host}:{settings.port}: {error}") from None
+            raise OSError(f"cannot listen on {host}:{settings.port}: {_obstacle(settings) or error}") from None
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         """Answer an action; called by Flight."""
@@ -129,7 +139,8 @@ class SpoolServer(flight.FlightServerBase):  # type: ignore[misc]
                 raise flight.FlightUnauthenticatedError("the right to read this range has expired: run the query again")
             if not grant.start <= asked.start < grant.end:
                 raise SpoolError(f"message {asked.start} is not among those granted, {grant.start} to {grant.end - 1}")
-            return flight.GeneratorStream(SCHEMA, self._pieces(self._reader(grant), asked.start, grant.end))
+            pieces = self._pieces(self._reader(grant), asked.start, grant.end, context.peer())
+            return flight.GeneratorStream(SCHEMA, pieces)
 
     def _spools(self, name: str) -> list[Path]:
         if name not in self._settings.folders:
@@ -144,20 +155,20 @@ class SpoolServer(flight.FlightServerBase):  # type: ignore[misc]
             reader.close()
         raise SpoolReplaced(f"spool {grant.uuid} is not in {grant.name} any more: it was replaced")
 
-    def _pieces(self, reader: SpoolReader, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    def _pieces(self, reader: SpoolReader, start: int, end: int, peer: str) -> Iterator[pa.RecordBatch]:
         """Yield blocks until the piece is whole."""
         with closing(reader), _telling():
-            if not self._readers.acquire(blocking=False):
-                raise flight.FlightUnavailableError(f"{self._settings.readers} readers are served already: try again")
+            place = self._places.take(peer)
             try:
                 octets = 0
                 for block, after in reader.numbered_blocks(start, end, block_bytes=BLOCK_BYTES):
-                    yield pa.record_batch([pa.array([block], pa.binary()), pa.array([after])], schema=SCHEMA)
+                    yield batch_of(block, after)
+                    self._places.keep(place)
                     octets += len(block)
                     if octets >= PIECE_BYTES:
                         return
             finally:
-                self._readers.release()
+                self._places.leave(place)
 
 
 _OTHER_VERSION: Final = "install the same version of trouter-pipeline at both ends"
@@ -202,17 +213,38 @@ def _telling() -> Iterator[None]:
     """Send an error of a spool with its kind to the client."""
     try:
         yield
+    except NoPlace as error:
+        raise flight.FlightUnavailableError(str(error)) from None
     except (SpoolError, OSError, ValueError) as error:
         kind = type(error).__name__
         text = reason_of(error) if isinstance(error, OSError) else str(error)
         raise flight.FlightServerError(text, extra_info=(kind if kind in KINDS else "SpoolError").encode()) from None
 
 
-def serve(settings: Settings, ready: Any) -> None:
-    """Serve until SIGTERM or SIGINT; call ``ready`` with the port; OSError."""
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    with SpoolServer(settings) as server:
-        ready(server.port)
-        ended.wait()
+def _obstacle(settings: Settings) -> str:
+    """Return why the address cannot be had, "" if it can: Flight itself says only that there is an error."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+            tried.listen()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return "another process uses the port: end that process, or choose another port"
+        return error.strerror or str(error)
+    return "" if settings.certificate is None else "the certificate and the key cannot be used, or are no pair (PEM)"
+
+
+def serve(settings: Settings, ready: Callable[[int], None], report: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; ``ready`` gets the port, and ``report`` lines for the operator; OSError."""
+    # waited for, not handled: a handler that sets an event waits for ever if it interrupts the wait for it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    try:
+        with SpoolServer(settings, report) as server:
+            ready(server.port)
+            signal.sigwait(_ENDS)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
