@@ -128,3 +128,69 @@ async def test_an_answer_of_other_types_is_no_result_of_a_check(body: object) ->
 async def test_a_finding_without_its_values_is_shown() -> None:
     result = await checked(body={"findings": [{}], "plan": None})
     assert len(list(lines_of(FILE, result, findings=True))) == 2
+
+
+def numbered_names(request: Message) -> Sequence[Message]:
+    """Answer a query with rows without end."""
+    asked = request.application_properties
+    numbers = range(asked["offset"], asked["offset"] + asked["count"])
+    return [reply(request, {"attributeNames": ["name"], "results": [[str(number)] for number in numbers]})]
+
+
+async def test_a_table_of_long_rows_is_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "MAX_TABLE_BYTES", 10_000)
+    async with asking(ManagementServer(numbered_names)) as node:
+        with pytest.raises(MalformedAnswer, match=r"the table has more than"):
+            await node.query(f"{PREFIX}address", ["name"])
+
+
+@pytest.mark.parametrize("bad", ["too long", "no message"])
+async def test_an_answer_that_ends_the_link_ends_no_view_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, bad: str
+) -> None:
+    monkeypatch.setattr(nodes, "MAX_ANSWER_BYTES", 10_000)
+
+    def answer(request: Message) -> Sequence[Message]:
+        if request.application_properties["operation"] == "GET-MGMT-NODES":
+            return [reply(request, ["amqp:/_topo/0/B/$management"])]
+        if bad == "no message":
+            server.deliver(b"no message")
+            return []
+        return [reply(request, bytes(20_000))]
+
+    server = ManagementServer(answer)
+    status = await surveyed(server)
+    assert [(router.id, bool(router.fault)) for router in status.routers] == [("B", True)]
+    async with asking(ManagementServer(answer)) as node:
+        (result,) = await check_files(node, [FILE], KNOWN)
+    assert result.fault
+
+
+async def test_a_list_of_routers_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveying, "MAX_ROUTERS", 10)
+    addresses = [f"amqp:/_topo/0/R{number}/$management" for number in range(11)]
+    async with asking(ManagementServer(lambda request: [reply(request, addresses)])) as node:
+        with pytest.raises(MalformedAnswer, match="the network has 11 routers; 10 are believed"):
+            await survey(node)
+
+
+@pytest.mark.parametrize(
+    ("limit", "fault"),
+    [("_TIMES_OF_ROUTER", "its answers take longer than 0 s altogether"), ("_TIMES_OF_ALL", "not asked: ")],
+)
+async def test_a_router_that_answers_slowly_is_not_asked_for_hours(
+    monkeypatch: pytest.MonkeyPatch, limit: str, fault: str
+) -> None:
+    monkeypatch.setattr(surveying, limit, 0)
+    status = await surveyed(ManagementServer(HostileRouter({})))
+    assert [(router.id, router.fault.startswith(fault)) for router in status.routers] == [("B", True)]
+
+
+async def test_texts_without_end_leave_room_for_the_other_routers() -> None:
+    long = "x" * 1000
+    down = [{"name": f"{long}{number}", "connectionStatus": "FAILED", "connectionMsg": long} for number in range(40)]
+    rows = {"router": [{"id": "B", "version": long, "workers": long, "drainState": long}], "connector": down}
+    lines = list(text_of(await surveyed(ManagementServer(HostileRouter(rows)))))
+    assert len(lines) < 30
+    assert max(map(len, lines)) < 700
+    assert any("20 more have no connection: see `trouter stat --connectors -r B`" in line for line in lines)

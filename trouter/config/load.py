@@ -165,7 +165,7 @@ def _policies(drafts: list[Draft], findings: Findings, accepted: list[Acceptance
     for folder in {draft.value("policy_dir"): None for draft in drafts if draft.type.short == "policy"}:
         for path in sorted(Path(folder).glob("*.json")) if folder else ():
             try:
-                sections = _sections(_read(path), str(path), findings, accepted)
+                sections = _sections(_read_policy(path), str(path), findings, accepted)
             except ConfigurationError as error:
                 findings.errors += error.problems
                 continue
@@ -220,6 +220,13 @@ def _log(module: str) -> LogEntity:
         return LogEntity(module=module)
     values: dict[str, Any] = {name: value for name, (_, value) in LOG_STARTS.items()}
     return LogEntity(module=module, written={name: text for name, (text, _) in LOG_STARTS.items()}, **values)
+
+
+def _read_policy(path: Path) -> str:
+    """Return the text of a file of policyDir; ConfigurationError if it is none, as a pipe: it would be waited for."""
+    if not path.is_file():
+        raise _unusable(path, "is no file with a policy", "remove it from the folder")
+    return _read(path)
 
 
 def _read(path: Path) -> str:

@@ -18,6 +18,10 @@ from .options import ConnectionOptions
 PAGE_ROWS: Final = 500
 #: Rows of a table that has no end to be seen: a router that sends more of them is not believed.
 MAX_ROWS: Final = 1_000_000
+#: The same in bytes, as they came.
+MAX_TABLE_BYTES: Final = 256 << 20
+#: A longer answer, of one page, ends the link: a router sends some hundred kilobytes.
+MAX_ANSWER_BYTES: Final = 16 << 20
 #: Limit of the answers that have arrived and are not read.
 _CREDIT: Final = 10
 _MANAGEMENT_TYPE: Final = "org.amqp.management"
@@ -48,12 +52,19 @@ class NodeClient:
         self._numbers = counting(1)
         #: The number of workers that answer as one router, by the last answer; 0 for one of one process.
         self.workers = 0
+        #: The length of the last answer.
+        self.answer_bytes = 0
         self._incomplete = ""
 
     @property
     def router_id(self) -> str:
         """The id of the router that answers: the one that the options name, else the connected one."""
         return self._options.router or self._options.edge_router or self._connection.remote.container_id
+
+    @property
+    def timeout_s(self) -> float:
+        """How long one answer is waited for, in seconds."""
+        return self._options.timeout_s
 
     def take_incomplete(self) -> str:
         """Return what the answers since the last call lacked, empty for nothing: those of the workers that it names."""
@@ -68,6 +79,7 @@ class NodeClient:
     async def query(self, type: str = "", attributes: Sequence[str] = (), limit: int = 0) -> Table:  # noqa: A002
         """Return the entities of a type, or of all; `limit` rows at most, if not 0."""
         table = Table([], [])
+        octets = 0
         before: list[list[Any]] = []
         while True:
             left = limit - len(table.rows) if limit > 0 else PAGE_ROWS
@@ -88,6 +100,9 @@ class NodeClient:
             table.rows += rows
             if len(table.rows) > MAX_ROWS:
                 raise MalformedAnswer(f"the table has more than {MAX_ROWS} rows")
+            octets += self.answer_bytes
+            if octets > MAX_TABLE_BYTES:
+                raise MalformedAnswer(f"the table has more than {MAX_TABLE_BYTES >> 20} MiB")
             before = rows
             if len(rows) != wanted or len(table.rows) == limit:
                 break
@@ -170,6 +185,7 @@ class NodeClient:
             if not delivery.presettled:
                 await delivery.accept()
             if str(message.properties.correlation_id) == number:
+                self.answer_bytes = len(delivery.encoded)
                 return message
 
 
@@ -185,7 +201,9 @@ async def _links(options: ConnectionOptions, connection: Connection) -> AsyncIte
     """Open the links for requests to the node that the options name, and for its answers."""
     async with AsyncExitStack() as stack:
         with tool_error(options), in_time(options, "the router attaches no link"):
-            receiver = await stack.enter_async_context(connection.open_receiver(dynamic=True, credit=_CREDIT))
+            receiver = await stack.enter_async_context(
+                connection.open_receiver(dynamic=True, credit=_CREDIT, max_message_size=MAX_ANSWER_BYTES)
+            )
             sender = await stack.enter_async_context(connection.open_sender(options.address))
         yield sender, receiver
 

@@ -48,24 +48,38 @@ def read_folder(folder: Path) -> list[RouterFile]:
     if not paths:
         raise UsageError(f"{folder}: there is no {ROUTERS}/ID.conf in it, a file for each router")
     common = folder / COMMON
-    shared = _read(common) if common.exists() else ""
+    shared = _read(common, folder) if common.exists() else ""
     if shared and not shared.endswith("\n"):
         shared += "\n"
     return [
         RouterFile(
-            path.name.removesuffix(".conf"), path, _bounded(path, shared + _read(path)), common, shared.count("\n")
+            path.name.removesuffix(".conf"),
+            path,
+            _bounded(path, shared + _read(path, folder)),
+            common,
+            shared.count("\n"),
         )
         for path in paths
     ]
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, folder: Path) -> str:
+    """Return the text of a file within the folder of a network; UsageError, OSError.
+
+    Who makes the folder may not have the files of who checks it sent to a router: a link leads to no file elsewhere.
+    """
     if not path.is_file():  # a pipe would be waited for
         raise UsageError(f"{path} is no file with a configuration")
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(f"{path} is a link to {path.resolve()}, outside of {folder}: copy the file into the folder")
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(MAX_TEXT_BYTES + 1)
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not UTF-8 text: save it as UTF-8") from None
+    if len(text) > MAX_TEXT_BYTES:
+        raise UsageError(f"{path} has more than {MAX_TEXT_BYTES} bytes; a router takes no more in a request")
+    return text
 
 
 def _bounded(path: Path, text: str) -> str:

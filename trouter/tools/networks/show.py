@@ -15,6 +15,11 @@ from .survey import NetworkStatus, RouterStatus
 #: Digits of a policy's digest in the table.
 _DIGITS: Final = 8
 _DAY_S: Final = 86_400
+#: Characters of a cell, and of a remark, that another router chose.
+_CELL: Final = 48
+_REMARK: Final = 500
+#: Connectors of one router that are named.
+_CONNECTORS: Final = 20
 #: Days before the end at which a certificate is shown as a warning.
 _SOON_DAYS: Final = 7
 _HEADS: Final = (
@@ -51,12 +56,12 @@ def _camel(name: str) -> str:
 def _cells(router: RouterStatus) -> tuple[TableCell, ...]:
     digest = router.policy_digest
     return (
-        TableCell(formats.plain(router.id)),
-        TableCell(formats.plain(router.mode)),
+        TableCell(_short(router.id)),
+        TableCell(_short(router.mode)),
         _state(router),
-        TableCell(formats.plain(router.version)),
+        TableCell(_short(router.version)),
         TableCell("" if router.fault else formats.span(router.uptime_s)),
-        TableCell("" if router.fault else formats.plain(router.workers)),
+        TableCell("" if router.fault else _short(router.workers)),
         TableCell(formats.commas(router.connections)),
         _alarm(router.links_blocked),
         _alarm(router.deliveries_stuck),
@@ -66,11 +71,17 @@ def _cells(router: RouterStatus) -> tuple[TableCell, ...]:
     )
 
 
+def _short(text: object, characters: int = _CELL) -> str:
+    """Return a text of another router as a cell, or a remark, that leaves room for the others."""
+    shown = formats.plain(text)
+    return shown if len(shown) <= characters else f"{shown[: characters - 3]}..."
+
+
 def _state(router: RouterStatus) -> TableCell:
     if router.fault:
         return TableCell("no answer", Style.ALARM)
     if router.drain_state not in {None, "serving"}:
-        return TableCell(formats.plain(router.drain_state), Style.WARNING)
+        return TableCell(_short(router.drain_state), Style.WARNING)
     return TableCell("up")
 
 
@@ -98,16 +109,22 @@ def _certificate(left_s: float | None) -> TableCell:
 def _remarks(status: NetworkStatus) -> Iterator[str]:
     """Yield what is wrong beyond the cells: routers without an answer, connectors down, policies that differ."""
     for router in status.routers:
+        name = _short(router.id)
         if router.fault:
-            yield f"{router.id}: {router.fault}"
-        for connector, why in router.connectors_down.items():
-            yield f"{router.id}: connector {connector} has no connection: {why or 'no reason is known'}"
+            yield f"{name}: {_short(router.fault, _REMARK)}"
+        for connector, why in list(router.connectors_down.items())[:_CONNECTORS]:
+            reason = _short(why or "no reason is known", _REMARK)
+            yield f"{name}: connector {_short(connector)} has no connection: {reason}"
+        if (more := len(router.connectors_down) - _CONNECTORS) > 0:
+            yield f"{name}: {more} more have no connection: see `trouter stat --connectors -r {name}`"
     policies = status.policies()
     if len(policies) > 1:
-        owners = "; ".join(f"{digest[:_DIGITS]} at {', '.join(routers)}" for digest, routers in policies.items())
+        owners = "; ".join(
+            f"{digest[:_DIGITS]} at {', '.join(map(_short, routers))}" for digest, routers in policies.items()
+        )
         yield f"the routers have {len(policies)} policies: {owners}"
     yield from _changes(status)
-    yield from status.incomplete
+    yield from (_short(lack, _REMARK) for lack in status.incomplete)
 
 
 def _changes(status: NetworkStatus) -> Iterator[str]:
@@ -118,10 +135,10 @@ def _changes(status: NetworkStatus) -> Iterator[str]:
             continue
         states: dict[str, list[str]] = {}
         for router in routers:
-            states.setdefault(router.change.state if router.change else "", []).append(router.id)
+            states.setdefault(router.change.state if router.change else "", []).append(_short(router.id))
         shown = [f"{state} at {', '.join(ids)}" for state, ids in states.items()]
         if others := sorted(set(change.routers).difference(router.id for router in routers)):
-            shown.append(f"not open at {', '.join(others)}")
+            shown.append(f"not open at {', '.join(map(_short, others))}")
         yield (
             f"change {name} by {change.by or change.user or 'unknown'}, of {formats.utc(change.at)}, is not finished: "
             f"{'; '.join(shown)}; `trouter network apply FOLDER --resume {name}` goes on, `trouter network apply "

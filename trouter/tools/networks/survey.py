@@ -15,18 +15,24 @@ from typing import Any, Final
 
 import trio
 
+from trouter.client import ClientError
 from trouter.tools.failures import ConnectionException, MalformedAnswer, StatusError, Timeout, as_text
 from trouter.tools.node import NodeClient
 from trouter.tools.words import PREFIX
 
 #: What makes one router fail to answer, and is no reason to give the others up.
-FAILURES: Final = (StatusError, Timeout, MalformedAnswer, ConnectionException)
+FAILURES: Final = (StatusError, Timeout, MalformedAnswer, ConnectionException, ClientError)
 #: Routers that are asked at a time.
 _AT_ONCE: Final = 64
-#: Edge routers that one interior router may have; a longer list is no answer.
+#: Interior routers of a network, and edge routers that one of them may have; a longer list is no answer.
+MAX_ROUTERS: Final = 10_000
 MAX_EDGES: Final = 10_000
 #: The kind of a refusal that is a failure of the router: an older one says that it has no such operation.
 _FAILED: Final = "InternalServerErrorStatus"
+#: How many times as long as for one answer (`--timeout`) a router may take for all of its tables, and how many times as
+#: long routers are asked: one that answers slowly, or names others that there are not, keeps nobody waiting for hours.
+_TIMES_OF_ROUTER: Final = 12
+_TIMES_OF_ALL: Final = 60
 _INTERIOR: Final = "interior"
 _EDGE: Final = "edge"
 #: The attributes of `router` that are read; another kind of router may lack some.
@@ -150,7 +156,9 @@ async def _routers_above(edge: NodeClient) -> list[str]:
 
 
 async def _survey_of(node: NodeClient, interiors: Sequence[str]) -> NetworkStatus:
-    """Return the state of these routers and of the edge routers at them."""
+    """Return the state of these routers and of the edge routers at them; MalformedAnswer if they are too many."""
+    if len(interiors) > MAX_ROUTERS:
+        raise MalformedAnswer(f"the network has {len(interiors)} routers; {MAX_ROUTERS} are believed")
     answers = await _ask_all(node, interiors, _INTERIOR)
     # an edge router with the id of an interior one would get the file that is for that
     edges = sorted({edge for _, below, _ in answers for edge in below}.difference(interiors))
@@ -167,12 +175,12 @@ async def _ask_all(
     """Return the state of each of these routers, the edge routers below it, and what its answers lacked."""
     answers: list[tuple[RouterStatus, Sequence[str], str]] = []
     places = trio.CapacityLimiter(_AT_ONCE)
+    end_s = trio.current_time() + _TIMES_OF_ALL * node.timeout_s
 
     async def ask(router: str) -> None:
         try:
-            async with places, node.open_other(router, edge=mode == _EDGE) as other:
-                status, edges = await _ask(other, router, mode)
-                answers.append((status, edges, other.take_incomplete()))
+            async with places:
+                answers.append(await _ask_in_time(node, router, mode, end_s))
         except FAILURES as failure:
             answers.append((RouterStatus(id=router, mode=mode, fault=as_text(failure)), (), ""))
 
@@ -180,6 +188,20 @@ async def _ask_all(
         for router in routers:
             nursery.start_soon(ask, router)
     return answers
+
+
+async def _ask_in_time(
+    node: NodeClient, router: str, mode: str, end_s: float
+) -> tuple[RouterStatus, Sequence[str], str]:
+    """Return the state of one router, the edge routers below it, and what its answers lacked; any of FAILURES."""
+    if trio.current_time() > end_s:
+        raise Timeout("not asked: the routers before it took too long")
+    limit_s = _TIMES_OF_ROUTER * node.timeout_s
+    with trio.move_on_after(limit_s):
+        async with node.open_other(router, edge=mode == _EDGE) as other:
+            status, edges = await _ask(other, router, mode)
+            return status, edges, other.take_incomplete()
+    raise Timeout(f"its answers take longer than {limit_s:g} s altogether")
 
 
 async def _ask(node: NodeClient, router: str, mode: str) -> tuple[RouterStatus, Sequence[str]]:
