@@ -79,6 +79,22 @@ async def test_an_edge_router_with_the_id_of_an_interior_router_is_not_asked_in_
     assert not [request for request in server.requests if "_edge" in str(request.properties.to)]
 
 
+async def test_the_id_of_a_change_is_no_command_of_a_shell() -> None:
+    rows = HostileRouter({})
+
+    def answer(request: Message) -> Sequence[Message]:
+        if request.application_properties["operation"] != "GET-CHANGE":
+            return rows(request)
+        change = {"id": "x; rm -rf ~", "by": "", "user": "", "host": "", "state": "made", "at": 0, "routers": []}
+        return [reply(request, change)]
+
+    status = await surveyed(ManagementServer(answer))
+    assert [(router.id, router.fault) for router in status.routers] == [
+        ("B", "the answer is no change of a configuration")
+    ]
+    assert "rm" not in "".join(text_of(status))
+
+
 async def test_a_list_of_edge_routers_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveying, "MAX_EDGES", 10)
     edges = [{"role": "edge", "dir": "in", "container": f"E{number}"} for number in range(11)]

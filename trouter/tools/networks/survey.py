@@ -7,6 +7,7 @@ answers what it has.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,8 @@ _AT_ONCE: Final = 64
 #: Interior routers of a network, and edge routers that one of them may have; a longer list is no answer.
 MAX_ROUTERS: Final = 10_000
 MAX_EDGES: Final = 10_000
+#: The id of a change: what an operator copies from the table into a shell.
+_CHANGE_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 #: The kind of a refusal that is a failure of the router: an older one says that it has no such operation.
 _FAILED: Final = "InternalServerErrorStatus"
 #: How many times as long as for one answer (`--timeout`) a router may take for all of its tables, and how many times as
@@ -262,17 +265,19 @@ async def _open_change(node: NodeClient) -> UnfinishedChange | None:
         return None
     try:
         return open_change_of(answer)
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         raise MalformedAnswer("the answer is no change of a configuration") from None
 
 
 def open_change_of(answer: Mapping[str, Any]) -> UnfinishedChange:
-    """Return the change of an answer; KeyError, TypeError."""
+    """Return the change of an answer; KeyError, TypeError, ValueError if its id is none to be typed in a command."""
     texts = [answer[name] for name in ("id", "by", "user", "host", "state")]
     at, routers = answer["at"], answer["routers"]
     if not (all(isinstance(text, str) for text in texts) and isinstance(at, int) and isinstance(routers, list)):
         raise TypeError
     name, by, user, host, state = texts
+    if not _CHANGE_ID.fullmatch(name):
+        raise ValueError("an id that no command makes")
     return UnfinishedChange(name, by, user, host, at, tuple(map(str, routers)), state)
 
 
