@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from pipeline.tests.kafkas import PATIENCE_S, Broker, Sent, mock_cluster, records_in, started, tansu, tls_before
-from pipeline.tests.test_served import served
+from pipeline.tests.served import served
 from tests.certificates import Authority
 from tests.extras import SPARKS, run_without
 from trouter.cli import main

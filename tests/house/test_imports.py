@@ -178,7 +178,7 @@ PIPELINE = {"pipeline", "pipeline.spool", "pipeline.commands"}
 ONLY_IN = {
     "trio": {*WAITING, "client", "load", "cli", "testing", "management", "http", "tools", *PIPELINE},
     "ssl": {"tls", "client", "load", "tools"},
-    "socket": {"net", "tls", "connections", "app", "workers", "client", "load", "http"},
+    "socket": {"net", "tls", "connections", "app", "workers", "client", "load", "http", "pipeline"},
     "h11": {"http", "pipeline.commands"},
     "wsproto": {"http"},
     "prometheus_client": {"http", "pipeline.spool", "pipeline.commands"},

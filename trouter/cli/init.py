@@ -86,6 +86,8 @@ BESIDE: Final = {
     "{key}": "certs/server.key",
     "{authority}": "certs/ca.crt",
 }
+#: A gap in ``NEW``: one of the names of ``BESIDE``.
+_GAPS: Final = re.compile(r"\{(?:users|certificate|key|authority)\}")
 #: A path that means the same without quotes.
 _PLAIN: Final = re.compile(r"[\w./-]+")
 #: Other users must not read which users exist, or how the router is protected.
@@ -123,7 +125,7 @@ def _text_for(folder: Path) -> str:
     """Return the configuration for a folder, whose name may have any characters."""
     written = {gap: str(folder / name) for gap, name in BESIDE.items()}
     quoted = {gap: each if _PLAIN.fullmatch(each) else json.dumps(each) for gap, each in written.items()}
-    return re.sub("|".join(map(re.escape, BESIDE)), lambda gap: quoted[gap[0]], NEW)
+    return _GAPS.sub(lambda gap: quoted[gap[0]], NEW)
 
 
 def _write(path: Path, text: str) -> None:

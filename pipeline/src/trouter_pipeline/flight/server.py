@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import hmac
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -240,11 +241,26 @@ def _obstacle(settings: Settings) -> str:
 
 def serve(settings: Settings, ready: Callable[[int], None], report: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; ``ready`` gets the port, and ``report`` lines for the operator; OSError."""
-    # waited for, not handled: a handler that sets an event waits for ever if it interrupts the wait for it
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    with _signals() as signals, SpoolServer(settings, report) as server:
+        ready(server.port)
+        os.read(signals, 1)
+
+
+@contextmanager
+def _signals() -> Iterator[int]:
+    """Yield a pipe that has an octet once SIGTERM or SIGINT has come.
+
+    A handler may not set an event: it runs within the wait for it, which holds the event's lock.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    handlers = {number: signal.signal(number, lambda *_: None) for number in _ENDS}
+    before = signal.set_wakeup_fd(writing)
     try:
-        with SpoolServer(settings, report) as server:
-            ready(server.port)
-            signal.sigwait(_ENDS)
+        yield reading
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.set_wakeup_fd(before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        os.close(reading)
+        os.close(writing)
