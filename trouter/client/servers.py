@@ -196,13 +196,15 @@ def reason_of(failure: BaseException) -> str:
     cause = _cause_of(failure)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"the server's certificate cannot be trusted: {cause.verify_message}"
+    if isinstance(cause, BadCertificate):
+        return str(cause)
     if isinstance(cause, ssl.SSLError):
         return f"TLS failed: {tls_reason(cause)}"
     if isinstance(cause, AuthenticationFailed):
         return f"the login failed: {cause.description or cause.condition}"
     if isinstance(cause, ClientError):
         return cause.sentence
-    if isinstance(cause, OSError) and not isinstance(cause, BadCertificate) and cause.strerror:
+    if isinstance(cause, OSError) and cause.strerror:
         text = os.strerror(cause.errno) if cause.errno and cause.errno > 0 else cause.strerror
         return f"{text}: {cause.filename}" if cause.filename else text
     return "no answer in time" if isinstance(cause, trio.TooSlowError) else str(cause) or "the connection ended"
