@@ -109,7 +109,10 @@ def test_an_unknown_operation_needs_the_highest_level() -> None:
 
 
 def test_the_operations_that_change_the_router_are_done_in_turn() -> None:
-    assert {"CREATE", "UPDATE", "DELETE", "RELOAD", "DRAIN", "CANCEL-DRAIN"} == CHANGES
+    assert {
+        *("CREATE", "UPDATE", "DELETE", "RELOAD", "DRAIN", "CANCEL-DRAIN"),
+        *("APPLY", "CONFIRM-CHANGE", "REVERT-CHANGE"),
+    } == CHANGES
 
 
 def test_no_two_operations_share_a_name() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import ssl
 import subprocess
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -170,6 +172,26 @@ async def test_no_session_is_read_of_a_server_that_refuses_the_login(tmp_path: P
             while here.in_force.parts.connectors.running[0].attempts < 2:
                 await wait_all_tasks_blocked(0.005)
         assert sessions == []
+
+
+async def test_a_router_that_ends_within_a_handshake_leaves_no_socket(tmp_path: Path) -> None:
+    (silent,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = silent.socket.getsockname()[1]
+    text = (
+        f"router {{ id: here }}\nsslProfile {{\n name: p\n caCertFile: {Authority(tmp_path).file}\n}}\n"
+        f"connector {{\n name: c\n host: 127.0.0.1\n port: {port}\n sslProfile: p\n}}\n"
+    )
+    here = RouterProcess(load(text=text), Plugins.load())
+    async with silent, trio.open_nursery() as nursery:
+        await nursery.start(here.run)
+        async with await silent.accept() as hello:
+            assert await hello.receive_some(1)  # the handshake has begun
+            nursery.cancel_scope.cancel()
+    with warnings.catch_warnings(record=True) as left:
+        warnings.simplefilter("always")
+        del here
+        gc.collect()
+    assert [str(each.message) for each in left if f"'127.0.0.1', {port}" in str(each.message)] == []
 
 
 @asynccontextmanager

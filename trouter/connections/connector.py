@@ -191,7 +191,11 @@ class Connector:
             sock.close()
             self._failover.note_failed()
             return
-        met = await self._secure_socket(sock, facts, endpoint)
+        try:
+            met = await self._secure_socket(sock, facts, endpoint)
+        except BaseException:  # the router ends within the handshake
+            sock.close()
+            raise
         if met is None:
             sock.close()
             return
