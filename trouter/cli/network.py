@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from trouter.cli import network_apply
+from trouter.cli import network_apply, network_roll
 from trouter.cli.startup import existing_path
 from trouter.tools.failures import ConnectionException, Incomplete, print_problem, run_tool
 from trouter.tools.options import ConnectionOptions, add_server_options, seconds
@@ -31,6 +31,7 @@ _EPILOG: Final = """examples:
   trouter network check network/            what every file would change at its router, and what is wrong with it
   trouter network diff network/             the same without the findings
   trouter network apply network/            make the change at every router, or at none (--help tells more)
+  trouter network roll -- ./restart.sh {id} drain and restart one router after the other (--help tells more)
 
 Each command asks every router in reach through the one that it is connected to, as `trouter stat -r ID` does, and names
 the routers that do not answer, or refuse, with the reason; the exit status is then 1. A router that has stopped is not
@@ -79,6 +80,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         add_server_options(checking)
         checking.set_defaults(run=_command(_check), shows_findings=name == "check")
     network_apply.add_parser(within)
+    network_roll.add_parser(within)
 
 
 def _command(work: Callable[[argparse.Namespace], Awaitable[None]]) -> Callable[[argparse.Namespace], int]:
