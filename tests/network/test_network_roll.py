@@ -236,6 +236,7 @@ async def test_no_router_is_begun_while_another_one_drains(fleet: Fleet, doer: D
     assert await drain(fleet, "C", "--cancel") == "serving"
 
 
+@pytest.mark.long
 async def test_a_router_that_does_not_come_back_stops_the_roll(fleet: Fleet, doer: Doer) -> None:
     doer.dying.add("C")
     ran = await roll(fleet, "--patience", "20", "--json", *doer.command)
@@ -256,6 +257,7 @@ async def test_a_router_that_the_command_does_not_restart_takes_clients_again(fl
     assert [await drain(fleet, name, "--status") for name in "ABC"] == ["serving"] * 3
 
 
+@pytest.mark.long  # a roll waits for all of its patience
 async def test_an_address_that_has_no_consumer_any_more_stops_the_roll(fleet: Fleet, doer: Doer) -> None:
     url = f"amqp://127.0.0.1:{client_port(fleet.routers['E'])}"
     async with connect(url) as connection, connection.open_receiver("orders"):
