@@ -109,5 +109,10 @@ async def everything(url: str, password: str) -> None:
 
 if __name__ == "__main__":
     secret = Path(sys.argv[2]).read_text(encoding="utf-8").strip()
-    trio.run(everything, sys.argv[1], secret)
+    try:
+        trio.run(everything, sys.argv[1], secret)
+    except ExceptionGroup as failed:
+        if failed.split(OSError)[1] is not None:
+            raise
+        sys.exit(f"no router answers at {sys.argv[1]}: start one with `trouter run`, or try again once it is up")
     print(json.dumps({"messages": TENANTS, "guesses": GUESSES, "stolen": STOLEN, "cards": CARDS + 2}))

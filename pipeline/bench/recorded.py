@@ -131,7 +131,10 @@ class Faults:
         return unreported
 
     def incomplete(self) -> set[tuple[int, Subject]]:
-        """Return the rows of the meter that must be marked: those of the last records of these links, by hour."""
+        """Return rows of the meter that must be marked: those of the last records of these links, by hour.
+
+        All others of a router and hour with a gap are marked, too, because the gap may concern them.
+        """
         records = self.records
         first = self.lost[1] * records.each
         rows = set()

@@ -73,6 +73,11 @@ class Sender(MessagingHandler):
             self._under_way[sender.send(message)] = number
             self.sent += 1
 
+    def on_disconnected(self, event: Any) -> None:
+        """Send again what had no outcome when the router went."""
+        self._again.extend(self._under_way.values())
+        self._under_way.clear()
+
     def on_settled(self, event: Any) -> None:
         number = self._under_way.pop(event.delivery, None)
         if number is None:

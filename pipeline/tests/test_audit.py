@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 
 from pipeline.tests.attacked import attacks, denial, login, noisy_day
 from pipeline.tests.generate import DAY, SECOND, START, Scribe, again, segments
@@ -17,6 +18,7 @@ from pipeline.tests.test_attacks import Numbered, in_table, named
 from trouter.records import PolicyLoaded, Record
 from trouter_pipeline.attacks import Limits
 from trouter_pipeline.compact import compact, here
+from trouter_pipeline.delta import BadTable
 from trouter_pipeline.jobs import audit
 from trouter_pipeline.streams import LateRows, Pace, watch
 from trouter_pipeline.tables import Table
@@ -107,6 +109,11 @@ def test_the_tables_equal_the_records_and_a_rerun_does_nothing(spark: SparkSessi
     second = audit.run(spark, site.root, audit.Parameters(), quiet)
     assert second.nothing == "the tables are made of these records already"
     assert Table(site.root, audit.ALERTS).generations() == committed
+    DeltaTable(str(Table(site.root, audit.ALERTS).folder)).delete("rule = 'brute-force'")
+    with pytest.raises(BadTable, match=r"DELETE of another program changed rows, .*`trouter pipeline audit --again`"):
+        audit.run(spark, site.root, audit.Parameters(), quiet)
+    audit.run(spark, site.root, audit.Parameters(again=True), quiet)
+    assert stored(spark, site.root) == found
 
 
 @pytest.mark.pipeline_long

@@ -17,6 +17,7 @@ import pytest
 
 from pipeline.tests.attacked import login
 from pipeline.tests.generate import HOUR, MINUTE, SECOND, START, Scribe
+from pipeline.tests.served import TOKEN, served
 from pipeline.tests.spooled import fill
 from pipeline.tests.test_latency import sketch
 from pipeline.tests.test_topology import down, lost_often, up
@@ -25,6 +26,7 @@ from trouter.cli import main
 from trouter.client import Message
 from trouter_pipeline.compact import compact, here
 from trouter_pipeline.needs import missing
+from trouter_pipeline.spool.cursors import add_cursor, lags_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,34 +87,40 @@ def encoded(payments: Sequence[Mapping[str, Any]]) -> list[bytes]:
     return [Message(json.dumps({**each, "t": each["t"].isoformat()}).encode()).encode() for each in payments]
 
 
-def test_fraud_in_files_is_shown_as_a_table(tmp_path: Path) -> None:
-    (tmp_path / "root").mkdir()
-    pq.write_table(pa.Table.from_pylist(PAYMENTS), tmp_path / "payments.parquet")
-    done = run(tmp_path, "fraud", "root", "--events", "payments.parquet", "--place", "city", "--quiet")
-    assert done.returncode == 0, done.stderr
-    title, heads, _, row = done.stdout.rstrip().splitlines()
+@pytest.mark.usefixtures("spark")
+def test_fraud_in_files_is_shown_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    payments = tmp_path / "payments.parquet"
+    pq.write_table(pa.Table.from_pylist(PAYMENTS), payments)
+    assert main(["pipeline", "fraud", str(tmp_path), "--events", str(payments), "--place", "city", "--quiet"]) == 0
+    shown = capsys.readouterr()
+    title, heads, _, row = shown.out.rstrip().splitlines()
     assert title == "Frauds"
     assert heads.split()[:4] == ["key", "large_id", "tester_id", "tester_t"]
     assert row.split() == [
         *("tested", "2", "1", "2026-03-01", "12:00", "2026-03-01", "13:00", "1.000000", "500.000000", "Ulm", "Ulm")
     ]
-    assert "1 payments have no card, time, id or amount" in done.stderr
+    assert "1 payments have no card, time, id or amount" in shown.err
 
 
 @pytest.mark.pipeline_long
-def test_a_fraud_stream_over_a_spool_goes_on_at_its_checkpoint(tmp_path: Path) -> None:
-    (tmp_path / "root").mkdir()
-    command = ["fraud", "root", "--spool", "spool", "--schema", SCHEMA, "--checkpoint", "checkpoint"]
-    command += ["--late-by", "86400"]
-    fill(tmp_path / "spool", [*encoded(PAYMENTS[:3]), Message(b"no json").encode(), b"garbage"])
-    first = printed(run(tmp_path, *command, "--json", "--quiet"))
-    assert [(row["key"], row["large_id"]) for row in first] == [("tested", "2")]
-    fill(tmp_path / "spool", encoded([payment(8, "late", 10, "atm", "501")]))
-    second = run(tmp_path, *command, "--quiet")
-    assert second.returncode == 0, second.stderr
-    title, _, _, row = second.stdout.rstrip().splitlines()
-    assert (title, row.split()[:3]) == ("Frauds", ["late", "8", "3"])
-    assert printed(run(tmp_path, *command, "--json", "--quiet")) == []
+@pytest.mark.usefixtures("spark")
+def test_a_fraud_stream_over_a_served_spool_goes_on_at_its_checkpoint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    command = ["pipeline", "fraud", str(tmp_path), "--schema", SCHEMA, "--checkpoint", str(tmp_path / "checkpoint")]
+    command += ["--late-by", "86400", "--cursor", "fraud", "--json", "--quiet"]
+    spool = tmp_path / "spool"
+    fill(spool, [*encoded(PAYMENTS[:3]), Message(b"no json").encode(), b"garbage"])
+    add_cursor(spool, "fraud")
+    with served(spool, "--token-file", str(tmp_path / "token")) as url:
+        command += ["--spool", url, "--spool-token-file", str(tmp_path / "token")]
+        assert main(command) == 0
+        fill(spool, encoded([payment(8, "late", 10, "atm", "501")]))
+        assert main(command) == 0
+    found = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [(row["key"], row["large_id"]) for row in found] == [("tested", "2"), ("late", "8")]
+    assert {lag.cursor: lag.messages for lag in lags_of(spool)} == {"default": 6, "fraud": 0}
 
 
 FAULTS: dict[str, tuple[list[str], str]] = {

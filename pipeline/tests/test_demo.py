@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,20 @@ def demonstrate(folder: Path) -> subprocess.CompletedProcess[str]:
         [sys.executable, str(DEMO), str(folder)],
         capture_output=True, text=True, check=False, cwd=folder.parent, env={**os.environ, "PYTHONPATH": paths},
     )  # fmt: skip
+
+
+def test_traffic_without_a_router_ends_with_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"amqp://127.0.0.1:{closed.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, str(DEMO.with_name("traffic.py")), url, str(tmp_path / "secret")],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"no router answers at {url}: start one")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_folder_of_another_owner_is_left_alone(tmp_path: Path) -> None:

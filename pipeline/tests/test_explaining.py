@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.one_twin
 
-STAGES = ["runs", "doubtful", "odd", "suspects", "wanted", "found"]
+STAGES = ["sums", "runs", "doubtful", "odd", "suspects", "wanted", "found", "meter", "meter_conn", "meter_gaps"]
 RECORDS = Records(links=100, steps=4, each=50)
 MOVED = [sum(RECORDS.moved(link, step) for link in range(100)) for step in range(4)]
 
@@ -78,7 +78,7 @@ def explained(engine: Engine, root: Path) -> dict[str, Usage]:
 
 def check_costs(costs: dict[str, Usage], root: Path) -> None:
     """Check the costs of records of which one segment is lost."""
-    assert list(costs) == [*STAGES, "unproven", "meter", "meter_conn", "meter_gaps"]
+    assert list(costs) == STAGES
     assert costs["runs"].rows_in >= 350
     assert costs["runs"].rows_out == 200  # each of a hundred links has a run before the lost segment and one after it
     assert costs["found"].rows_out == costs["wanted"].rows_out == 100
@@ -89,6 +89,25 @@ def check_costs(costs: dict[str, Usage], root: Path) -> None:
 def test_duckdb_says_what_each_stage_cost(tmp_path: Path) -> None:
     root = stored(tmp_path, 0, 1, 2, 4, 5, 6, 7)
     check_costs(explained(InProcess(explain=True), root), root)
+
+
+def test_a_record_is_read_to_prove_its_link_and_to_be_summed_and_only_those_near_a_gap_once_more(
+    tmp_path: Path,
+) -> None:
+    records = Records(links=100, steps=20, each=100)
+    (tmp_path / "in").mkdir()
+    for number in range(20):
+        if number != 17:
+            records.write_one(tmp_path / "in", number * records.each)
+            assert (
+                compact([tmp_path / "in"], tmp_path / "root").errors == []
+            )  # the last segments have files of their own
+    costs = explained(InProcess(explain=True), tmp_path / "root")
+    assert costs["found"].rows_out == 200  # before the lost segment and after it
+    assert costs["sums"].rows_in == 1900
+    assert 1900 <= costs["runs"].rows_in < 2000
+    assert costs["found"].rows_in < 1900 / 2
+    assert costs["meter"].rows_in < 1900
 
 
 @pytest.mark.spark
@@ -105,10 +124,11 @@ def test_the_costs_are_shown_in_place_of_the_rows(tmp_path: Path, capsys: pytest
     assert main(command) == 0
     title, heads, _, *rows = capsys.readouterr().out.splitlines()
     assert (title, heads.split()[:4]) == ("Stages", ["stage", "seconds", "rows_in", "rows_out"])
-    assert [row.split()[0] for row in rows] == ["meter", "meter_conn", "meter_gaps"]
+    stages = ["sums", "meter", "meter_conn", "meter_gaps"]
+    assert [row.split()[0] for row in rows] == stages
     assert main([*command, "--json"]) == 0
     lines: list[dict[str, Any]] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["stage"] for line in lines] == ["meter", "meter_conn", "meter_gaps"]
+    assert [line["stage"] for line in lines] == stages
     assert lines[0]["rows_in"] == 100
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,13 +25,13 @@ from tests.extras import SPARKS, run_without
 from trouter.cli import main
 from trouter.client import Message, Properties
 from trouter_pipeline.flight.access import Access
-from trouter_pipeline.kafka import local
+from trouter_pipeline.kafka import alerts, local
 from trouter_pipeline.kafka.failures import NotForwarded, failure
 from trouter_pipeline.kafka.records import murmur2, origin_of
 from trouter_pipeline.kafka.settings import Settings
 from trouter_pipeline.kafka.writer import Writer
 from trouter_pipeline.shards import open_spools
-from trouter_pipeline.spool import Spool
+from trouter_pipeline.spool import Spool, SpoolGap
 from trouter_pipeline.spool.cursors import add_cursor, lags_of
 
 MIB = 1 << 20
@@ -186,6 +188,27 @@ def test_values_keys_and_headers_of_all_kinds_of_messages(settings: Settings, br
     assert "trouter-error" in found[5].headers
 
 
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [
+        (b'{"id": "\\ud800x"}', b"\\ud800x"),
+        (b'{"id": ["\\udfff"]}', b'["\\udfff"]'),
+        (b'{"id": ' + b"[" * 900 + b"]" * 900 + b"}", b"[" * 900 + b"]" * 900),
+        (b"[" * 100_000, None),
+    ],
+)
+def test_no_body_of_a_sender_keeps_others_from_being_forwarded(
+    settings: Settings, broker: Broker, tmp_path: Path, body: bytes, key: bytes | None
+) -> None:
+    spool = tmp_path / "spool"
+    fill(spool, "all", Message(body).encode(), change("a", 1))
+    given = replace(settings, keys=["id"], partition_by="id")
+    assert forward(given, spool).sent == {"all": 2}
+    found = [record for records in records_in(broker.bootstrap, settings.topic).values() for record in records]
+    assert {(record.key, record.value == body) for record in found} == {(key, True), (b"1", False)}
+    assert forward(replace(settings, keys=["id", "id"]), spool).sent == {}
+
+
 def test_the_command_needs_no_spark(settings: Settings, tmp_path: Path) -> None:
     fill(tmp_path / "spool", "changes", *changes("a", 0, 3))
     words = ["forward", "--spool", "spool", "--kafka", settings.bootstrap, "--topic", settings.topic]
@@ -201,6 +224,37 @@ def test_only_one_forwards_a_spool(settings: Settings, tmp_path: Path) -> None:
     shards = open_spools([str(tmp_path / "spool")])
     with local.held(shards), pytest.raises(NotForwarded, match=r"process .* forwards spool .*: only one may"):
         forward(settings, tmp_path / "spool")
+
+
+@pytest.mark.parametrize("is_served", [False, True])
+def test_messages_that_are_gone_are_not_passed_over(
+    settings: Settings, broker: Broker, tmp_path: Path, is_served: bool
+) -> None:
+    spool = tmp_path / "spool"
+    fill(spool, "changes", *changes("a", 0, 10))
+    next(spool.glob("*.spool")).unlink()
+    with ExitStack() as stack:
+        place = stack.enter_context(served(spool)) if is_served else str(spool)
+        with pytest.raises(SpoolGap, match="messages 0 to 9 are gone, and were not read"):
+            local.run(settings, [place], {}, max_message=MIB)
+    assert not any(records_in(broker.bootstrap, settings.topic).values())
+
+
+def test_a_spool_that_was_put_back_from_a_backup_is_known_by_what_the_topic_has(
+    settings: Settings, broker: Broker, tmp_path: Path
+) -> None:
+    spool, backup = tmp_path / "spool", tmp_path / "backup"
+    fill(spool, "changes", *changes("a", 0, 10))
+    shutil.copytree(spool, backup)
+    fill(spool, "changes", *changes("a", 10, 15))
+    forward(settings, spool)
+    shutil.rmtree(spool)
+    backup.rename(spool)
+    assert forward(settings, spool).known == {"changes": 10}
+    fill(spool, "changes", *changes("b", 10, 30))
+    with pytest.raises(NotForwarded, match=f"topic {settings.topic} at .* has another message 10 of spool .*a backup"):
+        forward(settings, spool)
+    assert numbers(records_in(broker.bootstrap, settings.topic)[0]) == list(range(15))
 
 
 @pytest.mark.parametrize("cursor", ["default", "kafka"])
@@ -245,6 +299,17 @@ def test_an_unknown_topic_is_named(broker: Broker, tmp_path: Path) -> None:
     settings = Settings(bootstrap=broker.bootstrap, topic="nothing", timeout_s=PATIENCE_S)
     with pytest.raises(NotForwarded, match=r"topic nothing at .*: there is no such topic.*: create"):
         forward(settings, tmp_path / "spool")
+
+
+@pytest.mark.parametrize("given", [{"no.such": "1"}, {"compression.codec": "none-such"}])
+def test_a_property_that_librdkafka_does_not_have_is_named(given: dict[str, str], tmp_path: Path) -> None:
+    fill(tmp_path / "spool", "changes", *changes("a", 0, 1))
+    settings = Settings(bootstrap="127.0.0.1:1", topic="t", properties=given)
+    said = f"librdkafka refuses its settings: .*{next(iter(given))}"
+    with pytest.raises(NotForwarded, match=said):
+        forward(settings, tmp_path / "spool")
+    with pytest.raises(NotForwarded, match=said):
+        alerts.send(settings, [])
 
 
 def test_a_cluster_that_is_away_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 
 from pipeline.tests.generate import HOUR, MINUTE, SECOND, START
 from pipeline.tests.oracles.fraud import Paid, frauds
+from trouter_pipeline.delta import BadTable
 from trouter_pipeline.detector import judged_in_order, step
 from trouter_pipeline.jobs import fraud
 from trouter_pipeline.streams import Pace, watch
@@ -185,6 +187,11 @@ def test_the_table_is_the_same_by_join_and_by_judge(spark: SparkSession, tmp_pat
         cases
     )
     assert fraud.run(tmp_path, events, PLAIN, lambda _: None, {"payments": 1}).nothing is not None
+    DeltaTable(str(Table(tmp_path, fraud.TABLE).folder)).delete()
+    with pytest.raises(BadTable, match=r"DELETE of another program changed rows, .*`trouter pipeline fraud --again`"):
+        fraud.run(tmp_path, events, PLAIN, lambda _: None, {"payments": 1})
+    fraud.run(tmp_path, events, PLAIN, lambda _: None, {"payments": 1}, again=True)
+    assert stored(Table(tmp_path, fraud.TABLE).read(spark)) == sorted(cases)
     abroad = replace(PLAIN, elsewhere=True)
     fraud.run(tmp_path, events, abroad, lambda _: None, {"payments": 1})
     assert stored(Table(tmp_path, fraud.TABLE).read(spark)) == sorted(frauds(paid, elsewhere=True))

@@ -28,7 +28,7 @@ from trouter_pipeline.kafka import local
 from trouter_pipeline.kafka.settings import Settings
 from trouter_pipeline.landing import DEAD, Landing, NotLanded, columns_of_rows, landed
 from trouter_pipeline.repetitions import Firsts
-from trouter_pipeline.spool import Spool
+from trouter_pipeline.spool import Spool, SpoolReplaced
 from trouter_pipeline.spool.cursors import lags_of
 from trouter_pipeline.streams import StreamFailed, run_to_end
 
@@ -99,6 +99,8 @@ def test_every_message_lands_once_in_the_partition_of_its_source(spark: SparkSes
     second = land(spark, root, east, west)
     assert (second.rows, second.dead) == ({"changes/east": 10}, {})
     assert land(spark, root, east, west) == Summary()
+    with pytest.raises(NotLanded, match=r"and the rows have id string, .*: give --merge-schema"):  # nothing is new
+        land(spark, root, east, west, body_format="json", schema="id string")
     everything = landed(spark, root, "landed").collect()
     assert Counter(row["message_id"] for row in everything) == Counter(
         [*(f"e{n}" for n in range(60)), *(f"w{n}" for n in range(30))]
@@ -307,3 +309,19 @@ def test_a_spool_that_was_replaced_is_reported(spark: SparkSession, tmp_path: Pa
     with pytest.raises(NotLanded, match="spool"):
         land(spark, root, spool)
     assert read_with_duckdb(root, "landed", "message_id") == [("m1",)]
+
+
+def test_a_spool_that_was_put_back_from_a_backup_is_reported(spark: SparkSession, tmp_path: Path) -> None:
+    spool, backup, root = tmp_path / "spool", tmp_path / "backup", tmp_path / "root"
+    fill(spool, "a", *(letter(f"m{n}") for n in range(10)))
+    shutil.copytree(spool, backup)
+    fill(spool, "a", *(letter(f"m{n}") for n in range(10, 15)))
+    assert land(spark, root, spool).rows == {"a": 15}
+    shutil.rmtree(spool)
+    backup.rename(spool)
+    with pytest.raises(NotLanded, match="ends before message 10, and was read up to 15 before"):
+        land(spark, root, spool)
+    fill(spool, "a", *(letter(f"x{n}") for n in range(20)), ingest_us=MORNING)
+    with pytest.raises(SpoolReplaced, match=f"message 14 of spool {spool} is another one than"):
+        land(spark, root, spool)
+    assert read_with_duckdb(root, "landed", "count(*)") == [(15,)]

@@ -14,12 +14,13 @@ from deltalake import DeltaTable
 
 from pipeline.tests.landed import read_with_duckdb
 from tests.tools.live import status_of
+from trouter_pipeline.changes import Merge
 from trouter_pipeline.checkpoints import position_of
 from trouter_pipeline.commands.land import _print as print_summary
 from trouter_pipeline.commands.land import _print_again as print_again
 from trouter_pipeline.delta import Folder
 from trouter_pipeline.files import TableBusy
-from trouter_pipeline.jobs.land import Summary, check_whole, check_writable
+from trouter_pipeline.jobs.land import Parameters, Summary, check_whole, check_writable, wanted
 from trouter_pipeline.jobs.land_again import Summary as Again
 from trouter_pipeline.landing import DEAD, Identity, Landing, NotLanded, Part, columns_of_rows, landed
 from trouter_pipeline.reasons import STACK_CURE, reason_of
@@ -197,6 +198,19 @@ def test_conflicting_options_are_reported_before_spark_starts(
 ) -> None:
     assert status_of(["pipeline", "land", "--spool", "s", "--out", "o", *words]) == 2
     assert f"trouter pipeline land: {wrong}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["", "..", "../../x", "a/b", "/x", "a\n"])
+def test_a_name_that_leads_out_of_the_folder_of_tables_is_none(name: str, tmp_path: Path) -> None:
+    with pytest.raises(NotLanded, match="is no name of a table: letters"):
+        Landing(tmp_path, name)
+
+
+@pytest.mark.parametrize("merge", [None, Merge(keys=["id"], sequence=["rev"])])
+def test_columns_that_differ_only_in_case_are_named(spark: SparkSession, merge: Merge | None) -> None:
+    schema = "ID bigint, id bigint, rev bigint, Seq bigint"
+    with pytest.raises(NotLanded, match="the columns ID and id, Seq and seq, whose names differ at most in case"):
+        wanted(Parameters(spools=["s"], body_format="json", schema=schema, merge=merge))
 
 
 def test_landed_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:

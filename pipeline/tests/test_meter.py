@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -149,10 +149,17 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return InProcess() if request.param == "duckdb" else OnSpark(request.getfixturevalue("spark"))
 
 
-def test_every_fault_ends_exact_or_is_reported(
-    engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = tmp_path / "root"
+class Faulty(NamedTuple):
+    """Compacted records of routers with a fault each; one segment is away, and comes late."""
+
+    root: Path
+    cases: dict[str, Case]
+    folders: list[Path]
+    late: Path
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Faulty:
     names = ("clean", "lost", "twice", "overlapping", "first", "late", "rebooted", "crashed")
     cases = {name: Case.written(tmp_path, name, seed) for seed, name in enumerate(names)}
     backup = tmp_path / "backup"
@@ -167,17 +174,20 @@ def test_every_fault_ends_exact_or_is_reported(
     cases["crashed"].segments[-1].unlink()
     cases["crashed"].boot(78, begin=START + 4 * HOUR, end=START + 5 * HOUR)
     folders = [*(case.folder for case in cases.values()), backup]
-    done = compact(folders, root)
-    assert done.errors == []
-    first = meter.run(engine, root)
-    assert first.gaps == 3
+    assert compact(folders, tmp_path / "root").errors == []
+    return Faulty(tmp_path / "root", cases, folders, late)
+
+
+def test_every_fault_ends_exact_or_is_reported(engine: Engine, faulty: Faulty) -> None:
+    root = faulty.root
+    assert meter.run(engine, root).gaps == 3
     found = metered(root)
-    same(found, oracle.meter(streams_of(folders)))
-    wanted = {key: row for key, row in oracle.connections(streams_of(folders)).items() if any(row.values())}
+    same(found, oracle.meter(streams_of(faulty.folders)))
+    wanted = {key: row for key, row in oracle.connections(streams_of(faulty.folders)).items() if any(row.values())}
     assert {key: row for key, row in connected(root).items() if any(row.values())} == wanted
     estimated = {key[1].rpartition("-")[0] for key, row in found.items() if row.counts["estimated_msgs"] and key[1]}
     assert estimated == {"lost", "first", "late"}
-    for name, case in cases.items():
+    for name, case in faulty.cases.items():
         total, unknown = by_subject(found, name)
         for subject, messages in case.truth().items():
             lacks = name in {"lost", "late", "crashed"} and subject in unknown
@@ -185,7 +195,17 @@ def test_every_fault_ends_exact_or_is_reported(
     gaps = Table(root, "meter_gaps").rows().to_pylist()
     assert {(row["router"], row["explained"]) for row in gaps} == {("lost", False), ("first", False), ("late", False)}
 
-    # Without new input nothing changes; a late segment corrects the days that it reports.
+
+@pytest.mark.parametrize(
+    "engine",
+    ["duckdb", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.pipeline_long])],
+    indirect=True,
+)
+def test_without_new_input_nothing_changes_and_a_late_segment_corrects_the_days_that_it_reports(
+    engine: Engine, faulty: Faulty, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, cases, folders, late = faulty
+    meter.run(engine, root)
     written = [Table(root, name).generations() for name in TABLES]
     assert meter.run(engine, root).nothing == "nothing is new"
     assert [Table(root, name).generations() for name in TABLES] == written
@@ -194,7 +214,7 @@ def test_every_fault_ends_exact_or_is_reported(
     assert meter.run(engine, root).segments == 1
     found = metered(root)
     same(found, oracle.meter(streams_of(folders)))
-    total, unknown = by_subject(found, "late")
+    total, _ = by_subject(found, "late")
     assert +total == cases["late"].truth()
     assert {row["router"] for row in Table(root, "meter_gaps").rows().to_pylist()} == {"lost", "first"}
 

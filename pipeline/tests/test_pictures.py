@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
-from pipeline.tests.attacked import noisy_day
-from pipeline.tests.generate import Scribe
+from pipeline.tests.attacked import login
+from pipeline.tests.generate import HOUR, SECOND, START, Scribe
 from pipeline.tests.stored import NOON, a_day, metered, store
 from tests.house.sources import ROOT
 from trouter_pipeline.compact import compact, here
+from trouter_pipeline.tables import Table
 
 pytestmark = pytest.mark.one_twin
 
@@ -39,23 +41,31 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make the tables of a day, and records of logins with an attack among them."""
     folder = tmp_path_factory.mktemp("pictures")
     scribe = Scribe(folder / "in")
-    scribe.write_all(noisy_day(1), 5000)
+    guesses = [login(START + number * SECOND, "mallory", "192.0.2.9") for number in range(40)]
+    scribe.write_all([*guesses, login(START + HOUR, "acme", "192.0.2.1", ok=True)], 20)
     scribe.stop()
     compact([folder / "in"], folder / "root", run=here)
     a_day(folder / "root", hostile="$\\frac{1}{0}$ <b>")
     return folder / "root"
 
 
-def run(root: Path, monkeypatch: pytest.MonkeyPatch, **variables: Any) -> dict[str, Any]:
-    """Run the cells of code in one process, as Jupyter does; variables replace those of the first cell."""
+def run(
+    root: Path, monkeypatch: pytest.MonkeyPatch, last: str = PLOTS[-1], edits: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Run the cells of code up to ``last`` in one process, as Jupyter does, with other values in the first one."""
     monkeypatch.setenv("ROOT", str(root))
     names: dict[str, Any] = {}
-    for cell in NOTEBOOK["cells"]:
-        if cell["cell_type"] == "code":
-            exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
-            names.update(variables)
-            if cell["id"] in PLOTS:
-                names[cell["id"]] = names["figure"]
+    cells = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
+    for number, cell in enumerate(cells):
+        source = "".join(cell["source"])
+        for name, value in (edits or {}).items() if not number else ():
+            source, count = re.subn(rf"^{name} = .*$", f"{name} = {value}", source, flags=re.MULTILINE)
+            assert count == 1
+        exec(compile(source, cell["id"], "exec"), names)
+        if cell["id"] in PLOTS:
+            names[cell["id"]] = names["figure"]
+        if cell["id"] == last:
+            break
     return names
 
 
@@ -83,8 +93,13 @@ def test_every_cell_draws_what_the_tables_have(root: Path, monkeypatch: pytest.M
 
 
 def test_a_version_and_a_range_are_chosen(root: Path, monkeypatch: pytest.MonkeyPatch, pyplot: Any) -> None:
+    former = Table(root, "meter").pinned()
     store(root, "meter", metered("later", hours=2))
-    (vhosts,) = {tuple(row[0] for row in run(root, monkeypatch)["metered"])}
+    (vhosts,) = {tuple(row[0] for row in run(root, monkeypatch, PLOTS[0])["metered"])}
     assert vhosts == ("later",)
-    names = run(root, monkeypatch, SINCE=NOON + timedelta(hours=1), UNTIL=NOON + timedelta(hours=1))
-    assert [row[1:3] for row in names["metered"]] == [([NOON + timedelta(hours=1)], [101])]
+    later = "(datetime(2026, 3, 1, 13, tzinfo=UTC),) * 2"
+    names = run(root, monkeypatch, PLOTS[0], {"VERSIONS": str(former), "SINCE, UNTIL": later})
+    assert [row[:3] for row in names["metered"]][1:] == [
+        ("globex", [NOON + timedelta(hours=1)], [301]),
+        ("initech", [NOON + timedelta(hours=1)], [101]),
+    ]

@@ -25,6 +25,7 @@ from trouter.cli import main
 from trouter.records import KINDS, Record
 from trouter_pipeline.compact import compact
 from trouter_pipeline.datasets import UNKNOWN, Records, columns_of
+from trouter_pipeline.delta import BadTable
 from trouter_pipeline.metering.engines import InProcess
 from trouter_pipeline.prune import Refused, Scope, prunable, prune
 from trouter_pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_by
@@ -270,6 +271,17 @@ def test_no_record_is_pruned_before_its_tables_are_made(root: Path) -> None:
     ]
     assert frozen_by(Records(root), "meter") == {date(2026, 3, 1), date(2026, 3, 2)}
     assert frozen_by(Records(root), "audit_alerts") == frozen_by(Records(root), "rollup_day") == frozenset()
+
+
+def test_a_table_whose_rows_another_program_changed_is_not_pruned(root: Path) -> None:
+    from trouter_pipeline.jobs import meter
+
+    meter.run(InProcess(), root)
+    DeltaTable(str(root / "tables/meter")).delete("dir = 'in'")
+    for scope in (Scope(CUT, tables=("meter",)), everything()):
+        with pytest.raises(BadTable, match=r"DELETE of another program changed rows, .*`.* meter --again`"):
+            prune(root, scope, really=True)
+    assert Records(root).pruned == {}
 
 
 def test_segments_that_came_too_late_for_closed_days_are_no_reason_to_wait(root: Path) -> None:

@@ -29,7 +29,7 @@ PLAIN: dict[str, pa.DataType] = {
     "vhost": pa.string(), "user": pa.string(), "addr": pa.string(), "dir": pa.string(), "date": pa.date32(),
     "repeat": pa.int64(),
 }  # fmt: skip
-INTERVAL = PLAIN | {"t0": pa.int64(), "final": pa.bool_()}
+INTERVAL = PLAIN | {"t0": pa.int64(), "t1": pa.int64(), "final": pa.bool_()}
 INTERVAL |= {f"{prefix}_{name}": pa.int64() for prefix in "dc" for name in COUNTERS}
 Row = dict[str, Any]
 
@@ -103,7 +103,7 @@ def _start(random: Random, found: Recorded, boot: int) -> None:
             moved = {name: random.choice([0, 0, 1, 5]) for name in COUNTERS}
             link.counts = {name: link.counts[name] + moved[name] for name in COUNTERS}
             ends = random.random() < 0.2
-            row |= {"t0": link.t0, "final": ends}
+            row |= {"t0": link.t0, "t1": t_us, "final": ends}
             row |= {f"d_{name}": moved[name] for name in COUNTERS} | {
                 f"c_{name}": link.counts[name] for name in COUNTERS
             }

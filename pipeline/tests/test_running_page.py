@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pipeline.tests.kafkas import Broker, tansu
 from pipeline.tests.test_alerts_sent import url_of
+from pipeline.tests.test_kafka_page import SPARK_S
 from pipeline.tests.test_sink import taking
 from tests.house.sources import ROOT
 from tests.routers import PLAIN_LISTENER, running
+from tests.walks import Shell, steps_in
 from trouter.client import Message
 from trouter_pipeline.spool import Spool
 
@@ -24,9 +27,18 @@ CODE = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "pipeline" /
 
 def test_the_errors_are_those_of_the_code() -> None:
     errors = re.findall(r"^\| `([^`]+)` \|", PAGE.partition("\n## After an error\n")[2], re.MULTILINE)
-    assert len(errors) == 18
+    assert len(errors) == 19
     source = re.sub(r'"\s*\n\s*f?"', "", CODE)  # strings are continued in the next line
     assert [error for error in errors if error not in source] == []
+
+
+@pytest.mark.slow
+@pytest.mark.pipeline_long
+def test_one_spool_is_landed_and_forwarded_as_printed(tmp_path: Path) -> None:
+    with tansu(tmp_path) as bootstrap:
+        Broker(bootstrap, makes_topics=False).create("changes")
+        port = int(bootstrap.rpartition(":")[2])
+        Shell(tmp_path, ("5672", "45672"), deadline_s=SPARK_S, brokers={"9092": port}).walk(steps_in(PAGE))
 
 
 def test_the_ten_lines_run(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -316,6 +316,30 @@ def test_tolerated_loss_is_reported_with_the_lost_messages(tmp_path: Path, caplo
     source.stop()
 
 
+@pytest.mark.parametrize("cursor", ["default", "tables"])
+@pytest.mark.parametrize("kept", [0, 3])
+def test_a_new_query_misses_messages_that_are_gone_before_its_cursor_passed_them(
+    tmp_path: Path, cursor: str, kept: int
+) -> None:
+    folder = tmp_path / "s"
+    message = b"\0\x53\x75\xb0" + (3000).to_bytes(4, "big") + bytes(3000)
+    fill(folder, [message] * 6, segment_bytes=4096)
+    if cursor != "default":
+        add_cursor(folder, cursor)
+    segments = sorted(folder.glob("*.spool"))
+    for segment in segments[: len(segments) - kept]:
+        segment.unlink()
+    gone = SpoolReader(folder).first
+    assert gone
+    source = stream(folder, cursor=cursor)
+    with pytest.raises(SpoolGap, match=f"messages 0 to {gone - 1} are gone, and were not read"):
+        source.partitions(source.initialOffset(), source.latestOffset())
+    source.stop()
+    lenient = stream(folder, cursor=cursor, failOnDataLoss="false")
+    assert len(rows(lenient, lenient.partitions(lenient.initialOffset(), lenient.latestOffset()))) == 6 - gone
+    lenient.stop()
+
+
 def test_a_spool_that_was_replaced_is_never_taken_for_the_old_one(
     spool: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -414,7 +438,7 @@ def test_a_stream_receives_between_batches_and_settles_at_its_end(router: Runnin
 
 
 def test_an_available_now_waits_until_no_more_come_and_reads_just_that(router: RunningRouter, tmp_path: Path) -> None:
-    source = SourceOf40(embedded(router, tmp_path / "s", "now", idleTimeoutMs="1000"), SCHEMA)
+    source = SourceOf40(embedded(router, tmp_path / "s", "now", idleTimeoutMs="5000"), SCHEMA)
     start = source.initialOffset()
     sender = threading.Thread(target=send, args=(f"127.0.0.1:{router.port}", "now", 30))
     sender.start()

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from deltalake import DeltaTable
 
 from pipeline.tests.generate import HOUR, MINUTE, SECOND, START, Counting, Scribe, TrueLink, segments
 from trouter.records import ConnectionClosedRecord, ConnectionOpenedRecord, LinkAttachedRecord, LinkDetachedRecord
 from trouter.records.schema import Record
 from trouter_pipeline.compact import compact
+from trouter_pipeline.delta import BadTable
 from trouter_pipeline.jobs import meter
 from trouter_pipeline.metering.engines import Engine, InProcess, OnSpark
+from trouter_pipeline.metering.unproven import Lost, hours_of
 from trouter_pipeline.tables import Table
 
 pytestmark = pytest.mark.one_twin
@@ -26,6 +29,15 @@ PAGE = Path(__file__).parents[2] / "docs/pipeline.md"
 @pytest.fixture(params=["duckdb", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.pipeline_long])])
 def engine(request: pytest.FixtureRequest) -> Engine:
     return InProcess() if request.param == "duckdb" else OnSpark(request.getfixturevalue("spark"))
+
+
+def test_a_gap_of_a_wrong_clock_has_no_more_hours_than_the_days_that_are_metered() -> None:
+    days = [date(2026, 3, 1), date(2026, 3, 2)]
+    assert len(hours_of([Lost("A", 1, 0, 1 << 62)], days)) == 48
+    begin = int(datetime(2026, 3, 2, 9, 59, tzinfo=UTC).timestamp()) * 1_000_000
+    (nine, ten) = hours_of([Lost("A", 1, begin, begin + 60_000_000)], days)["hour_us"].to_pylist()
+    assert (nine, ten) == (begin - 59 * 60_000_000, begin + 60_000_000)
+    assert len(hours_of([Lost("A", 1, begin, begin)], [date(2026, 3, 1)])) == 0
 
 
 def life(tenant: str, conn: int, begin: int, end: int) -> tuple[list[Record], list[Record]]:
@@ -171,6 +183,26 @@ def test_a_gap_of_days_concerns_those_of_which_any_router_has_records(tmp_path: 
     assert all(hours(root, "meter_conn", "acme").values())
 
 
+def test_a_tenant_of_a_day_that_is_not_computed_again_keeps_its_row_in_a_gap(tmp_path: Path) -> None:
+    day = 24 * HOUR
+    at = [START + number * day for number in range(4)]
+    lives = [life(f"tenant-{number}", number, begin, begin + MINUTE) for number, begin in enumerate(at)]
+    only_counted = lives[1][1][:1]  # its attach was before the recording
+    hidden = life("hidden", 9, START + HOUR, START + HOUR + MINUTE)
+    after = life("tenant-0", 10, START + 2 * HOUR, START + 2 * HOUR + MINUTE)
+    batches = [whole(lives[0]), whole(hidden), whole(after), only_counted, *(whole(each) for each in lives[2:])]
+    made = recorded(tmp_path / "a", *batches, runs_on=True)
+    made[1].unlink()
+    later = made[-1].rename(tmp_path / made[-1].name)
+    root = tmp_path / "root"
+    compact([tmp_path / "a"], root)
+    meter.run(InProcess(), root)
+    later.rename(made[-1])
+    compact([tmp_path / "a"], root)
+    meter.run(InProcess(), root)  # the day of the gap and the last one: no bill of the days between can change
+    assert hours(root, "meter", "tenant-1")[1] is False
+
+
 def test_a_start_without_its_first_records_is_unproven_from_its_start(tmp_path: Path) -> None:
     first = life("globex", 1, START + MINUTE, START + 2 * MINUTE)
     second = life("acme", 2, START + 2 * HOUR, START + 2 * HOUR + MINUTE)
@@ -184,3 +216,49 @@ def test_a_start_without_its_first_records_is_unproven_from_its_start(tmp_path: 
     when = Table(tmp_path / "root", "meter").rows()["hour"].to_pylist()
     assert max(when) - min(when) == timedelta(hours=2)
     assert min(when).astimezone(UTC) == datetime.fromtimestamp(START / SECOND, UTC)
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["one-run", "two-runs"])
+def test_the_hours_of_records_that_are_left_out_are_not_proved(engine: Engine, tmp_path: Path, at_once: bool) -> None:
+    root = tmp_path / "root"
+    known = life("globex", 1, START + MINUTE, START + 3 * HOUR + 10 * MINUTE)
+    recorded(tmp_path / "a", whole(known))
+    if not at_once:
+        compact([tmp_path / "a"], root)
+        meter.run(engine, root)
+    left_out = life("acme", 1, START + HOUR + 5 * MINUTE, START + HOUR + 20 * MINUTE)
+    recorded(tmp_path / "b", whole(left_out))  # another router with the same id, which began in the same second
+    summary = compact([tmp_path / "a", tmp_path / "b"], root, mark=True)
+    assert summary.marked == 1  # what is in no row is not to be deleted
+    (error,) = summary.errors
+    meter.run(engine, root)
+    assert hours(root, "meter", "globex")[1] is False
+    assert hours(root, "meter", None)[1] is False
+    assert set(billed(root).values()) == {False}
+    (gap,) = Table(root, "meter_gaps").rows().to_pylist()
+    assert gap["reason"] == "left out: other records have these numbers"
+    assert summary.gaps == compact([tmp_path / "a"], root).gaps  # also without the folder
+    assert compact([tmp_path / "a", tmp_path / "b"], root).errors == [error]
+    assert meter.run(engine, root).nothing == "nothing is new"
+
+
+def test_a_table_of_which_another_program_changed_rows_is_not_shown_as_complete(engine: Engine, tmp_path: Path) -> None:
+    recorded(tmp_path / "a", whole(life("acme", 1, START + MINUTE, START + 2 * HOUR)))
+    compact([tmp_path / "a"], tmp_path)
+    meter.run(engine, tmp_path)
+    made = Table(tmp_path, "meter").rows()
+    delta = DeltaTable(str(tmp_path / "tables/meter"))
+    former = delta.file_uris()
+    delta.optimize.z_order(["vhost"])
+    delta.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    assert not {*former} & {*delta.file_uris()}
+    assert meter.run(engine, tmp_path).nothing == "nothing is new"
+    delta.delete("dir = 'in'")
+    delta.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    with pytest.raises(
+        BadTable, match=r"meter: version \d+, DELETE of another program changed rows, .*`.* meter --again`"
+    ):
+        meter.run(engine, tmp_path)
+    meter.run(engine, tmp_path, meter.Parameters(again=True))
+    assert Table(tmp_path, "meter").rows().sort_by("hour").equals(made.sort_by("hour"))
+    assert meter.run(engine, tmp_path).nothing == "nothing is new"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from trouter.records.disk import sync
+
+#: What stands for a source of which a batch has nothing.
+_NO_OFFSET: Final = b"-"
 
 
 class NoCheckpoint(Exception):
@@ -25,12 +29,16 @@ def query_of(checkpoint: Path) -> str:
         raise NoCheckpoint(f"{path} is no checkpoint of Spark's: {error}") from None
 
 
+def is_begun(checkpoint: Path) -> bool:
+    """Return whether a query has begun in a folder."""
+    return (checkpoint / "metadata").exists()
+
+
 class Torn(Exception):
-    """A planned batch of a checkpoint cannot be read; ``number`` is that of the batch, and the text names its file."""
+    """A planned batch of a checkpoint cannot be read; ``number`` is that of the batch, and the text says why."""
 
     def __init__(self, path: Path, number: int) -> None:
-        super().__init__(str(path))
-        self.path = path
+        super().__init__(f"{path} is not whole: the power failed, or the disk was full, while Spark wrote it")
         self.number = number
 
 
@@ -42,6 +50,19 @@ def position_of(checkpoint: Path) -> dict[str, int]:
     done = max(_numbers(checkpoint / "commits"), default=-1)
     planned = {number: _offset(checkpoint / f"offsets/{number}", number) for number in _numbers(checkpoint / "offsets")}
     return planned.get(done, {})
+
+
+def check_whole(checkpoint: Path) -> None:
+    """Raise Torn if a planned batch cannot be read, whatever its sources are."""
+    for number in _numbers(checkpoint / "offsets"):
+        path = checkpoint / f"offsets/{number}"
+        offsets = path.read_bytes().split(b"\n")[2:]
+        try:
+            for offset in offsets or (b"",):
+                if offset != _NO_OFFSET:
+                    msgspec.json.decode(offset)
+        except ValueError:
+            raise Torn(path, number) from None
 
 
 def settled(checkpoint: Path) -> dict[str, int]:

@@ -3,7 +3,8 @@
 Segments are verified by checksum, then converted in groups, in tasks of Spark or in other processes. Each group makes
 one file for each kind and day, sorted by tenant. A damaged segment is reported and skipped. Known data are skipped too:
 a segment by name and checksum, and records that overlap another segment by their content; a record with the same number
-and other content is an error that names both segments.
+and other content is an error that names both segments, and leaves the later one out. Its facts are kept with the
+reason, so that the hours of its records are known as not proved.
 
 All becomes visible at once, as one version of the table, with the facts of the segments. A killed run changes nothing.
 """
@@ -220,7 +221,7 @@ class _Compaction:
 
     def mark(self) -> None:
         """Write a mark beside each segment that is durable in the records."""
-        there = {(facts.router, facts.boot, facts.first, facts.whole) for facts in self._segments.values()}
+        there = {(facts.router, facts.boot, facts.first, facts.whole) for facts in self._taken()}
         labelled = {(file_label(router), *rest) for router, *rest in there}
         failed: set[Path] = set()
         for place, whole in self._seen.items():
@@ -252,7 +253,10 @@ class _Compaction:
             for known in (found.get(name), self._segments.get(name)):
                 if known is not None and (known.crc, known.last) != (proof.trailer.crc, proof.trailer.last):
                     name = f"{place.name}#{proof.trailer.crc:08x}"
-            if name in found or name in self._segments:
+            before = self._segments.get(name)
+            if before is not None and before.left_out:
+                self._summary.errors.append(f"{place.path}: {before.left_out}")
+            elif name in found or before is not None:
                 self._summary.known += 1
             else:
                 found[name] = _Found(name, proof)
@@ -263,7 +267,7 @@ class _Compaction:
         """Return whether a segment was compacted before, by what can be seen without reading it whole."""
         facts = self._segments.get(place.name)
         try:
-            known = facts is not None and claimed(place.path) == facts.whole
+            known = facts is not None and not facts.left_out and claimed(place.path) == facts.whole
         except OSError:
             return False
         if known and facts is not None:
@@ -273,7 +277,7 @@ class _Compaction:
     def _apart(self, found: Iterable[_Found]) -> tuple[list[_Found], list[_Found]]:
         """Return the segments that overlap no other, and those that do."""
         taken: dict[Boot, list[tuple[int, int]]] = {}
-        for facts in self._segments.values():
+        for facts in self._taken():
             if facts.count:
                 taken.setdefault((facts.router, facts.boot), []).append((facts.first, facts.last))
         ends = {boot: _ends(ranges) for boot, ranges in taken.items()}
@@ -320,7 +324,10 @@ class _Compaction:
         try:
             rows = rows_of(each.proof.path)
             fresh, there = new_rows(rows, self._files_by_kind(staged))
-        except (Corrupt, Conflict, OSError) as error:
+        except Conflict as conflict:
+            self._leave_out(each, conflict)
+            return
+        except (Corrupt, OSError) as error:
             self._summary.errors.append(_error_text(each.proof.path, error))
             return
         self._summary.notes += rows.notes
@@ -333,6 +340,18 @@ class _Compaction:
         dates = sorted({day for by in days.values() for day in by})
         facts = msgspec.structs.replace(rows.facts, dates=tuple(dates))
         self._count_in(each.name, facts, sum(table.num_rows for table in fresh.values()))
+
+    def _leave_out(self, each: _Found, conflict: Conflict) -> None:
+        """Report a segment whose numbers others have, and keep its facts."""
+        why = str(conflict)
+        self._summary.errors.append(f"{each.proof.path}: {why}")
+        days = {day for kind, table in conflict.rows.tables.items() for day in by_day(kind, table)}
+        facts = msgspec.structs.replace(conflict.rows.facts, dates=tuple(sorted(days)), left_out=why)
+        self._segments[each.name] = facts
+
+    def _taken(self) -> Iterator[SegmentFacts]:
+        """Yield the facts of the segments whose records are rows."""
+        return (facts for facts in self._segments.values() if not facts.left_out)
 
     def _count_in(self, name: str, facts: SegmentFacts, records: int | None = None) -> None:
         self._segments[name] = facts
@@ -426,7 +445,9 @@ def _prove(path: str) -> Proof | str:
 
 
 def _error_text(path: Path, error: Exception) -> str:
-    return f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error)
+    if isinstance(error, Corrupt):  # which names the path itself
+        return str(error)
+    return f"{path}: {error.strerror if isinstance(error, OSError) else error}"
 
 
 def _convert(group: Group) -> Made:

@@ -94,6 +94,8 @@ class SegmentFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     dates: tuple[str, ...] = ()
     gaps: tuple[tuple[int, int, int, int], ...] = ()
     recovered: bool = False
+    #: Why no row has its records: others have their numbers. "" for a segment whose records are rows.
+    left_out: str = ""
 
     def days(self) -> set[date]:
         """Return ``dates`` as dates."""

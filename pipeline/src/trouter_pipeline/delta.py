@@ -344,6 +344,22 @@ class Folder:
         """Return whether a version is the one of this commit."""
         return any(facts.get(MARK) == mark for facts in _commits(self.path / f"{LOG}/{number:020}.json"))
 
+    def changed_by_others(self, version: Version) -> str:
+        """Return what another program did to the rows after the last commit of ours, up to ``version``; "" for nothing.
+
+        Moving rows to other files, and deleting files that are not in use, changes no rows. What the log no longer has
+        is not looked at. BadTable, OSError.
+        """
+        for number in range(version.number, -1, -1):
+            actions = list(_actions_in(self.path / f"{LOG}/{number:020}.json"))
+            facts: dict[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
+            if not actions or OURS in facts:
+                return ""
+            files = [each.get("add") or each.get("remove") or {} for each in actions]
+            if any(file.get("dataChange") for file in files):
+                return f"version {number}, {facts.get('operation', 'a commit')} of another program"
+        return ""
+
     def last(self) -> Version:
         """Return the last version; BadTable if there is no table."""
         found = self.version()
@@ -516,17 +532,20 @@ def _nullable(kind: Any) -> Any:
 
 def _commits(path: Place) -> Iterator[dict[str, Any]]:
     """Yield what a version in the log says of its commit; nothing if it is empty or no longer there. BadTable."""
+    return (action["commitInfo"] for action in _actions_in(path) if "commitInfo" in action)
+
+
+def _actions_in(path: Place) -> Iterator[dict[str, Any]]:
+    """Yield the actions of a version in the log; nothing if it is empty or no longer there. BadTable."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         return
     for line in content.splitlines():
         try:
-            action = json.loads(line)
+            yield json.loads(line)
         except ValueError as error:
             raise BadTable(f"{path}: this is not a version of a table: {error}") from None
-        if "commitInfo" in action:
-            yield action["commitInfo"]
 
 
 def _changed_s(path: Path) -> float:

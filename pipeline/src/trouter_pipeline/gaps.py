@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from trouter_pipeline.datasets import Records, SegmentFacts
+
+#: The reason of a gap that is no report of the router: its records are there, but `compact` left them out.
+LEFT_OUT: Final = "left out: other records have these numbers"
 
 #: One start of one router.
 Boot = tuple[str, int]
@@ -21,7 +24,7 @@ class Gap(NamedTuple):
     to_n: int
     t_from: int
     t_to: int
-    #: The reason that the router reports; "" without a report.
+    #: The reason that the router reports, or `LEFT_OUT`; "" without one.
     reason: str
 
     @property
@@ -55,15 +58,26 @@ def reports_in(records: Records) -> dict[Boot, list[Report]]:
 
 
 def gaps_of(segments: Iterable[SegmentFacts], reports: Mapping[Boot, list[Report]]) -> list[Gap]:
-    """Return numbers that are in no segment, by router, start and number; reported ones apart from others."""
+    """Return numbers that are in no segment, by router, start and number; reported ones apart from others.
+
+    Segments that were left out come last.
+    """
     boots: dict[Boot, list[SegmentFacts]] = {}
+    left_out: list[SegmentFacts] = []
     for facts in segments:
-        boots.setdefault((facts.router, facts.boot), []).append(facts)
-    return [
+        if facts.left_out:
+            left_out.append(facts)
+        else:
+            boots.setdefault((facts.router, facts.boot), []).append(facts)
+    missing = [
         piece
         for (router, boot), known in sorted(boots.items())
         for gap in _missing(router, boot, known)
         for piece in _split(gap, reports.get((router, boot), []))
+    ]
+    return missing + [
+        Gap(each.router, each.boot, each.first, each.last, each.t_min, each.t_max, LEFT_OUT)
+        for each in sorted(left_out, key=lambda each: (each.router, each.boot, each.first, each.crc))
     ]
 
 

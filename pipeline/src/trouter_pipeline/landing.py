@@ -6,6 +6,7 @@ Each batch is a version of them with its number, so a batch that is repeated aft
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,12 @@ class NotLanded(Exception):
     """Rows cannot be landed here; the text names the place and the cure."""
 
 
+def require_name(name: str) -> None:
+    """Raise NotLanded unless a table can have this name, which is that of a folder, too."""
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise NotLanded(f"--name {name!r} is no name of a table: letters, digits, _, . and -")
+
+
 class Identity(msgspec.Struct):
     """The description of a landed table: Spark's id of the checkpoint, and the parameters."""
 
@@ -54,7 +61,8 @@ class Landing:
     """The tables NAME and NAME_dead of one stream; ``held`` locks them for landing."""
 
     def __init__(self, root: Where, name: str, *, merge_schema: bool = False) -> None:
-        """``merge_schema``: add columns that the tables lack, and let rows lack some of theirs."""
+        """``merge_schema``: add columns that the tables lack, and let rows lack some of theirs. NotLanded."""
+        require_name(name)
         self.name = name
         self._merge_schema = merge_schema
         self.folder = Place.of(root) / f"tables/{name}"

@@ -29,6 +29,7 @@ from trouter_pipeline.landing import (
     bound,
     identity_of,
     known_parameters,
+    require_name,
 )
 from trouter_pipeline.parquet import File, write, write_apart
 from trouter_pipeline.places import Place, Where
@@ -54,7 +55,8 @@ class Merging:
     """The tables of one stream of changes; ``held`` locks them."""
 
     def __init__(self, root: Where, name: str, merge: Merge, *, merge_schema: bool = False) -> None:
-        """``merge_schema``: add columns that the tables lack, and let changes lack some of theirs."""
+        """``merge_schema``: add columns that the tables lack, and let changes lack some of theirs. NotLanded."""
+        require_name(name)
         self._merge_schema = merge_schema
         tables = Place.of(root) / "tables"
         self.folder = tables / name

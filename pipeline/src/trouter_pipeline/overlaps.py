@@ -15,6 +15,11 @@ from trouter_pipeline.rows import Rows
 class Conflict(Exception):
     """Two segments hold different records under one number of one start of a router."""
 
+    def __init__(self, rows: Rows, why: str) -> None:
+        """``rows`` are those of the segment that is left out."""
+        super().__init__(why)
+        self.rows = rows
+
 
 def new_rows(rows: Rows, files: Mapping[str, Iterable[Place]]) -> tuple[dict[str, pa.Table], Counter[str]]:
     """Return the new rows by kind, and the number of known ones by their segment; Conflict, OSError.
@@ -84,6 +89,8 @@ def _compare(rows: Rows, own: pa.Table, other: pa.Table) -> None:
 def _conflict(rows: Rows, table: pa.Table, n: int, other: str) -> Conflict:
     facts = rows.facts
     return Conflict(
+        rows,
         f"{table['seg'][0].as_py()} and {other} hold different records under the number {n} of {facts.router}, start "
-        f"{facts.boot}: the first is left out; one of them is not what the router wrote"
+        f"{facts.boot}: the first is left out. Either one of them is not what the router wrote, or two routers have "
+        "this id: give each its own",
     )

@@ -245,7 +245,7 @@ class _Records:
                 yield self._rows(file, columns)
 
     def objections(self, parts: Sequence[Going], with_it: Collection[str]) -> list[str]:
-        """Return notes for the operator; Refused if existing tables do not include the rows yet."""
+        """Return notes for the operator; Refused, BadTable if existing tables do not include the rows (any more)."""
         notes = []
         gone = {part.what: {*part.days} for part in parts}
         for name, kinds in MADE_OF.items():
@@ -253,10 +253,12 @@ class _Records:
             days = {day for kind in kinds for day in gone.get(kind, ())} - frozen
             if not days:
                 continue
-            commit = Table(self._root, name).last_commit()
+            table = Table(self._root, name)
+            commit = table.last_commit()
             if commit is None:
                 notes.append(f"there is no table {name} yet, and a later one will not have these days: {_span(days)}")
                 continue
+            table.require_own_rows()  # what others deleted there could not be computed again
             if behind := self._not_in(commit, days):
                 raise Refused(
                     f"the table {name} does not include {behind} segments of the days to prune: run `trouter pipeline "
@@ -335,6 +337,7 @@ class _Rows:
 
     def __init__(self, root: Where, name: str, scope: Scope) -> None:
         self.table = Table(root, name)
+        self.table.require_own_rows()  # else the commit of a prune would hide what others changed
         self._scope = scope
         commit, version = self.table.last_commit(), self.table.version()
         if commit is None or version is None:

@@ -73,6 +73,15 @@ def let_go(shards: Iterable[OpenSpool], position: Mapping[str, int]) -> int:
     return left
 
 
+def gap(shard: OpenSpool, since: int, first: int) -> SpoolGap:
+    """Return the error for messages ``since`` to ``first`` - 1 of a spool, which are to be read."""
+    return SpoolGap(
+        f"spool {shard.folder} begins with message {shard.first}: messages {since} to {first - 1} are gone, and were "
+        "not read. A new cursor begins with what is left: `trouter pipeline cursors DIR --add NEW`, then --cursor NEW, "
+        "and for land another --name"
+    )
+
+
 class Shards:
     """The open shards of a stream, by uuid."""
 
@@ -133,12 +142,7 @@ class Shards:
             first = reader.first
             since = start.get(uuid, reader.begin)
             if since < first and since < to:
-                self._lose(
-                    SpoolGap(
-                        f"spool {reader.folder} begins with message {first}: messages {since} to {min(first, to) - 1} "
-                        "are gone, and were not read"
-                    )
-                )
+                self._lose(gap(reader, since, min(first, to)))
                 since = min(first, to)
             if since < to:
                 found.append((reader, since, to))

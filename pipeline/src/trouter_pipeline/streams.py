@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pyspark.errors import PySparkException
 
-from trouter_pipeline.checkpoints import query_of
+from trouter_pipeline.checkpoints import Torn, check_whole, query_of
 from trouter_pipeline.files import TableBusy
 from trouter_pipeline.reasons import reason_of
 
@@ -72,8 +72,9 @@ def add_to(
     ``merged`` selects among old and new rows. A batch that is repeated after a crash is known by the number that its
     commit has, and changes nothing. ``on_batch`` is called with the new rows of a batch, which ``merged`` has selected,
     once they are in the table, and again if the batch is repeated; what it raises ends the stream. ``made_by``: job,
-    version and parameters. The rows stay in Spark's tasks.
+    version and parameters. The rows stay in Spark's tasks. StreamFailed if a planned batch of the checkpoint is torn.
     """
+    _check_whole(checkpoint, table)
 
     def add(batch: DataFrame, number: int) -> None:
         new = merged(batch).persist()  # else Spark would compute the batch, and its state, once for each use
@@ -112,7 +113,22 @@ def add_to(
 
 
 class StreamFailed(Exception):
-    """Spark ended a stream; the text says why."""
+    """A stream cannot go on, or Spark ended it; the text says why."""
+
+
+def _check_whole(checkpoint: Path, table: Table) -> None:
+    try:
+        check_whole(checkpoint)
+    except Torn as torn:
+        version = table.version()
+        if version is None or version.last_batch(query_of(checkpoint)) < torn.number:
+            raise StreamFailed(
+                f"{torn}. Nothing of batch {torn.number} is in {table.name}: delete the file, and run again"
+            ) from None
+        raise StreamFailed(
+            f"{torn}. Batch {torn.number} is in {table.name}, and only the file says where it ends: restore it from a "
+            "backup, or give another --checkpoint, which finds again what is in the table"
+        ) from None
 
 
 def run_to_end(start: Callable[[], StreamingQuery], wait: Callable[[StreamingQuery], None]) -> StreamingQuery:

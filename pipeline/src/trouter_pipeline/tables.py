@@ -96,6 +96,17 @@ class Table:
             self._commit.inputs = self._states.inputs(self._state)
         return self._commit
 
+    def require_own_rows(self) -> None:
+        """Raise BadTable if another program has changed rows since the last commit of ours; OSError."""
+        commit, version = self.last_commit(), self.version()
+        if commit is None or version is None:
+            return
+        if why := self._place.changed_by_others(version):
+            raise BadTable(
+                f"{self.folder}: {why} changed rows, and what is left may be incomplete: compute them anew with "
+                f"`trouter pipeline {commit.job} --again`"
+            )
+
     def inputs(self) -> Mapping[str, int]:
         """Return the inputs of the rows with their checksums; {} before the first commit. BadTable, OSError."""
         commit = self.last_commit()

@@ -53,6 +53,10 @@ def add_version(parser: argparse.ArgumentParser, what: str = "the tables") -> No
     )
 
 
+def add_again(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--again", action="store_true", help=f"compute {what} again, even if nothing is new")
+
+
 def add_table(
     parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], reads: str = "the records"
 ) -> None:
@@ -62,7 +66,7 @@ def add_table(
         parser.add_argument(
             f"--{name}", type=day, metavar="DATE", help=f"the {what} day to be shown, such as 2026-03-01 (UTC)"
         )
-    parser.add_argument("--again", action="store_true", help="compute every day again, even without new records")
+    add_again(parser, "every day")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, one a line")
     add_version(parser, reads)
     add_spark(parser)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trouter.tools.failures import print_problem
-from trouter_pipeline.commands.answers import add_version, answered
+from trouter_pipeline.commands.answers import add_again, add_version, answered
 from trouter_pipeline.commands.receivers import add_receivers, receivers_of
 from trouter_pipeline.commands.roots import add_root, local_folder
 from trouter_pipeline.commands.spark import add_spark
@@ -30,6 +30,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "read records as they come and add their alerts to audit_alerts instead.",
     )
     add_root(parser)
+    add_again(parser, "the tables")
     parser.add_argument("--json", action="store_true", help="print the alerts as JSON, one a line")
     streams = parser.add_argument_group("streams")
     streams.add_argument(
@@ -66,6 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise argparse.ArgumentTypeError("choose one of --follow and --stream")
     if streams and arguments.as_of is not None:
         raise argparse.ArgumentTypeError("--as-of is not for streams")
+    if streams and arguments.again:
+        raise argparse.ArgumentTypeError("--again is not for streams")
     if streams != (arguments.checkpoint is not None):
         raise argparse.ArgumentTypeError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
     for folder in arguments.follow or ():
@@ -96,7 +99,7 @@ def _recompute(
     from trouter_pipeline.kafka.failures import NotForwarded  # noqa: PLC0415
     from trouter_pipeline.tables import Table  # noqa: PLC0415
 
-    parameters = audit.Parameters(limits, pace)
+    parameters = audit.Parameters(limits, pace, again=arguments.again)
     send = None if receivers is None else receivers.send
     try:
         summary = audit.run(spark, arguments.root, parameters, progress, arguments.as_of, send)

@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from trouter.tools.failures import print_problem
-from trouter_pipeline.commands.answers import add_version, answered, show, show_rows
+from trouter_pipeline.commands.answers import add_again, add_version, answered, show, show_rows
 from trouter_pipeline.commands.receivers import add_receivers, receivers_of
 from trouter_pipeline.commands.roots import add_root
 from trouter_pipeline.commands.spark import add_spark
+from trouter_pipeline.commands.spools import add_spools, names_consumer, source_of
 from trouter_pipeline.commands.streaming import add_pace, pace_of, watched
 
 if TYPE_CHECKING:
@@ -48,10 +49,11 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--events", metavar="PATH", help="files, as Spark reads them")
     source.add_argument("--table", metavar="NAME", help="a table under ROOT")
-    source.add_argument("--spool", metavar="DIR", help="messages in a spool, as a stream; their bodies are JSON")
+    add_spools(parser, source, also="; a stream of JSON bodies")
     parser.add_argument("--format", default="parquet", help="the format of the files (parquet)")
     parser.add_argument("--body", metavar="COLUMN", help="the column with JSON; of a spool it is body")
     parser.add_argument("--schema", metavar="DDL", help="the schema of the JSON: card STRING, t TIMESTAMP, ...")
+    add_again(parser, "the table")
     parser.add_argument("--json", action="store_true", help="print the alerts as JSON, one a line")
     pattern = parser.add_argument_group("pattern")
     for name, kind, text in _PATTERN:
@@ -72,8 +74,12 @@ def run(arguments: argparse.Namespace) -> int:
     streams = arguments.stream or arguments.spool is not None
     if arguments.stream and arguments.events is None:
         raise argparse.ArgumentTypeError("--stream is for --events")
+    if arguments.spool is None and names_consumer(arguments):
+        raise argparse.ArgumentTypeError("--cursor and --spool-... are for --spool")
     if arguments.as_of is not None and arguments.table is None:
         raise argparse.ArgumentTypeError("--as-of is for --table")
+    if streams and arguments.again:
+        raise argparse.ArgumentTypeError("--again is not for streams")
     if streams != (arguments.checkpoint is not None):
         raise argparse.ArgumentTypeError("a stream needs a --checkpoint" if streams else "--checkpoint is for streams")
     if (arguments.body is not None or arguments.spool is not None) != (arguments.schema is not None):
@@ -90,9 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def answer(receivers: Receivers | None, spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     """Bring the table up to date and print it, or print the new alerts of a stream; return the exit status."""
-    from trouter_pipeline.jobs import fraud  # noqa: PLC0415  # Spark is here by now
+    from trouter_pipeline.consuming import let_go_of  # noqa: PLC0415  # Spark is here by now
+    from trouter_pipeline.jobs import fraud  # noqa: PLC0415
     from trouter_pipeline.kafka.failures import NotForwarded  # noqa: PLC0415
     from trouter_pipeline.landing import NotLanded  # noqa: PLC0415
+    from trouter_pipeline.spool import SpoolError  # noqa: PLC0415
     from trouter_pipeline.tables import Table  # noqa: PLC0415
 
     try:
@@ -113,10 +121,12 @@ def answer(receivers: Receivers | None, spark: Any, progress: Any, arguments: ar
             progress("following")
             checkpoint = arguments.checkpoint
             start = partial(fraud.follow, events, arguments.root, checkpoint, pattern, pace, show_and_send)
-            return watched(arguments, start, pace, progress)
+            if arguments.spool is None:
+                return watched(arguments, start, pace, progress)
+            return watched(arguments, start, pace, progress, lambda: let_go_of(_of_spools(arguments), checkpoint))
         send = None if receivers is None else receivers.send
-        summary = fraud.run(arguments.root, events, pattern, progress, inputs, read, send)
-    except (ValueError, fraud.MissingColumn, fraud.BadEvents, NotLanded, NotForwarded) as error:
+        summary = fraud.run(arguments.root, events, pattern, progress, inputs, read, send, again=arguments.again)
+    except (ValueError, fraud.MissingColumn, fraud.BadEvents, NotLanded, NotForwarded, SpoolError) as error:
         print_problem(arguments, error)
         return 1
     progress.close()
@@ -129,6 +139,13 @@ def answer(receivers: Receivers | None, spark: Any, progress: Any, arguments: ar
     return 0
 
 
+def _of_spools(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the options of the source for the spools of the command line."""
+    from trouter_pipeline.consuming import options_for  # noqa: PLC0415  # Arrow, only when it runs
+
+    return options_for(arguments.spool, arguments.cursor, source_of(arguments))
+
+
 def _events(spark: Any, arguments: argparse.Namespace) -> tuple[Any, dict[str, int], dict[str, int]]:
     """Return the payments, the inputs that they come from, and the version of their table, for the commit."""
     from trouter_pipeline.jobs import fraud  # noqa: PLC0415
@@ -136,7 +153,7 @@ def _events(spark: Any, arguments: argparse.Namespace) -> tuple[Any, dict[str, i
     inputs: dict[str, int] = {}
     read: dict[str, int] = {}
     if arguments.spool is not None:
-        frame = fraud.of_spool(spark, arguments.spool)
+        frame = fraud.of_spools(spark, _of_spools(arguments))
     elif arguments.table is not None:
         frame, inputs, read = fraud.of_table(spark, arguments.root, arguments.table, arguments.as_of)
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -148,11 +147,16 @@ def _count(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Land messages, and print their numbers; return the exit status, 1 for a failure."""
-    if wrong := _wrong(arguments):
-        raise argparse.ArgumentTypeError(wrong)
+    from trouter_pipeline.landing import NotLanded, require_name  # noqa: PLC0415  # Arrow, only when it runs
+
+    try:
+        require_name(arguments.name)
+    except NotLanded as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
+    if fault := _wrong(arguments):
+        raise argparse.ArgumentTypeError(fault)
     with started(arguments) as (spark, progress):
         from trouter_pipeline.jobs import land, land_again  # noqa: PLC0415  # Spark, once it was seen to be there
-        from trouter_pipeline.landing import NotLanded  # noqa: PLC0415
         from trouter_pipeline.options import BadOption  # noqa: PLC0415
         from trouter_pipeline.spool import SpoolError  # noqa: PLC0415
 
@@ -178,8 +182,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _wrong(arguments: argparse.Namespace) -> str:
     """Return the fault of the options, "" for none."""
-    if not re.fullmatch(r"\w[\w.-]*", arguments.name):
-        return f"--name {arguments.name!r} is no name of a table: letters, digits, _, . and -"
     if bool(arguments.spool) == arguments.from_dead:
         return "give --spool, or --from-dead"
     if arguments.from_dead:

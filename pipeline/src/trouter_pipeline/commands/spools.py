@@ -7,18 +7,28 @@ import argparse
 from trouter_pipeline.commands.cursors import add_cursor
 from trouter_pipeline.commands.roots import local_folder
 from trouter_pipeline.flight.access import address_of, is_served
+from trouter_pipeline.spool.cursors import DEFAULT
 
 
-def add_spools(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
-    """Add the options for the spools, the cursor of the consumer, and the way to a server."""
-    parser.add_argument(
+def add_spools(
+    parser: argparse.ArgumentParser,
+    choice: argparse._ActionsContainer | None = None,
+    *,
+    required: bool = False,
+    also: str = "",
+) -> None:
+    """Add the options for the spools, the cursor of the consumer, and the way to a server.
+
+    ``choice`` is the group in which the spools are one of several sources, and ``also`` ends their help.
+    """
+    (choice or parser).add_argument(
         "--spool",
         action="append",
         required=required,
         type=_spool,
         metavar="DIR",
         help="a spool, or a folder of its shards, or the address of one that `trouter pipeline serve` serves, "
-        "grpc+tls://HOST:PORT/NAME; may be given again",
+        f"grpc+tls://HOST:PORT/NAME; may be given again{also}",
     )
     add_cursor(parser)
     parser.add_argument(
@@ -48,6 +58,11 @@ def source_of(arguments: argparse.Namespace) -> dict[str, str]:
         "tlsKeyFile": arguments.spool_key,
     }
     return {name: value for name, value in given.items() if value}
+
+
+def names_consumer(arguments: argparse.Namespace) -> bool:
+    """Return whether the command line says how to consume spools, by a cursor or at a server."""
+    return arguments.cursor != DEFAULT or bool(source_of(arguments))
 
 
 def _spool(text: str) -> str:

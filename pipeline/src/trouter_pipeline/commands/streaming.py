@@ -42,18 +42,26 @@ def pace_of(arguments: argparse.Namespace) -> Pace:
     return Pace(arguments.late_by, arguments.every, arguments.late)
 
 
-def watched(arguments: argparse.Namespace, start: Callable[[], Any], pace: Pace, progress: Any) -> int:
-    """Start a stream, and wait until it ends or is interrupted; return the exit status."""
+def watched(
+    arguments: argparse.Namespace,
+    start: Callable[[], Any],
+    pace: Pace,
+    progress: Any,
+    at_end: Callable[[], object] = lambda: None,
+) -> int:
+    """Start a stream, wait until it ends or is interrupted, and call ``at_end`` unless it failed; return the status."""
     from trouter_pipeline.streams import LateRows, StreamFailed, watch  # noqa: PLC0415  # Spark is here by now
 
     try:
         done = watch(start, pace)
     except KeyboardInterrupt:
+        at_end()
         return 0
     except (LateRows, StreamFailed) as error:
         progress.close()
         print_problem(arguments, error)
         return 1
+    at_end()
     progress.close()
     if done.late:
         print_problem(arguments, f"{done.late} rows came too late and were left out")

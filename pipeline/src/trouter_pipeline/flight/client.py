@@ -32,6 +32,7 @@ from trouter_pipeline.flight.protocol import (
 )
 from trouter_pipeline.spool.cursors import DEFAULT
 from trouter_pipeline.spool.errors import NoCursor, SpoolError, SpoolReplaced
+from trouter_pipeline.spool.reader import beginning
 
 #: Seconds for which an answer about the state of spools is new enough.
 _FRESH_S: Final = 0.1
@@ -226,8 +227,7 @@ class ServedSpool:
     @property
     def begin(self) -> int:
         """See `SpoolReader.begin`."""
-        position = self.position
-        return self.first if self.cursor == DEFAULT else max(self.first, position)
+        return beginning(self.cursor, self.position, self.first)
 
     def durable(self) -> int:
         """Return the first sequence that is not durable yet, as it was a moment ago."""

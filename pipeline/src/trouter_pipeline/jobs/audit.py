@@ -63,10 +63,11 @@ _SAME: Final = ("rule", "user", "host", "vhost")
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The parameters of the job; ``pace`` matters to streams only."""
+    """The parameters of the job; ``pace`` matters to streams only, ``again`` to the whole tables."""
 
     limits: Limits = field(default_factory=Limits)
     pace: Pace = field(default_factory=Pace)
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +253,7 @@ def run(
     records = Records(root, at)
     table, rules = Table(root, ALERTS), Table(root, RULES)
     recorded = {"limits": asdict(parameters.limits)}
-    work, of_rules = (material_of(records, each, VERSION, recorded) for each in (table, rules))
+    work, of_rules = (material_of(records, each, VERSION, recorded, again=parameters.again) for each in (table, rules))
     inputs, as_of = work.inputs, work.until
     if not inputs:
         return Summary({}, nothing=NO_RECORDS)

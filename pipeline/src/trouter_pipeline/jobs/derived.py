@@ -47,6 +47,9 @@ def changed_days(
 
     Days of which rows of the meter were pruned are left out, because their counts would be too low.
     """
+    meter.require_own_rows()
+    if not again:
+        table.require_own_rows()
     before = table.last_commit()
     same = before is not None and before.is_by(version, parameters) and not again
     held = before.inputs if before is not None and same else {}

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from trouter_pipeline.checkpoints import settled
+from trouter_pipeline.checkpoints import Torn, check_whole, planned_of, settled
+from trouter_pipeline.consuming import open_source, options_for
 from trouter_pipeline.datasource import register
 from trouter_pipeline.kafka.failures import NotForwarded
-from trouter_pipeline.kafka.local import Summary, held, opened, options_for, partitions_of
+from trouter_pipeline.kafka.local import Summary, held, partitions_of
 from trouter_pipeline.kafka.records import COLUMNS, records_of
 from trouter_pipeline.kafka.settings import Settings
 from trouter_pipeline.kafka.writer import Counts, Writer
+from trouter_pipeline.lasts import note, require_same
 from trouter_pipeline.shards import let_go
 from trouter_pipeline.spool.cursors import DEFAULT
 from trouter_pipeline.streams import StreamFailed, run_to_end
@@ -97,18 +99,19 @@ def run(
     """
     if spark.sparkContext.getConf().get(SPECULATION, "false") == "true":
         raise NotForwarded(f"{SPECULATION} gives a spool two writers at once: leave it off")
+    check_planned(checkpoint)
     summary = Summary()
     with ExitStack() as stack:
         options = options_for(folders, cursor, source or {})
-        shards, _ = opened(options)
-        for shard in shards:
-            stack.callback(shard.close)
+        shards, access = stack.enter_context(open_source(options))
         stack.enter_context(held(shards))
+        require_same(checkpoint, shards, access)
         sender = Sender(settings, partitions_of(settings, [shard.address for shard in shards], given))
 
-        def send(batch: DataFrame, _: int) -> None:
+        def send(batch: DataFrame, number: int) -> None:
             for row in batch.select(*COLUMNS).mapInArrow(sender, _COUNTS).collect():
                 summary.add(row["source"], Counts(row["sent"], row["known"]))
+            note(checkpoint, shards, planned_of(checkpoint, number), access)
 
         progress(f"forwarding to {settings.topic}")
         register(spark)
@@ -124,6 +127,16 @@ def run(
             raise NotForwarded(str(error)) from None
         summary.left = let_go(shards, settled(checkpoint))
     return summary
+
+
+def check_planned(checkpoint: Path) -> None:
+    """Raise NotForwarded if a planned batch of a checkpoint is torn, as after a loss of power."""
+    try:
+        check_whole(checkpoint)
+    except Torn as torn:
+        raise NotForwarded(
+            f"{torn}. Delete the file, and run again: what was sent of batch {torn.number} is found in the topic"
+        ) from None
 
 
 def _wait(query: StreamingQuery, wants_to_end: Callable[[], bool]) -> None:

@@ -307,8 +307,10 @@ def run(
     inputs: Mapping[str, int] | None = None,
     read: Mapping[str, int] | None = None,
     send: Callable[[DataFrame], None] | None = None,
+    *,
+    again: bool = False,
 ) -> Summary:
-    """Compute the table from the events; nothing is done if their ``inputs`` are those of the table already.
+    """Compute the table; nothing is done if the ``inputs`` are those of the table already, unless ``again``.
 
     ``read`` has the version of the table that the events are from. ``send`` gets `messages` of the alerts that the
     table did not have before; if it raises, the table stays as it was.
@@ -316,10 +318,12 @@ def run(
     MissingColumn, BadTable, TableBusy, OSError, and what ``send`` raises.
     """
     table = Table(root, TABLE)
+    if not again:
+        table.require_own_rows()
     before = table.last_commit()
     used = asdict(pattern)
     same = before is not None and before.is_by(VERSION, used) and without_streams(before.inputs) == inputs
-    if inputs and same:
+    if inputs and same and not again:
         return Summary(0, nothing="the table is made of these events already")
     progress("looking for small payments and large ones after them")
     found = alerts(events, pattern).persist()
@@ -373,12 +377,12 @@ def read_bodies(frame: DataFrame, column: str, schema: str) -> DataFrame:
     return read.select(*kept, *(F.col(f"said.`{name}`").alias(name) for name in fresh))
 
 
-def of_spool(spark: SparkSession, folder: str) -> DataFrame:
-    """Return a stream of the messages in a spool that another process receives into."""
+def of_spools(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """Return a stream of the messages in spools; ``options`` are those of the source."""
     from trouter_pipeline.datasource import register  # noqa: PLC0415  # where a spool is read at all
 
     register(spark)
-    return spark.readStream.format("amqp").option("spool", folder).option("receiver", "none").load()
+    return spark.readStream.format("amqp").options(**options).load()
 
 
 def of_table(

@@ -32,17 +32,15 @@ from trouter_pipeline.changes import (
     needed,
     opened,
 )
-from trouter_pipeline.checkpoints import Torn, planned_of, position_of, query_of, settled
-from trouter_pipeline.connecting import access_of
+from trouter_pipeline.checkpoints import Torn, is_begun, planned_of, position_of, query_of
+from trouter_pipeline.consuming import let_go_of, note_batch, open_source, options_for, require_same_spools
 from trouter_pipeline.datasource import register
 from trouter_pipeline.landing import DEAD, Landing, NotLanded, Part, columns_of_rows, landed
 from trouter_pipeline.merging import Merging
-from trouter_pipeline.options import Options, Side
 from trouter_pipeline.places import Place, Where
 from trouter_pipeline.reasons import reason_of
 from trouter_pipeline.repetitions import without_repetitions
 from trouter_pipeline.schema import SCHEMA
-from trouter_pipeline.shards import OpenSpool, let_go, open_shards
 from trouter_pipeline.spool.cursors import DEFAULT
 from trouter_pipeline.streams import StreamFailed, run_to_end
 
@@ -114,11 +112,24 @@ def wanted(parameters: Parameters) -> StructType:
     if own := [name for name in fields.names if name in ({DAY} if merge is None else OWN)]:
         cure = "make `body` a struct of its fields, or leave it out" if merge is None else "leave it out"
         raise NotLanded(f"--schema: the table has a column {own[0]} of its own, so that it cannot be a field: {cure}")
+    needs = dict.fromkeys([*ENVELOPE, *(() if merge is None else needed(merge))])
+    _require_distinct([*fields.names, *(name for name in needs if name not in fields.names)])
     if merge is not None and parameters.body_format == DEBEZIUM:
         fields = StructType([StructField("body", debezium_body(fields, merge))])
-    needs = dict.fromkeys([*ENVELOPE, *(() if merge is None else needed(merge))])
     mine = [SCHEMA[name] for name in needs if name not in fields.names]
     return StructType([*mine, *fields, StructField(DEAD_LETTER, DEAD_LETTER_TYPE)])
+
+
+def _require_distinct(names: Sequence[str]) -> None:
+    """Raise NotLanded for columns of a table whose names are one, or differ only in case."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(name.lower(), []).append(name)
+    if same := [" and ".join(each) for each in alike.values() if len(each) > 1]:
+        raise NotLanded(
+            f"--schema: the table would have the columns {', '.join(same)}, whose names differ at most in case: make "
+            "`body` a struct of the fields, or leave one out"
+        )
 
 
 def fields_of(schema: str) -> StructType:
@@ -148,7 +159,10 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
     wants_to_end: Callable[[], bool] = bool,
 ) -> Summary:
-    """Land all that is there, or with ``every_s`` until ``wants_to_end``. NotLanded, BadTable, TableBusy, OSError."""
+    """Land all that is there, or with ``every_s`` until ``wants_to_end``.
+
+    NotLanded, SpoolError, BadOption, BadTable, TableBusy, OSError.
+    """
     checkpoint = parameters.checkpoint or _checkpoint_in(root, parameters.name)
     summary = Summary()
     merge = parameters.merge
@@ -159,28 +173,31 @@ def run(
     with landing.held():
         check_writable(checkpoint)
         check_whole(checkpoint, Landing(root, parameters.name))
+        spools = _of_spools(parameters)
+        require_same_spools(spools, checkpoint)
         rows = _read(spark, parameters)
         rows = parted(rows) if merge is None else _changes(rows, parameters, merge)
         columns = columns_of_rows(rows)
         within = parameters.deduplicate_within
-        firsts = _firsts(parameters) if within else {}
+        first_ones = _FirstOnes(root, parameters, landing, checkpoint, _firsts(parameters) if within else {})
         if _forget_state(checkpoint):
             progress(f"{checkpoint} remembers message-ids by time: from now on the table does, by sequence")
 
-        def add(batch: DataFrame, number: int) -> None:
+        def claim() -> None:
             landing.claim(checkpoint, columns, {"deduplicate": str(within)})
-            if not within:
-                summary.add(landing.land(batch, number))
-                return
-            begins = firsts | position_of(checkpoint)
-            is_new = Landing(root, parameters.name).batches().get(query_of(checkpoint), -1) < number
-            landed_rows = {dead: landed(spark, root, parameters.name, dead=dead) for dead in (False, True)}
-            counts = landing.land(without_repetitions(batch, landed_rows, begins, within), number)
+
+        if is_begun(checkpoint):  # what does not fit is said whether or not a message comes
+            claim()
+
+        def add(batch: DataFrame, number: int) -> None:
+            claim()
+            if within:
+                counts, repeated = first_ones.land(batch, number)
+                summary.duplicates += repeated
+            else:
+                counts = landing.land(batch, number)
             summary.add(counts)
-            if is_new:
-                ends = planned_of(checkpoint, number)
-                came = sum(end - begins.get(spool, end) for spool, end in ends.items())
-                summary.duplicates += came - counts.total()
+            note_batch(spools, checkpoint, number)
 
         progress(f"landing in {landing.folder}")
         writer = _writer(rows, parameters, checkpoint).foreachBatch(add)
@@ -189,8 +206,32 @@ def run(
         except StreamFailed as error:
             raise NotLanded(str(error)) from None
         summary.interrupted = wants_to_end() and parameters.every_s is None
-        summary.left = _let_go(parameters, checkpoint)
+        summary.left = let_go_of(spools, checkpoint)
     return summary
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstOnes:
+    """Lands messages but those whose message-id came before; ``firsts`` are the first sequences of a new query."""
+
+    root: Where
+    parameters: Parameters
+    landing: Landing | Merging
+    checkpoint: Path
+    firsts: Mapping[str, int]
+
+    def land(self, batch: DataFrame, number: int) -> tuple[Counter[Part], int]:
+        """Land a batch; return the rows of each part, and the number of repetitions, 0 if it was landed before."""
+        root, name = self.root, self.parameters.name
+        begins = {**self.firsts, **position_of(self.checkpoint)}
+        is_new = Landing(root, name).batches().get(query_of(self.checkpoint), -1) < number
+        before = {dead: landed(batch.sparkSession, root, name, dead=dead) for dead in (False, True)}
+        fresh = without_repetitions(batch, before, begins, self.parameters.deduplicate_within)
+        counts = self.landing.land(fresh, number)
+        if not is_new:
+            return counts, 0
+        came = sum(end - begins.get(spool, end) for spool, end in planned_of(self.checkpoint, number).items())
+        return counts, came - counts.total()
 
 
 def check_whole(checkpoint: Path, landing: Landing) -> None:
@@ -199,35 +240,25 @@ def check_whole(checkpoint: Path, landing: Landing) -> None:
         position_of(checkpoint)
     except Torn as torn:
         last = landing.batches().get(query_of(checkpoint), -1)
-        what = f"{torn.path} is not whole: the power failed, or the disk was full, while Spark wrote it"
         if last < torn.number:
             raise NotLanded(
-                f"{what}. Nothing of batch {torn.number} was landed: delete the file, and run again"
+                f"{torn}. Nothing of batch {torn.number} was landed: delete the file, and run again"
             ) from None
         raise NotLanded(
-            f"{what}. Batch {torn.number} was landed, and only the file says up to which message: restore it from a "
+            f"{torn}. Batch {torn.number} was landed, and only the file says up to which message: restore it from a "
             "backup, or land the spools under another --name"
         ) from None
 
 
 def _of_spools(parameters: Parameters) -> dict[str, str]:
     """Return the options of the source that name the spools."""
-    return {"receiver": "none", "spool": ",".join(parameters.spools), "cursor": parameters.cursor, **parameters.source}
-
-
-def _open(parameters: Parameters) -> list[OpenSpool]:
-    options = Options.parse(_of_spools(parameters), Side.READ)
-    return open_shards(options.spool, options.cursor, access_of(options))
+    return options_for(parameters.spools, parameters.cursor, parameters.source)
 
 
 def _firsts(parameters: Parameters) -> dict[str, int]:
     """Return the first sequence of each spool for a new query."""
-    shards = _open(parameters)
-    try:
+    with open_source(_of_spools(parameters)) as (shards, _):
         return {each.uuid: each.begin for each in shards}
-    finally:
-        for each in shards:
-            each.close()
 
 
 def _forget_state(checkpoint: Path) -> bool:
@@ -237,16 +268,6 @@ def _forget_state(checkpoint: Path) -> bool:
         return False
     shutil.rmtree(state)
     return True
-
-
-def _let_go(parameters: Parameters, checkpoint: Path) -> int:
-    """Move the cursors to where the checkpoint is; return the number of messages that no batch of it has."""
-    shards = _open(parameters)
-    try:
-        return let_go(shards, settled(checkpoint))
-    finally:
-        for each in shards:
-            each.close()
 
 
 def _changes(rows: DataFrame, parameters: Parameters, merge: Merge) -> DataFrame:

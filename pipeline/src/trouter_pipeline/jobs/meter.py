@@ -171,6 +171,7 @@ def _meter(engine: Engine, records: Records, work: _Work, progress: Callable[[st
     dates = _days_by_boot(work.counted, lost)
     missing = {boot: ranges for boot, ranges in missing_of(work.counted.values()).items() if dates[boot] & days}
     wanted = {day.isoformat() for day in days.union(*[dates[boot] for boot in missing])}
+    lost = [each for each in lost if dates[each.start] & days]
     progress(f"metering {len(days)} days, {len(missing)} starts of routers with something missing")
     for name, kind in INTERVALS.items():
         engine.records(name, records, kind, wanted)
@@ -214,6 +215,8 @@ class _Work:
         self.segments = segments
         self._given = given
         self._frozen = {*frozen, *pruned_days(table)}
+        if not given.again:
+            table.require_own_rows()
         before = table.last_commit()
         inputs = {} if before is None else before.inputs
         same = before is not None and before.job_version == VERSION and not given.again
@@ -282,13 +285,15 @@ def _metered_days(work: _Work, incomplete: set[date]) -> set[date]:
     """Return the days that new segments may have changed.
 
     If the missing records of a start have changed, these are all its days: a link may have been idle for long.
+    So it is if some were left out.
     """
     days = set(work.stale)
     before, now = missing_of(work.held.values()), missing_of(work.counted.values())
     lost = [*lost_of(work.held.values()), *lost_of(work.counted.values())]
     fresh, every = _days_by_boot(work.fresh), _days_by_boot(work.counted, lost)
+    left_out = {(facts.router, facts.boot) for facts in work.fresh.values() if facts.left_out}
     for boot, dates in every.items():
-        if before.get(boot) != now.get(boot):
+        if before.get(boot) != now.get(boot) or boot in left_out:
             days |= dates
         elif boot in fresh:
             days |= fresh[boot]

@@ -46,6 +46,8 @@ def material_of(
     """
     segments, frozen = records.segments, frozen_by(records, table.name) | pruned_days(table)
     inputs = {name: facts.crc for name, facts in sorted(segments.items())}
+    if not again:
+        table.require_own_rows()
     before = table.last_commit()
     same = before is not None and before.is_by(version, parameters) and not again
     changes = table.changes_to(inputs)

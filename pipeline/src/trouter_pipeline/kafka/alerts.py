@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from trouter_pipeline.kafka.clients import client_of
 from trouter_pipeline.kafka.failures import Cause, NotForwarded, failure
-from trouter_pipeline.kafka.settings import Settings, log
+from trouter_pipeline.kafka.settings import Settings
 from trouter_pipeline.kafka.tail import tail_of
 
 #: The headers of a record.
@@ -45,7 +46,7 @@ class _Sending:
             "delivery.timeout.ms": int(settings.timeout_s * 1000),
             "error_cb": self._cause.note,
         }
-        self._producer = Producer(options | settings.client(), logger=log)
+        self._producer = client_of(Producer, options | settings.client())
 
     def produce(self, row: Mapping[str, Any]) -> None:
         headers = [(MESSAGE_ID, row["message_id"].encode()), (SUBJECT, row["subject"].encode())]

@@ -12,15 +12,14 @@ from typing import Final
 
 from trouter.records.disk import FileHeld, lock_file
 from trouter_pipeline.arrow import Origin, batches
-from trouter_pipeline.connecting import access_of
+from trouter_pipeline.consuming import open_source, options_for
 from trouter_pipeline.flight.access import Access
 from trouter_pipeline.kafka.failures import NotForwarded
 from trouter_pipeline.kafka.records import COLUMNS, records_of
 from trouter_pipeline.kafka.settings import SOURCE, Settings
 from trouter_pipeline.kafka.tail import placed, tail_of
 from trouter_pipeline.kafka.writer import Counts, Writer
-from trouter_pipeline.options import Options, Side
-from trouter_pipeline.shards import OpenSpool, blocks_of, open_shards
+from trouter_pipeline.shards import OpenSpool, blocks_of, gap
 from trouter_pipeline.spool import SpoolReader
 from trouter_pipeline.spool.cursors import DEFAULT
 
@@ -40,18 +39,6 @@ class Summary:
     def add(self, source: str, counts: Counts) -> None:
         self.sent[source] += counts.sent
         self.known[source] += counts.known
-
-
-def options_for(folders: Sequence[str], cursor: str, source: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of the source for spools; ``source`` are those for servers of spools."""
-    return {"receiver": "none", "spool": ",".join(folders), "cursor": cursor, **source}
-
-
-def opened(options: Mapping[str, str]) -> tuple[list[OpenSpool], Access]:
-    """Return a reader of each spool, and what it brings along to servers; BadOption, SpoolError, OSError."""
-    parsed = Options.parse(options, Side.READ)
-    access = access_of(parsed)
-    return open_shards(parsed.spool, parsed.cursor, access), access
 
 
 @contextmanager
@@ -99,9 +86,7 @@ def run(
     """
     summary = Summary()
     with ExitStack() as stack:
-        shards, access = opened(options_for(folders, cursor, source or {}))
-        for shard in shards:
-            stack.callback(shard.close)
+        shards, access = stack.enter_context(open_source(options_for(folders, cursor, source or {})))
         stack.enter_context(held(shards))
         partitions = partitions_of(settings, [shard.address for shard in shards], given)
         lines = [_Line(shard, settings, partitions.get(shard.address), max_message, access) for shard in shards]
@@ -121,7 +106,10 @@ def run(
 
 
 class _Line:
-    """A spool, and what it writes to. The writer is made for the first message."""
+    """A spool, and what it writes to. The writer is made for the first message.
+
+    SpoolGap if messages are gone that the cursor has not passed.
+    """
 
     def __init__(
         self, shard: OpenSpool, settings: Settings, partition: int | None, max_message: int, access: Access
@@ -134,7 +122,9 @@ class _Line:
         self._max_message = max_message
         self._writer: Writer | None = None
         #: The first sequence that no finished batch has.
-        self._position = max(shard.position, shard.first)
+        self._position = shard.position
+        if self._position < (first := shard.first):
+            raise gap(shard, self._position, first)
 
     def left(self) -> int:
         """Return the number of messages that wait."""

@@ -62,7 +62,7 @@ def records_of(rows: Sequence[Mapping[str, Any]], settings: Settings) -> Iterato
     for row in rows:
         fields = _Fields(row)
         texts = [fields.text(name) for name in settings.keys]
-        chooser = None if by_source else (fields.text(settings.partition_by) or "").encode()
+        chooser = None if by_source else _octets(fields.text(settings.partition_by) or "")
         yield Record(row["seq"], _key(texts), _value(row), list(_headers(row)), chooser)
 
 
@@ -70,7 +70,12 @@ def _key(texts: Sequence[str | None]) -> bytes | None:
     """Return the text of one field, or the JSON list of several; None if the first is not there."""
     if not texts or texts[0] is None:
         return None
-    return (texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False, separators=(",", ":"))).encode()
+    return _octets(texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False, separators=(",", ":")))
+
+
+def _octets(text: str) -> bytes:
+    """Return a text in UTF-8; half of a surrogate pair, which only JSON can have, as JSON spells it."""
+    return text.encode(errors="backslashreplace")
 
 
 class _Fields:

@@ -5,17 +5,12 @@ They are pickled for Spark's workers. So secrets are in files, of which they hav
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from trouter_pipeline.kafka.failures import NotForwarded
-
-#: What librdkafka logs; its errors are those of `failures`.
-log = logging.getLogger("trouter_pipeline.kafka")
-log.addHandler(logging.NullHandler())
 
 #: The choice of the partition by the source of a message.
 SOURCE: Final = "source"

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from trouter_pipeline.kafka.clients import client_of
 from trouter_pipeline.kafka.failures import Cause, NotForwarded, failure
 from trouter_pipeline.kafka.records import origin_of
-from trouter_pipeline.kafka.settings import Settings, log
+from trouter_pipeline.kafka.settings import Settings
 
 #: Seconds of one look for the brokers: a login that fails, for example, is not tried until the time is over.
 _LOOK_S: Final = 1.0
@@ -49,17 +50,18 @@ class Tail:
                     raise self._failed(known.error)
                 return sorted(known.partitions)
 
-    def sent(self, spool: str, start: int, partitions: Collection[int]) -> set[int]:
-        """Return the sequences from ``start`` on that these partitions have of a spool; NotForwarded.
+    def sent(self, spool: str, start: int, partitions: Collection[int]) -> dict[int, int]:
+        """Return the sequences from ``start`` on that these partitions have of a spool, with the hash of each value.
 
-        A partition is read back to the spool's last record before ``start``: what follows it is in order.
+        A partition is read back to the spool's last record before ``start``: what follows it is in order. NotForwarded.
         """
-        found = set()
+        found: dict[int, int] = {}
         for partition in partitions:
             for stretch in self._stretches(partition):
-                numbers = [origin[2] for origin in map(_origin, stretch) if origin is not None and origin[1] == spool]
-                found |= {number for number in numbers if number >= start}
-                if any(number < start for number in numbers):
+                origins = [(_origin(message), message) for message in stretch]
+                theirs = [(each[2], message) for each, message in origins if each is not None and each[1] == spool]
+                found |= {number: hash(message.value()) for number, message in theirs if number >= start}
+                if any(number < start for number, _ in theirs):
                     break
         return found
 
@@ -118,7 +120,8 @@ def _origin(message: Any) -> tuple[str, str, int] | None:
 def tail_of(settings: Settings, *, committed: bool) -> Iterator[Tail]:
     """Yield a reader of the topic's ends: of ``committed`` transactions, or of all records."""
     cause = Cause()
-    consumer = Consumer(
+    consumer = client_of(
+        Consumer,
         settings.client()
         | {
             "error_cb": cause.note,
@@ -130,7 +133,6 @@ def tail_of(settings: Settings, *, committed: bool) -> Iterator[Tail]:
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed" if committed else "read_uncommitted",
         },
-        logger=log,
     )
     try:
         yield Tail(settings, consumer, cause)

@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from trouter_pipeline.kafka.clients import client_of
 from trouter_pipeline.kafka.failures import Cause, NotForwarded, failure
 from trouter_pipeline.kafka.records import Record, murmur2
-from trouter_pipeline.kafka.settings import Settings, log
+from trouter_pipeline.kafka.settings import Settings
 from trouter_pipeline.kafka.tail import tail_of
 
 #: What brokers without transactions answer.
@@ -69,7 +70,7 @@ class Writer:
         if settings.transactions:
             name = f"trouter-{settings.topic}-{self._spool}"
             options = {"transactional.id": name, "transaction.timeout.ms": max(_TRANSACTION_MS, timeout_ms)}
-            producer = Producer(common | {"delivery.timeout.ms": timeout_ms} | settings.client() | options, logger=log)
+            producer = client_of(Producer, common | {"delivery.timeout.ms": timeout_ms} | settings.client() | options)
             try:
                 producer.init_transactions(settings.timeout_s)
             except KafkaException as error:
@@ -77,13 +78,13 @@ class Writer:
                     raise self._failed(error.args[0]) from None
             else:
                 return producer, True
-        return Producer(common | {"delivery.timeout.ms": timeout_ms} | settings.client(), logger=log), False
+        return client_of(Producer, common | {"delivery.timeout.ms": timeout_ms} | settings.client()), False
 
     def send(self, records: Iterable[Record]) -> None:
         """Send records in their order, but those that the topic has already; NotForwarded."""
         for record in records:
             if record.seq in self._known:
-                self._known.discard(record.seq)
+                self._require_same(record, self._known.pop(record.seq))
                 self._skipped += 1
                 continue
             if self._transactional and not self._begun:
@@ -93,6 +94,15 @@ class Writer:
             self._count += 1
             if self._failure is not None:
                 raise self._failure
+
+    def _require_same(self, record: Record, sent: int) -> None:
+        """Raise NotForwarded if the topic has another message, with this hash of its value, in a record's place."""
+        if hash(record.value) != sent:
+            raise NotForwarded(
+                f"{self._settings.place} has another message {record.seq} of spool {self._spool}: the folder of the "
+                "spool was put back from a backup, or a copy of it was filled, and what came since would be left out. "
+                "Move it away, and let `trouter pipeline spool` begin a new one"
+            )
 
     def _produce(self, record: Record) -> None:
         partition = self._partition

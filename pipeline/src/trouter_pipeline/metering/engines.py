@@ -61,6 +61,9 @@ class Engine(Protocol):
     def fewer(self, rows: int) -> AbstractContextManager[None]:
         """Adapt the engine to this number of rows, few beside those of ``sized``, for the block."""
 
+    def few(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement that makes few; BadTable as ``query``."""
+
     def query(self, sql: str) -> Any:
         """Return the result of a statement for `Table.commit`; DuckDB's failures raise BadTable."""
 
@@ -110,6 +113,9 @@ class OnSpark(_Measured):
 
     def fewer(self, rows: int) -> AbstractContextManager[None]:
         return dealt_out(self._spark, rows, fewest=1)
+
+    def few(self, sql: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self._spark.sql(sql).collect()]
 
     def query(self, sql: str) -> Any:
         return self._spark.sql(sql)
@@ -208,6 +214,10 @@ class InProcess(_Measured):
 
     def fewer(self, rows: int) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def few(self, sql: str) -> list[tuple[Any, ...]]:
+        with _failures_named():
+            return self._connection.sql(sql).fetchall()
 
     def query(self, sql: str) -> pa.Table:
         with _failures_named():

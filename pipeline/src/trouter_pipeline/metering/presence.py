@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from trouter_pipeline.metering.counters import DATE, HOUR, HOUR_US, among, hour_of, summed_after
-from trouter_pipeline.metering.unproven import Lost, fillers, hours, rows_of
+from trouter_pipeline.metering.unproven import Lost, hours_of, rows_of, unknown
 
 if TYPE_CHECKING:
     from trouter_pipeline.gaps import Boot
@@ -39,6 +39,7 @@ def connections(engine: Engine, ends: Mapping[Boot, int], lost: Sequence[Lost], 
     rows = [{"router": router, "boot": boot, "until_us": until} for (router, boot), until in ends.items()]
     engine.rows("ends", pa.Table.from_pylist(rows, _ENDS))
     engine.rows("lost", rows_of(lost))
+    engine.rows("unproven", hours_of(lost, days))
     parts = (
         f"SELECT {_KEY}, {_only('us', 'sum(to_us - from_us)')}, true AS complete FROM conns GROUP BY {_KEY}",
         _peaks("conns", "peak_connections"),
@@ -46,14 +47,11 @@ def connections(engine: Engine, ends: Mapping[Boot, int], lost: Sequence[Lost], 
         _counted("opened", "opened"),
         _counted("(SELECT * FROM closed WHERE opened_at = 0) AS refused", "failed"),
         f"SELECT {_KEY}, {_only('us', '0')}, false AS complete FROM endless GROUP BY {_KEY}",
-        fillers(
-            {"user": "CAST(NULL AS string)"} | dict.fromkeys(_NUMBERS, "0") | {"complete": "false"}, _TENANTS, days
-        ),
+        f"SELECT hour_us, vhost, NULL, {_only('us', '0')}, false FROM ({unknown(_TENANTS, days)}) AS unknown",
     )
     numbers = [f"CAST(coalesce(max({name}), 0) AS bigint) AS {name}" for name in _NUMBERS]
     return engine.query(f"""
-        WITH unproven AS ({hours("SELECT from_us, to_us FROM lost")}),
-            conns AS ({_by_hour(_spans("opened", "closed", "conn", "opened_at"), days)}),
+        WITH conns AS ({_by_hour(_spans("opened", "closed", "conn", "opened_at"), days)}),
             links AS ({_by_hour(_LINKS, days)}),
             endless AS ({_by_hour(_ENDLESS, days)}),
             parts AS ({" UNION ALL ".join(parts)}),

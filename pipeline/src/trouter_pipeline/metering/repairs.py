@@ -31,6 +31,8 @@ _RECORD: Final = "router, boot, n"
 _PRIME: Final = 30_011
 #: Records whose numbers are near each other are found together: one test for so many leaves few to be looked up.
 _NEAR: Final = 4096
+#: Most ranges of numbers by which what is read is chosen.
+_PARTS: Final = 64
 _SUBJECTS: Final = ", ".join(SUBJECTS)
 #: Stretches of a start: number, first and last record.
 _STRETCHES: Final = pa.schema(
@@ -46,8 +48,11 @@ class Missing(NamedTuple):
 
 
 def missing_of(segments: Iterable[SegmentFacts]) -> dict[Boot, list[Missing]]:
-    """Return the missing ranges of each start; starts that are complete and may go on have none."""
-    known = list(segments)
+    """Return the missing ranges of each start; starts that are complete and may go on have none.
+
+    Segments that were left out are no part of the start, because others have their numbers.
+    """
+    known = [facts for facts in segments if not facts.left_out]
     missing: dict[Boot, list[Missing]] = {}
     for gap in gaps_of(known, {}):
         missing.setdefault((gap.router, gap.boot), []).append(Missing(gap.from_n, gap.to_n))
@@ -89,7 +94,13 @@ def prepare(engine: Engine, missing: Mapping[Boot, Sequence[Missing]]) -> None:
         some_odd = engine.keep("odd", _ODD) > 0
         engine.keep("suspects", _suspects(some_odd))
         engine.keep("wanted", _WANTED)
-        engine.keep("found", _FOUND)
+        engine.keep("found", _found(engine.few(_RANGES)))
+
+
+def longest_of(engine: Engine) -> dict[Boot, int]:
+    """Return the microseconds of the longest interval of each prepared start."""
+    rows = engine.few("SELECT router, boot, max(longest_us) FROM runs GROUP BY router, boot")
+    return {(router, boot): longest_us for router, boot, longest_us in rows}
 
 
 def _proof(of: str) -> str:
@@ -129,10 +140,10 @@ _UNTOLD: Final = "CAST(NULL AS bigint) AS t_us, " + ", ".join(f"CAST(NULL AS str
 _RUNS: Final = f"""
     SELECT router, boot, link, stretch, min(n) AS n, max(n) AS n_last, bool_or(final) AS final, sum(added) AS grown,
         min(reached - added) AS begun, max(reached) AS reached,
-        sum({_mixed("reached")} - {_mixed("reached - added")}) AS mixed
+        sum({_mixed("reached")} - {_mixed("reached - added")}) AS mixed, max(length_us) AS longest_us
     FROM (
         SELECT intervals.router, intervals.boot, link, stretch, n, final, {_proof("d_{}")} AS added,
-            {_REACHED} AS reached
+            {_REACHED} AS reached, t1 - t0 AS length_us
         FROM intervals JOIN {_within("intervals")}
     ) AS proofs GROUP BY {_LINK}, stretch"""
 
@@ -222,13 +233,30 @@ _WANTED: Final = f"""
     UNION SELECT router, boot, n_before FROM suspects WHERE moved AND what_before IN ('interval', 'final')
     UNION SELECT router, boot, n_told FROM suspects WHERE end_unknown AND n_told IS NOT NULL"""
 
-#: SQL for these records, with their counts before (``b_``) and after (``c_``) each.
-_FOUND: Final = f"""
-    SELECT /*+ BROADCAST(near) */ {_RECORD}, t0, {_SUBJECTS},
-        {", ".join(f"c_{source} - d_{source} AS b_{name}, c_{source} AS c_{name}" for name, source in COUNTED.items())}
-    FROM intervals SEMI JOIN (SELECT DISTINCT router, boot, n - n % {_NEAR} AS about FROM wanted) AS near
-        ON {_same("router, boot", "near", "intervals")} AND about = n - n % {_NEAR}
-    JOIN wanted USING ({_RECORD})"""
+#: SQL for the first and last wanted number in each of so many equal parts of all numbers.
+_RANGES: Final = f"""
+    SELECT min(n), max(n) FROM (
+        SELECT n, floor(n / ((last_n + 1) / {_PARTS})) AS part
+        FROM wanted CROSS JOIN (SELECT max(n) AS last_n FROM wanted) AS whole
+    ) AS divided GROUP BY part"""
+
+
+def _found(ranges: Iterable[tuple[int, int]]) -> str:
+    """Return SQL for the wanted records, with their counts before (``b_``) and after (``c_``) each.
+
+    Pieces of files without a number in these ranges are not read.
+    """
+    within = " OR ".join(f"intervals.n BETWEEN {first} AND {last}" for first, last in ranges) or "false"
+    counts = ", ".join(
+        f"c_{source} - d_{source} AS b_{name}, c_{source} AS c_{name}" for name, source in COUNTED.items()
+    )
+    return f"""
+        SELECT /*+ BROADCAST(near) */ {_RECORD}, t0, {_SUBJECTS}, {counts}
+        FROM intervals SEMI JOIN (SELECT DISTINCT router, boot, n - n % {_NEAR} AS about FROM wanted) AS near
+            ON {_same("router, boot", "near", "intervals")} AND about = intervals.n - intervals.n % {_NEAR}
+        JOIN wanted USING ({_RECORD})
+        WHERE {within}"""
+
 
 _UNLESS: Final = "CASE WHEN contradicted THEN 0 ELSE {} END"
 #: SQL for rows to add: counts that can be proved, and rows that are not complete.

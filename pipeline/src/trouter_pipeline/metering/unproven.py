@@ -7,18 +7,21 @@ rows that say so; rows without a tenant stand for those that are known nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from datetime import date
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
 from trouter_pipeline.gaps import Boot, gaps_of
-from trouter_pipeline.metering.counters import DATE, HOUR_US, among, hour_of
+from trouter_pipeline.metering.counters import DATE, HOUR_US, among
 
 if TYPE_CHECKING:
     from trouter_pipeline.datasets import SegmentFacts
 
+_FIRST_DAY: Final = date(1970, 1, 1)
+_DAY_US: Final = 24 * HOUR_US
+_HOURS: Final = pa.schema({"hour_us": pa.int64()})
 _LOST: Final = pa.schema({"router": pa.string(), "boot": pa.int64(), "from_us": pa.int64(), "to_us": pa.int64()})
 
 
@@ -71,23 +74,25 @@ def rows_of(lost: Iterable[Lost]) -> pa.Table:
     return pa.Table.from_pylist([each._asdict() for each in lost], _LOST)
 
 
-def hours(times: str) -> str:
-    """Return SQL for the hours ``hour_us`` that ``times``, with ``from_us`` and ``to_us``, touch."""
+def hours_of(lost: Iterable[Lost], days: Collection[date]) -> pa.Table:
+    """Return the hours that the times touch, each once, from the first to the last of ``days``."""
+    touched: set[int] = set()
+    if days:
+        first_us, end_us = _begin_us(min(days)), _begin_us(max(days)) + _DAY_US
+        for each in lost:
+            begin_us = max(each.from_us // HOUR_US * HOUR_US, first_us)
+            touched.update(range(begin_us, min(each.to_us + 1, end_us), HOUR_US))
+    return pa.Table.from_pydict({"hour_us": sorted(touched)}, _HOURS)
+
+
+def _begin_us(day: date) -> int:
+    return (day - _FIRST_DAY).days * _DAY_US
+
+
+def unknown(tenants: str, days: Collection[date]) -> str:
+    """Return SQL for each hour ``hour_us`` of ``unproven`` with each ``vhost`` of ``tenants``, and with none."""
     return f"""
-        SELECT DISTINCT hour_us FROM (
-            SELECT explode(sequence({hour_of("from_us")}, {hour_of("to_us")}, {HOUR_US})) AS hour_us
-            FROM ({times}) AS times
-        ) AS touched"""
-
-
-def fillers(columns: Mapping[str, str], tenants: str, days: Collection[date]) -> str:
-    """Return SQL for rows of ``columns`` in each hour of ``unproven``: for each ``vhost`` of ``tenants``, and for none.
-
-    The columns are SQL by name, beside ``hour_us`` and ``vhost``.
-    """
-    chosen = ", ".join(f"{value} AS {name}" for name, value in columns.items())
-    return f"""
-        SELECT hour_us, vhost, {chosen}
+        SELECT hour_us, vhost
         FROM (SELECT hour_us, {DATE} FROM unproven) AS hours
         CROSS JOIN (SELECT vhost FROM ({tenants}) AS named UNION SELECT CAST(NULL AS string)) AS tenants
         WHERE date IN {among(days)}"""

@@ -23,6 +23,14 @@ from trouter_pipeline.spool.segments import (
 from trouter_pipeline.spool.writer import acquire, read_identity
 
 
+def beginning(cursor: str, position: int, first: int) -> int:
+    """Return where a new consumer begins: where its cursor is; with the default one at the oldest message.
+
+    That is before the ``first`` message of the spool if messages are gone that the cursor has not passed.
+    """
+    return min(position, first) if cursor == DEFAULT else position
+
+
 class SpoolReader:
     """A spool open for reading; only ``consumed`` changes it, by moving the cursor."""
 
@@ -70,12 +78,8 @@ class SpoolReader:
 
     @property
     def begin(self) -> int:
-        """First sequence for a new consumer: where its cursor is, and the oldest message for the default cursor.
-
-        NoCursor, SpoolCorrupt, OSError.
-        """
-        position = self.position
-        return self.first if self.cursor == DEFAULT else max(self.first, position)
+        """First sequence for a new consumer: see `beginning`. NoCursor, SpoolCorrupt, OSError."""
+        return beginning(self.cursor, self.position, self.first)
 
     def durable(self) -> int:
         """Return the first sequence that is not durable yet, without a system call; SpoolCorrupt."""
