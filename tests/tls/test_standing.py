@@ -25,7 +25,7 @@ from trouter.client import Connection, ConnectionClosed, connect
 from trouter.client.sasl import External
 from trouter.config import load
 from trouter.hooks import Plugins
-from trouter.tls.secure import HANDSHAKE_S, RECHECK_S
+from trouter.tls.secure import RECHECK_S
 from trouter.wire.performatives import Error
 
 DAY_S = DAY.total_seconds()
@@ -173,21 +173,21 @@ async def test_an_authority_of_the_system_is_not_looked_for(
         assert await is_alive(stays)
 
 
-async def test_a_handshake_of_tls_has_five_seconds(
-    scene: Scene, mock_clock: MockClock, info: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("written", "tls_s"), [("", 5), (" initialHandshakeTimeoutSeconds: 600\n", 300)])
+async def test_a_handshake_of_tls_has_half_of_the_time_until_the_open(
+    scene: Scene, mock_clock: MockClock, info: pytest.LogCaptureFixture, written: str, tls_s: int
 ) -> None:
-    """The limit holds however long the listener gives for the open."""
-    await scene.start()
+    await scene.start(listener=written)
     async with (
         await trio.open_tcp_stream("127.0.0.1", scene.port) as late,
         scene.connect(scene.authority.issue("CN=alice")) as stays,
     ):
         await late.send_all(b"\x16\x03\x01\x02")
         await wait_all_tasks_blocked(0.01)
-        mock_clock.jump(HANDSHAKE_S + 0.1)
+        mock_clock.jump(tls_s + 0.1)
         mock_clock.rate = 10  # else nothing would end it if the limit failed
         assert await late.receive_some(1) == b""
-        assert any("timed out: TLS took more than 5 s" in each.getMessage() for each in info.records)
+        assert any(f"timed out: TLS took more than {tls_s} s; " in each.getMessage() for each in info.records)
         assert await is_alive(stays)
 
 

@@ -208,7 +208,7 @@ class OpenAdmission:
             engine,
             lifetime,
             policy,
-            self._terms_of(opening, engine, lifetime.label, tenant),
+            self._terms_of(opening, engine, lifetime.label, tenant, login.user),
             settings.max_links,
             share,
             None if role in ROUTER_ROLES else user_key(policy.admission.vhost, login.user, facts.remote_host),
@@ -233,7 +233,9 @@ class OpenAdmission:
             is_uplink=role == EDGE_ROLE and login.outgoing,
         )
 
-    def _terms_of(self, opening: PeerOpen, engine: Connection, label: str, tenant: Tenant | None) -> PeerTerms:
+    def _terms_of(
+        self, opening: PeerOpen, engine: Connection, label: str, tenant: Tenant | None, user: str
+    ) -> PeerTerms:
         """Return the terms of the links of a connection, whose log lines begin with ``label``."""
         facts, settings = opening.facts, opening.settings
         strips, components = self._plugins.annotation_filter(facts.listener), settings.logged_components
@@ -252,6 +254,8 @@ class OpenAdmission:
             strip_out=strips.strip_out,
             log=log,
             tenant=tenant,
+            names_tenant=settings.tenancy is not None and settings.tenancy.secure,
+            user=user,
             trunk=trunk,
             role=settings.role,
         )

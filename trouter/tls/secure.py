@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     from .loaded import Loaded
     from .profiles import PendingProfiles, Renewal, TlsProfiles
 
-#: The part of a peer's time until its open that TLS may take (security.md 8.2).
+#: What TLS with a client may take of the client's time until its open: this share, or so many seconds if it is less.
+HANDSHAKE_SHARE: Final = 0.5
 HANDSHAKE_S: Final = 5.0
+#: What TLS with a dialled peer may take.
+DIALLED_HANDSHAKE_S: Final = 10.0
 #: Handshakes computed at once: at most half of the processors.
 HANDSHAKES_AT_ONCE: Final = max(1, (os.cpu_count() or 1) // 2)
 #: Interval of looks at the profiles' files.
@@ -132,7 +135,7 @@ class Secure:
         else:
             log.info("sslProfile %s: new connections use its new files", name)
         state = "raised" if problem else "cleared"
-        self._recorder.emit(Alarm(name="tls-renewal", severity="critical", subject=name, state=state, value=problem))
+        self._recorder.alarm(Alarm(name="tls-renewal", severity="critical", subject=name, state=state, value=problem))
 
     def close_outdated(self) -> None:
         """Close the connections of generations that are not valid any more (R-2.1b)."""
@@ -181,20 +184,23 @@ class Secure:
 
         The task has its ``turn``, in which its waits do not count.
 
-        ``timeout_s`` is the peer's time until its open; waits for the router do not count. ``refused`` gets the reason,
-        unless the peer has left.
+        ``timeout_s`` is the peer's time until its open, of which TLS has a part; waits for the router do not count.
+        ``refused`` gets the reason, unless the peer has left.
         """
         from .opening import Layer, read_opening  # noqa: PLC0415
 
-        whole = PeerTime(self._waits, timeout_s)
-        why, alert, reason = f"timed out: TLS took more than {HANDSHAKE_S:g} s", "", TIMEOUT
+        whole, part_s = PeerTime(self._waits, timeout_s), max(HANDSHAKE_S, timeout_s * HANDSHAKE_SHARE)
+        why = (
+            f"timed out: TLS took more than {part_s:g} s; a longer initialHandshakeTimeoutSeconds gives it half of that"
+        )
+        alert, reason = "", TIMEOUT
         try:
             layer, early = await read_opening(sock, UncountedWaits(turn, whole))
             if layer is Layer.OTHER:
                 self._check_clear(entity)
                 security = SecurityLayer(early=early)
             else:
-                security, loaded = await self._accept_tls(sock, entity, early, PeerTime(whole, HANDSHAKE_S), turn)
+                security, loaded = await self._accept_tls(sock, entity, early, PeerTime(whole, part_s), turn)
                 facts = self._judge(facts, security, loaded, maps_user=True)
             return facts, replace(security, began_s=trio.current_time() - whole.taken_s)
         except PeerTooSlow:
@@ -260,13 +266,13 @@ class Secure:
         if known is not None and known.host != host:
             known = None
         channel = _client_channel(context, host, use, None if known is None else known.session)
-        with trio.move_on_after(HANDSHAKE_S):
+        with trio.move_on_after(DIALLED_HANDSHAKE_S):
             await channel.handshake(sock, self._waits, self._run_own_step)
             chain = known.chain if known is not None and channel.resumed else channel.chain()
             shown = PeerCertificates(chain, loaded.entity.name, loaded.entity.ordinal)
             security = SecurityLayer(channel, b"", None, shown)
             return self._judge(facts, security, loaded, maps_user=False), security
-        raise TlsFailed(f"timed out: TLS took more than {HANDSHAKE_S:g} s")
+        raise TlsFailed(f"timed out: TLS took more than {DIALLED_HANDSHAKE_S:g} s")
 
     async def call(self, sock: socket.socket, name: str, host: str, *, verify_hostname: bool = True) -> TlsChannel:
         """Complete TLS with a service by the named profile; TlsFailed, OSError. The caller sets a deadline."""
@@ -355,7 +361,7 @@ class Secure:
         for name, days, left_s in profiles.endings():
             left = f"ends in {left_s / 86_400:.1f} days" if left_s > 0 else "has ended"
             log.warning("sslProfile %s: its certificate %s", name, left)
-            self._recorder.emit(
+            self._recorder.alarm(
                 Alarm(
                     name="tls-certificate-ends",
                     severity="warning" if days > 1 else "critical",
