@@ -1,6 +1,6 @@
 /** What an operator sees of all routers at once: their state, policy and findings. */
 
-import { amqpListener, connectTo, consoleListener, expect, inspect, openConsole, section, startRouter, test, watch } from "./support";
+import { amqpListener, connectTo, consoleListener, expect, inspect, manage, openConsole, section, startRouter, test, usersFile, watch } from "./support";
 
 test("every router of the network is shown with its state, and leads to its findings", async ({ open, page }) => {
   await open("/network", "Network");
@@ -38,4 +38,44 @@ test("routers with different policies are named, and one that has left the netwo
   await spoke.stop();
   await hub.stop();
   expect(wrong).toEqual([]);
+});
+
+test("a change that is not finished is shown with who made it, where, and the commands that end it, until it is ended", async ({ page }) => {
+  const wrong = watch(page);
+  const router = await startRouter(section("router", { id: "R" }) + consoleListener() + amqpListener());
+  await openConsole(page, `http://127.0.0.1:${router.port()}/`, "/network", "Network");
+  await expect(page.getByText("1 of 1 router answered")).toBeVisible();
+  await expect(page.getByText("is not finished")).toBeHidden();
+  const body = JSON.stringify(`${router.configuration}address { prefix: news }\n`);
+  const checked = (await manage(router.port(1), "CHECK", "--body", body, "file=R.conf")) as { apply: { state: string } };
+  await manage(router.port(1), "APPLY", "--body", body, "change=3b9f21a0", "by=ann@desk", "routers=R,S", `state=${checked.apply.state}`);
+  const line = page.getByRole("status").filter({ hasText: "is not finished" });
+  await expect(line).toContainText("The change 3b9f21a0 by ann@desk, of ");
+  await expect(line).toContainText(
+    "is not finished: made at R; not open at S. trouter network apply FOLDER --resume 3b9f21a0 goes on with it, " +
+      "trouter network apply --abandon 3b9f21a0 takes it back.",
+  );
+  await inspect(page, "network-change");
+  await manage(router.port(1), "REVERT-CHANGE", "change=3b9f21a0");
+  await expect(line).toBeHidden();
+  await router.stop();
+  expect(wrong).toEqual([]);
+});
+
+test("a router with two workers is one whole row for a user who may only read", async ({ page }) => {
+  const allowed = '{ users: "*", remoteHosts: "*", sources: "*", targets: "*", allowDynamicSource: yes, allowAnonymousSender: yes, management: read }';
+  const router = await startRouter(
+    section("router", { id: "A", mode: "interior", workers: 2, usersFile: usersFile({ reader: "Leser-4711" }) }) +
+      consoleListener({ saslMechanisms: "PLAIN", authenticatePeer: true, allowInsecurePlain: "loopback" }) +
+      section("policy", { enableVhostPolicy: true }) +
+      `vhost {\n hostname: $default\n groups: { $default: ${allowed} }\n}\n`,
+  );
+  await router.waitForLine(/2 workers serve/);
+  await page.goto(`http://127.0.0.1:${router.port()}/#/network`);
+  await page.getByLabel("User").fill("reader");
+  await page.getByLabel("Password").fill("Leser-4711");
+  await page.getByRole("button", { name: "Log in" }).click();
+  await expect(page.getByText("1 of 1 router answered")).toBeVisible();
+  await expect(page.getByRole("grid", { name: "Routers of the network" }).getByRole("row", { name: /^A / })).toContainText(/interior\s*up/);
+  await router.stop();
 });

@@ -92,6 +92,12 @@ class Cluster:
             await self._start(workload, next(self._numbers)).wait_ready()
             await old.delete()
 
+    async def delete(self, name: str) -> None:
+        """Delete a pod of a StatefulSet, in whose place a new one begins."""
+        workload, _, number = name.rpartition("-")
+        await self.pods[name].delete()
+        self._start(self._objects["StatefulSet", workload], int(number))
+
     async def run(self, document: Mapping[str, Any]) -> Pod:
         """Run a pod that ends by itself, such as that of `helm test`; return it at its end."""
         pod = self._make(document["metadata"]["name"], document)

@@ -71,6 +71,9 @@ class Commands:
                 before = len(pod.text(container))
                 status = await pod.execute(container, *command)
                 return status, pod.text(container)[before:]
+            case ["kubectl", "delete", "pod", name]:
+                await self._cluster.delete(name)
+                return 0, f"pod {name!r} deleted"
             case ["kubectl", "rollout", "restart", workload]:
                 kind, _, name = workload.partition("/")
                 await self._cluster.restart({"statefulset": "StatefulSet", "deployment": "Deployment"}[kind], name)

@@ -7,7 +7,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,10 @@ class Pod:
         finally:
             for container in self._running.values():
                 container.close()
+
+    def inside(self) -> AbstractContextManager[None]:
+        """Be in the network of the pod, as a command behind `kubectl port-forward` is."""
+        return self._network.inside()
 
     async def delete(self) -> None:
         """Delete the pod and wait until it is gone."""

@@ -16,14 +16,14 @@ from tests.walks import Shell, steps_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("on_a_node")]
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
-_YAML = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+YAML = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.long
 async def test_the_page_works_as_printed(tmp_path: Path) -> None:
     steps = steps_in(PAGE)
     assert len(steps) >= 25
-    (tmp_path / "values.yaml").write_text(_YAML.findall(PAGE)[0], encoding="utf-8")
+    (tmp_path / "values.yaml").write_text(YAML.findall(PAGE)[0], encoding="utf-8")
     shell = Shell(tmp_path, ["65535"])
     with trio.fail_after(DEADLINE_S):
         async with trio.open_nursery() as nursery:
@@ -39,7 +39,7 @@ async def test_the_page_works_as_printed(tmp_path: Path) -> None:
 
 def test_the_values_on_the_page_are_values_of_the_chart() -> None:
     known = yaml.safe_load((ROOT / "packaging" / "helm" / "trouter" / "values.yaml").read_text(encoding="utf-8"))
-    for text in _YAML.findall(PAGE):
+    for text in YAML.findall(PAGE):
         given = yaml.safe_load(text)
         if "kind" not in given:
             assert given.keys() <= known.keys()

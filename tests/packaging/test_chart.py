@@ -61,6 +61,7 @@ EVERYTHING = (
     "interior.podAnnotations.here=yes-here",
     "image.digest=sha256:" + 64 * "a",
     "interior.replicas=2",
+    "interior.updateStrategy=OnDelete",
 )
 #: A further listener for edge routers that log in with passwords.
 OUTSIDE = (
@@ -132,6 +133,7 @@ def test_kubernetes_validates_the_rendered_chart(values: tuple[str, ...], tmp_pa
         "clients.service.type=Ingress",
         "listeners[0].name=Outside",
         "podSecurityContext=restricted",
+        "interior.updateStrategy=Recreate",
     ],
 )
 def test_values_that_cannot_be_are_refused_by_the_schema(wrong: str) -> None:

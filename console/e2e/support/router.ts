@@ -1,11 +1,12 @@
 /** A router as operators run it: a process with a configuration file, stopped by a signal. */
 
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const OWN_PYTHON = join(ROOT, ".venv/bin/python");
@@ -149,4 +150,12 @@ export function usersFile(passwords: Readonly<Record<string, string>>): string {
     execFileSync(PYTHON, ["-m", "trouter", "passwd", "add", users, user, "--password-file", secret], { cwd: ROOT });
   }
   return users;
+}
+
+/** Do an operation of the management node of the router that listens on `port`, as `trouter manage` does, and return the answer. */
+export async function manage(port: number, operation: string, ...more: readonly string[]): Promise<unknown> {
+  const node = ["--type", "org.amqp.management", "--name", "self"];
+  const command = ["-m", "trouter", "manage", "-b", `127.0.0.1:${port}`, "--timeout", String(PATIENCE_S), operation, ...node, ...more];
+  const { stdout } = await promisify(execFile)(PYTHON, command, { cwd: ROOT });
+  return JSON.parse(stdout) as unknown;
 }

@@ -644,4 +644,16 @@ export interface Attributes {
     | "name"
     | "identity"
     | "type";
+  "alarm":
+    | "at"
+    | "count"
+    | "alarm"
+    | "severity"
+    | "subject"
+    | "state"
+    | "value"
+    | "limit"
+    | "name"
+    | "identity"
+    | "type";
 }

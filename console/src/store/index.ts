@@ -4,7 +4,7 @@ export { ManagementError } from "../amqp/errors";
 export type { ManagementRequest } from "../amqp/management";
 export { MAX_SAMPLES, MAX_SERIES, follow, followed, historyKey, parseSeriesKey, record, unfollow, useHistories, useHistory } from "./history";
 export type { SeriesKey } from "./history";
-export type { Wanted } from "./interests";
+export { pollIntervalMs, type Wanted } from "./interests";
 export { manage } from "./current";
 export { clearNotices, closeNotice, notify, useNotices, type Notice } from "./notices";
 export type { Level, Rights } from "./rights";

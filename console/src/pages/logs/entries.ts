@@ -4,6 +4,7 @@ import { useEffect, useState } from "react";
 
 import type { RouterRef, Value } from "../../model/types";
 import { manage } from "../../store";
+import { repeat } from "../common/repeat";
 
 /** The levels of log entries, the least serious first. */
 export const LEVELS = ["trace", "debug", "info", "notice", "warning", "error", "critical"] as const;
@@ -81,15 +82,10 @@ export function useEntries(routers: readonly RouterRef[], module: string): LogEn
       const entries = (await Promise.all(answers)).flat().sort((one, other) => other.at - one.at || other.place - one.place);
       if (isOpen) setFetched({ entries, problems, isLoading: false });
     };
-    const repeat = async (): Promise<void> => {
-      while (isOpen) {
-        await fetchAll();
-        await new Promise((resume) => setTimeout(resume, EVERY_MS));
-      }
-    };
-    void repeat();
+    const stop = repeat(fetchAll, EVERY_MS);
     return () => {
       isOpen = false;
+      stop();
     };
   }, [key]);
   return fetched;

@@ -2,6 +2,7 @@ import { useMemo } from "react";
 import { Label } from "@patternfly/react-core/dist/esm/components/Label";
 import { useNavigate } from "react-router-dom";
 
+import type { OpenChange } from "../../model/changes";
 import { NETWORK_TABLES, policiesOf, routerStates, SEVERITIES, type RouterState } from "../../model/network";
 import { count, duration } from "../../model/numbers";
 import { shown } from "../../model/text";
@@ -9,6 +10,7 @@ import { agoText, DataTable, momentText, Page, useNow, Value, type Column } from
 import { Panel } from "../common/Panel";
 import { useSupportedTables, useTableAbsence } from "../common/tables";
 import { locationPath } from "../entities/location";
+import { useOpenChanges } from "./useOpenChanges";
 
 const EVERY_MS = 4_000;
 /** Characters of a digest, as `trouter network status` shows it. */
@@ -16,7 +18,7 @@ const DIGEST_CHARACTERS = 8;
 /** How long before its end a certificate is a warning. */
 const SOON_MS = 7 * 86_400_000;
 
-/** Shows every router of the network with its state, findings, version, policy and drain; changes are made by `trouter network`. */
+/** Shows every router of the network with its state, findings, version, policy and drain, and the changes that are open; `trouter network` makes them. */
 export default function Network() {
   const snapshot = useSupportedTables(NETWORK_TABLES, EVERY_MS);
   const absence = useTableAbsence(snapshot, "router");
@@ -25,6 +27,8 @@ export default function Network() {
   const states = useMemo(() => routerStates(snapshot), [snapshot]);
   const columns = useMemo(() => columnsOf(now), [now]);
   const policies = policiesOf(states);
+  const answering = snapshot.routers.filter((router) => router.isSilent !== true && router.tables["router"] !== undefined);
+  const changes = useOpenChanges(answering, EVERY_MS);
   const answered = states.filter(({ state }) => state !== "" && state !== "no answer").length;
   return (
     <Page title="Network">
@@ -41,6 +45,9 @@ export default function Network() {
               </bdi>
             </p>
           )}
+          {changes.map((change) => (
+            <Unfinished key={change.id} change={change} />
+          ))}
           <DataTable
             label="Routers of the network"
             columns={columns}
@@ -52,6 +59,18 @@ export default function Network() {
         </Panel>
       </div>
     </Page>
+  );
+}
+
+function Unfinished({ change }: { change: OpenChange }) {
+  return (
+    <p role="status">
+      <Label status="warning" isCompact>
+        Warning
+      </Label>{" "}
+      The change {change.id} by <bdi>{shown(change.by)}</bdi>, of {momentText(change.at)}, is not finished: <bdi>{change.places}</bdi>.{" "}
+      <code>{change.resume}</code> goes on with it, <code>{change.abandon}</code> takes it back.
+    </p>
   );
 }
 
