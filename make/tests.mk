@@ -1,5 +1,5 @@
 # Tests by what they take.
-.PHONY: test-whole test-quick-compiled test-quick-pure test-one-router test-in-memory test-twins field-tests field-clients field-page \
+.PHONY: test-whole test-quick-compiled test-quick-pure test-one-router test-in-memory test-twins test-spark field-tests field-clients field-page \
   test-tables test-several test-ways-in test-processes test-commands test-from-files test-field test-pipeline attack test-all test-packaging \
   test-compiled test-pure test-asan test-spark40 test-without-cyrus test-trio test-workers test-brokers rabbitmq4 interop-system planted chaos soak \
   walk-pages
@@ -8,7 +8,7 @@
 # of processors (starts of routers, Spark, the browser), but each would take longer, and what counts real seconds (a peer that is given
 # up as silent, a worker of Spark that must connect) would fail on a slow machine. The longest come first, and none is so long that it
 # goes on alone. On the compiled twin: the tests through one router, the parts below, and the tests in memory. On the interpreted twin:
-# the tests in memory of modules with two twins, and those of Spark; of the pipeline those that reach such a module
+# those of Spark, and the tests in memory of modules with two twins; of the pipeline those that reach such a module
 # (tests/house/test_one_twin.py). Beside them the web console, in a browser. The tests left out take long, or use no module with two
 # twins; `make test-all` runs all tests on both.
 ONE_ROUTER := tests/e2e
@@ -28,7 +28,7 @@ TESTED     := python compiler headers pkg-config sasl-headers openssl-headers np
 IN_BROWSER := $(if $(ARGS),,$$(make/system.sh has npm chromium && echo console-tests))
 test-whole: venv build console fuzz-packages interop-system field-clients
 	@mkdir -p build && rm -f build/test-*.log
-	@$(MAKE) --no-print-directory --keep-going --jobs=$(AT_ONCE) test-one-router test-twins $(if $(ARGS),,test-in-memory field-tests $(PARTS:%=test-%)) $(IN_BROWSER); \
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(AT_ONCE) test-one-router $(if $(ARGS),,test-spark) test-twins $(if $(ARGS),,test-in-memory field-tests $(PARTS:%=test-%)) $(IN_BROWSER); \
 	  status=$$?; cat build/test-*.log; exit $$status
 
 # While you change the code: the rooms without I/O, both twins beside each other, about half a minute each of processor time.
@@ -52,7 +52,11 @@ test-in-memory:
 	$(PY) -m pytest $(SHORT) tests $(addprefix --ignore=,tests/field $(ONE_ROUTER) $(foreach part,$(PARTS),$($(part)))) >build/test-in-memory.log 2>&1
 
 test-twins:
-	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "(spark or not one_twin) and not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1
+	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not spark and not one_twin and not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1
+
+# Jobs with their Spark take the most processor time of all, so they are a part of their own.
+test-spark:
+	TROUTER_PURE=1 $(PY) -m pytest --hypothesis-profile=brief -m "spark and not slow and not pipeline_long and not long" pipeline/tests >build/test-spark.log 2>&1
 
 # Clients of other projects, in fixed versions: rhea, node-amqp10, Azure's SDK, Proton in three languages, and others.
 test-field: venv build field-clients ## test with clients of other projects, on hosts with addresses of their own (ARGS='-k rhea' to choose)

@@ -265,7 +265,12 @@ LIMITS: Final = (
         set_by="router `acceptRatePerHost`, `acceptBurstPerHost`",
         metric="`trouter_connections_refused_total`",
     ),
-    Limit("time to the open", "10 s", "socket closed", set_by="listener `initialHandshakeTimeoutSeconds`"),
+    Limit(
+        "time to the open",
+        "10 s, 5 s or half of it for TLS",
+        "socket closed",
+        set_by="listener `initialHandshakeTimeoutSeconds`",
+    ),
     Limit("SASL exchange", "16 rounds, 10 s a step", "refused"),
     Limit(
         "failed logins from one host, and of one user from that host",
@@ -404,7 +409,11 @@ LIMITS: Final = (
     ),
     Limit("time for the close of a connection to be sent", "2 s", "socket closed"),
     Limit("a management request", "256 KiB", "answered 400"),
-    Limit("management requests waiting", "1000, and 16 MiB", "delivery released"),
+    Limit(
+        "management requests waiting",
+        "1000, and 16 MiB; of one user half of what the others leave, or as much as another one has",
+        "delivery released; if all is full, the newest one of the user with the most is refused",
+    ),
     Limit("one management answer, and unread answers of one receiver", "64 MiB", "refused with a reason, or dropped"),
     Limit("listings that requesters read page by page", "32 requesters, 60 s", "the listing starts again"),
     Limit(

@@ -158,3 +158,14 @@ def network(
             routers[name] = stack.enter_context(running(text, folder))
         wait_for_reach(routers)
         yield routers
+
+
+@contextmanager
+def network_with_edge(folder: Path) -> Iterator[dict[str, RunningRouter]]:
+    """Run two interior routers, A and B, and an edge router E at B."""
+    with ExitStack() as stack:
+        inner = stack.enter_context(network(folder, {"A": [], "B": ["A"]}, {"B": EDGE_LISTENER}))
+        below = stack.enter_context(running(edge("E", [edge_port(inner["B"])]), folder))
+        wait_for_row(inner["B"], "connection", lambda row: row["role"] == "edge" and row["container"] == "E")
+        wait_for_row(below, "connection", lambda row: row["role"] == "edge" and row["container"] == "B")
+        yield {**inner, "E": below}

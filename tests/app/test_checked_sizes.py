@@ -11,6 +11,7 @@ import pytest
 
 from trouter.app.checking import check_text
 from trouter.config import load
+from trouter.config.findings import first_of
 
 pytestmark = pytest.mark.attack
 
@@ -75,6 +76,24 @@ SHAPES: dict[str, tuple[str, Callable[[int], str]]] = {
     ),
 }
 FEW, MANY = 70, 140
+#: Texts of nothing but mistakes: what comes first, what comes again and again with a number, the end, and the lines of
+#: Python that one more may run: a whole section takes more than an attribute.
+MISTAKES: dict[str, tuple[str, Callable[[int], str], str, int]] = {
+    "attributes": ("router { ", lambda i: f"a{i}: b, ", "}", 500),
+    "attributes of other sections": ("router { ", lambda _: "sasl-mechanismss: b, ", "}", 500),
+    "near attributes": ("router {\n", lambda i: f"saslConfigDir{i}: x\n", "}", 500),
+    "reported attributes": ("router {\n", lambda _: "identity: x\n", "}", 500),
+    "sections": ("", lambda i: f"a{i} {{}}\n", "", 500),
+    "values": ("", lambda i: f"address {{ prefix: a{i}, distribution: clozest{i} }}\n", "", 1000),
+    "maps": (HEAD + "vhost { hostname: h, groups: { g: { ", lambda i: f"sourcess{i}: b, ", "} } }", 500),
+    "profiles": (
+        HEAD + "".join(f"sslProfile {{ name: abcdefgh{i} }}\n" for i in range(50)),
+        lambda i: f"connector {{ host: h, port: 1, sslProfile: abcdefgi{i} }}\n",
+        "",
+        2000,
+    ),
+    "accepted points": (HEAD, lambda i: f"# trouter: accept open-groop{i}: because\n", "", 500),
+}
 
 
 def lines_run(text: str) -> int:
@@ -108,3 +127,30 @@ def test_a_finding_about_many_listeners_names_a_few_of_them() -> None:
     about = [finding for finding in report.findings if finding.point == "tenant-without-tenancy"]
     assert len(about) == MANY
     assert all(f" and {MANY - 10} more" in finding.message for finding in about)
+
+
+@pytest.mark.parametrize("shape", MISTAKES)
+def test_one_more_mistake_of_a_text_is_little_work(shape: str) -> None:
+    head, mistake, end, most = MISTAKES[shape]
+    few, many = (lines_run(head + "".join(map(mistake, range(count))) + end) for count in (200, 300))
+    assert (many - few) / 100 < most
+
+
+def test_a_text_is_judged_up_to_a_number_of_errors() -> None:
+    report = check_text(load(text=HEAD), "}\n" * 101, "new.conf")
+    *shown, last = report.findings
+    assert len(shown) == 100
+    assert all(finding.place.line for finding in shown)
+    assert last.message == "there are more than 100 errors: the rest of the text is not judged"
+    assert len(check_text(load(text=HEAD), "}\n" * 100, "new.conf").findings) == 100
+
+
+def test_an_answer_has_the_gravest_findings_and_the_number_of_the_others() -> None:
+    head, section = SHAPES["unknown profiles"]
+    report = check_text(load(text=HEAD), head + "".join(map(section, range(300))), "new.conf")
+    *shown, last = first_of(report.findings)
+    assert tuple(shown) == report.findings[:200]
+    assert (last.message, last.severity) == (
+        f"there are {len(report.findings) - 200} more findings: mend these first", report.findings[200].severity
+    )  # fmt: skip
+    assert [*first_of(report.findings[:200])] == shown

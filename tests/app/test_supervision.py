@@ -115,3 +115,21 @@ def test_the_unit_of_several_routers_differs_only_in_their_files() -> None:
 
 def test_the_unit_names_the_manual_of_the_router() -> None:
     assert "\nDocumentation=man:trouter(1)\n" in UNIT.read_text(encoding="utf-8")
+
+
+def test_the_drop_in_of_the_manual_moves_the_configuration_below_what_the_router_may_write_to(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    drop_in = page.partition("```ini\n")[2].partition("```")[0]
+    told = dict(line.split("=", 1) for line in drop_in.splitlines() if "=" in line)
+    _, _, path = told["ExecStart"].partition(" -c ")
+    assert str(Path(path).parent) == f"/var/lib/{told['StateDirectory']}"
+    assert told["ExecStart"].removesuffix(path) in UNIT.read_text(encoding="utf-8")
+    assert "/var/lib/trouter/configuration/\n" in page
+    if (systemd := shutil.which("systemd-analyze")) is None:
+        pytest.skip("systemd-analyze is not here")
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / f"{UNIT.name}.d").mkdir()
+    (tmp_path / f"{UNIT.name}.d" / "network.conf").write_text(drop_in, encoding="utf-8")
+    done = subprocess.run([systemd, "--man=no", "verify", unit], capture_output=True, text=True, check=False)
+    assert UNIT.name not in done.stderr, done.stderr

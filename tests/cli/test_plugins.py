@@ -78,7 +78,7 @@ def test_nothing_loads_where_the_router_would_not_start(
     assert main(["plugins", *arguments]) == 1
     text = capsys.readouterr()
     assert "no plugin loads: plugin cp_changed: its code (" in text.err
-    assert "cp_changed: does not load" in text.out
+    assert "cp_changed: does not load, as no plugin does (see the last line)" in text.out
     assert main(["check", arguments[1]]) == 1
     assert "is not what is listed: sha256:" in capsys.readouterr().err
 

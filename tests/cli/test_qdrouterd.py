@@ -19,6 +19,8 @@ import trouter
 from tests.cli.programs import ROOT, TOO_LONG_S, called, installed
 from trouter.cli.qdrouterd import DaemonError, PidFile
 
+#: Linux numbers processes up to 4,194,304.
+MORE_THAN_ANY_PROCESS = 4_194_305
 LISTENER = "router {{ id: R }}\nlistener {{ host: 127.0.0.1, port: {port}, saslMechanisms: ANONYMOUS }}\n"
 
 
@@ -112,6 +114,20 @@ def test_a_port_in_use_gives_1_and_leaves_no_pid_file(qdrouterd: Path, tmp_path:
     assert not (tmp_path / "pid").exists()
 
 
+@pytest.mark.parametrize("daemon", [[], ["-d"]])
+def test_the_reason_of_a_failed_start_is_on_stderr_and_in_the_log_wherever_that_is(
+    qdrouterd: Path, tmp_path: Path, daemon: list[str]
+) -> None:
+    log = "log {{ module: DEFAULT, enable: critical+, outputFile: {log} }}\n"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (tmp_path / "some.conf").write_text((LISTENER + log).format(port=port, log=tmp_path / "log"))
+        done = called(qdrouterd, *daemon, "-c", "some.conf", cwd=tmp_path)
+    reason = f"Router start-up failed: cannot listen on 127.0.0.1:{port}: Address already in use"
+    assert (done.returncode, done.stderr) == (1, f"{reason}\n")
+    assert reason in (tmp_path / "log").read_text()
+
+
 @pytest.mark.parametrize(("ended_by", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, -signal.SIGINT)])
 def test_in_the_foreground_the_pid_file_lasts_as_long_as_the_router(
     qdrouterd: Path, configuration: Path, tmp_path: Path, ended_by: signal.Signals, status: int
@@ -158,6 +174,23 @@ def test_the_daemon_stands_when_its_caller_ends(
     assert os.getsid(daemon) not in {os.getsid(0), daemon}  # it has a session of its own, and is not its leader
     os.kill(daemon, ended_by)
     wait_for_the_end_of(daemon)
+    assert not (tmp_path / "pid").exists()
+
+
+@pytest.mark.parametrize("daemon", [[], ["-d"]])
+def test_a_second_start_that_fails_leaves_the_pid_file_to_the_router_that_runs(
+    qdrouterd: Path, configuration: Path, tmp_path: Path, started: list[int], daemon: list[str]
+) -> None:
+    command = ["-P", "pid", "-c", configuration.name]
+    first = called(qdrouterd, "-d", *command, cwd=tmp_path)
+    started.append(int((tmp_path / "pid").read_text()))
+    listening = re.search(r"Listening on 127\.0\.0\.1:(\d+)", first.stderr)
+    assert listening is not None
+    configuration.write_text(LISTENER.format(port=listening[1]))
+    assert called(qdrouterd, *daemon, *command, cwd=tmp_path).returncode == 1
+    assert (tmp_path / "pid").read_text() == f"{started[0]}\n"
+    os.kill(started[0], signal.SIGTERM)
+    wait_for_the_end_of(started[0])
     assert not (tmp_path / "pid").exists()
 
 
@@ -243,6 +276,21 @@ def test_a_pid_file_that_another_process_has_written_since_stays(tmp_path: Path)
     (tmp_path / "pid").write_text("1\n")
     file.remove()
     assert (tmp_path / "pid").read_text() == "1\n"
+
+
+@pytest.mark.parametrize("left", [f"{MORE_THAN_ANY_PROCESS}\n", "no number", ""])
+def test_what_no_running_process_has_left_in_a_pid_file_is_not_given_back(tmp_path: Path, left: str) -> None:
+    (tmp_path / "pid").write_text(left)
+    PidFile(tmp_path / "pid", None).remove()
+    assert not (tmp_path / "pid").exists()
+
+
+def test_the_pid_file_of_a_router_that_has_stood_is_gone_at_its_end(tmp_path: Path) -> None:
+    (tmp_path / "pid").write_text(f"{os.getppid()}\n")  # a process that runs
+    file = PidFile(tmp_path / "pid", None)
+    file.keep()
+    file.remove()
+    assert not (tmp_path / "pid").exists()
 
 
 def test_a_pid_file_that_is_gone_may_be_removed(tmp_path: Path) -> None:

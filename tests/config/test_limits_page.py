@@ -68,7 +68,7 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     ),
     "silence": ("engine.limits:EngineLimits.idle_timeout_s",),
     "a management request": ("management.requests:MAX_REQUEST_BYTES",),
-    "management requests waiting": ("management.agent:MAX_WAITING", "management.agent:MAX_WAITING_BYTES"),
+    "management requests waiting": ("management.waiting:MAX_WAITING", "management.waiting:MAX_WAITING_BYTES"),
     "one management answer, and unread answers of one receiver": ("management.agent:MAX_UNREAD_BYTES",),
 }
 #: The tests that reach each rung of the ladder at its number and one above, as ``file:function``, in its order.

@@ -96,6 +96,16 @@ def test_a_link_route_removed_while_its_create_is_pending_is_deleted(status: int
     assert above.operations() == ["CREATE", "DELETE", "CREATE"]
 
 
+@pytest.mark.attack
+@pytest.mark.parametrize("status", [[204], {}])
+def test_a_status_of_another_type_ends_no_uplink(status: object) -> None:
+    above = Above()
+    above.create()
+    above.announcer.withdraw_route("Cbroker")
+    above.answer(status, text="Gone")
+    assert above.logged == [f"link route broker is not known to the interior router: {status} Gone"]
+
+
 @pytest.mark.parametrize(
     ("status", "body", "reason"),
     [

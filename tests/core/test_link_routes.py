@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -347,6 +348,67 @@ def test_a_name_that_is_taken_at_the_container_gets_another() -> None:
     assert broker.attached[-1].link.name == "n@D"
 
 
+def _named(client: MemoryClient, broker: MemoryClient, name: str, address: str = "broker.q") -> str:
+    """Attach a receiver; return the name of its link at the container."""
+    client.receiver(address, name=name)
+    return broker.attached[-1].link.name
+
+
+@pytest.mark.attack
+def test_a_user_gets_no_link_of_another_user_by_its_container_id() -> None:
+    """A container that has one link of a name takes it from its holder, or gives out what it keeps for it."""
+    router, broker, _ = routed()
+    alice, mallory = (router.connect(PeerTerms(user=user), container_id="C") for user in ("alice", "mallory"))
+    assert [_named(each, broker, "sub") for each in (alice, mallory)] == ["sub@C", "sub@C@2"]
+    returned = router.connect(PeerTerms(user="alice"), container_id="C")
+    assert _named(returned, broker, "sub") == "sub@C"
+    other = router.connect(PeerTerms(user="mallory"), container_id="b@C")
+    assert _named(other, broker, "a") == "a@b@C"
+    assert _named(alice, broker, "a@b") == "a@b@C@2"
+
+
+@pytest.mark.attack
+def test_a_name_of_a_user_is_free_again_when_its_link_is_over() -> None:
+    router, broker, _ = routed()
+    alice, mallory = (router.connect(PeerTerms(user=user), container_id="C") for user in ("alice", "mallory"))
+    _named(mallory, broker, "sub")
+    mallory.close()
+    router.pump()
+    assert _named(alice, broker, "sub") == "sub@C"
+
+
+def _names_of_tenants(terms: Sequence[PeerTerms], *, at_once: bool) -> list[str]:
+    """Return the names of the links of clients with one name and one container id, at the container that they share."""
+    router = MemoryRouter()
+    for each in terms:
+        assert each.tenant is not None
+        routes(router, *both(f"{each.tenant.space}/broker"))
+    broker = router.connect(container_id="B", role="route-container")
+    names = []
+    for each in terms:
+        client = router.connect(each, container_id="C")
+        names.append(_named(client, broker, "sub"))
+        if not at_once:
+            client.close()
+            router.pump()
+    return names
+
+
+@pytest.mark.attack
+def test_names_of_tenants_differ_for_ever_where_defaults_are_secure() -> None:
+    """What a broker keeps under a name outlives the link."""
+    terms = [PeerTerms(tenant=Tenant(each), names_tenant=True) for each in ("t1", "t2", "b@t1", "b%40t1")]
+    wanted = ["sub@C@t1", "sub@C@t2", "sub@C@b%40t1", "sub@C@b%2540t1"]
+    assert _names_of_tenants(terms, at_once=False) == wanted
+    assert _names_of_tenants(terms, at_once=True) == wanted
+
+
+def test_names_of_tenants_are_those_of_qpid_dispatch_while_no_other_link_has_them() -> None:
+    terms = [PeerTerms(tenant=Tenant(each)) for each in ("t1", "t2")]
+    assert _names_of_tenants(terms, at_once=False) == ["sub@C", "sub@C"]
+    assert _names_of_tenants(terms, at_once=True) == ["sub@C", "sub@C@2"]
+
+
 @pytest.mark.parametrize(("length", "kept"), [(8190, True), (8191, False)])
 def test_a_long_link_name_is_kept_and_a_longer_one_becomes_its_digest(length: int, kept: bool) -> None:
     _, broker, client = routed()
@@ -394,6 +456,23 @@ def test_an_address_that_the_container_gives_comes_back_in_the_peers_words() -> 
     broker.attached[0].answer(source=replace(asked.source, address="ext.broker.temporary.1"))
     router.pump()
     assert receiver.address == "broker.temporary.1"
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_a_dynamic_terminus_brings_no_second_address_to_the_container(direction: str) -> None:
+    """The route takes it by the address in its properties, by which the policy judges it, too."""
+    _, broker, client = routed()
+    named: dict[str, Any] = {"dynamic": True, "dynamic_node_properties": {Symbol("x-opt-qd.address"): "broker.q"}}
+    if direction == "in":
+        client.sender(target=Target("secret", **named))
+    else:
+        client.receiver(source=Source("secret", **named))
+    attach = broker.attached[0].attach
+    assert attach is not None
+    terminus = attach.target if direction == "in" else attach.source
+    assert isinstance(terminus, Source | Target)
+    assert (terminus.dynamic, terminus.address) == (True, None)
 
 
 @pytest.mark.parametrize("direction", ["in", "out"])

@@ -109,6 +109,7 @@ def test_another_change_waits_for_the_end_of_the_open_one_and_the_same_one_is_ma
             "same": False,
             "open": "c1",
             "refusals": ["the change c1 by ann@ops is open here"],
+            "part": "",
         }
         other = apply(node, ROUTER, "c2")
         assert (other.status, other.description) == (409, "the change c1 by ann@ops is open here: end it first")
@@ -246,6 +247,109 @@ def test_with_secure_defaults_a_change_may_come_from_this_machine_and_keeps_them
         loose = f"{SECURE}address {{ prefix: news }}\n".replace("secureDefaults: yes", "secureDefaults: no")
         (why,) = outlook(node, loose)["refusals"]
         assert "router.secureDefaults: management may not change it" in why
+
+
+LEVELS = (
+    "router {{ id: R }}\nlistener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}\n"
+    "policy {{ enableVhostPolicy: yes }}\n"
+    "vhost {{ hostname: $default, allowUnknownUser: yes, groups: {{ $default: {{ remoteHosts: *, sources: *, "
+    "targets: *, allowDynamicSource: yes, management: {} }} }} }}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("level", "asks", "changes"), [("none", 403, 403), ("read", 200, 403), ("operate", 200, 403), ("admin", 200, 200)]
+)
+def test_the_level_read_has_a_text_checked_and_only_admin_changes_anything(
+    start_router: StartRouter, level: str, asks: int, changes: int
+) -> None:
+    text = LEVELS.format(level)
+    router = start_router(text)
+    with asking(router) as node:
+        checked = node.ask("CHECK", f"{text}address {{ prefix: a }}\n", **NODE, file="R.conf")
+        assert checked.status == asks
+        assert node.ask("GET-CHANGE", **NODE).status == asks
+        if asks == 200:
+            assert checked.body["plan"]["created"] == ["address/0"]
+            may_not = [] if changes == 200 else ["a change needs the management level admin"]
+            assert checked.body["apply"]["refusals"] == may_not
+        same = node.ask("CHECK", text, **NODE, file="R.conf")
+        assert (same.status == 200 and same.body["apply"]["same"]) == (level == "admin")
+        state = checked.body["apply"]["state"] if changes == 200 else "s"
+        assert apply(node, f"{text}address {{ prefix: a }}\n", state=state).status == changes
+        for step in ("REVERT-CHANGE", "CONFIRM-CHANGE"):
+            assert node.ask(step, **NODE, change="c0").status == (404 if changes == 200 else 403)
+    assert ("prefix: a" in router.configuration.read_text()) == (changes == 200)
+
+
+VHOST = "# of the shop\nvhost { hostname: shop }\n"
+GOES = "# of the old one\nvhost { hostname: old }   # it goes\n\n"
+COMMENTED = f"# for all\n{ROUTER}\n{GOES}# stays\naddress {{ prefix: here }}\n"
+
+
+def test_the_policy_is_changed_alone_and_all_else_stays_as_it_is_and_as_it_is_written(
+    start_router: StartRouter,
+) -> None:
+    router = start_router(COMMENTED)
+    edited = f"{COMMENTED}address {{ prefix: for-the-next-reload }}\n"
+    router.configuration.write_text(edited)
+    with asking(router) as node:
+        node.create("router.config.address", {"prefix": "by-hand"}, name="mine")
+        report = node.node("CHECK", VHOST, part="policy")
+        assert [finding["entity"] for finding in report["findings"]] == ["vhost/shop"]  # that it is not enforced
+        changes = [report["plan"][part] for part in ("created", "updated", "deleted")]
+        assert changes == [["vhost/shop"], [], ["vhost/old"]]
+        answer = apply(node, VHOST, state=report["apply"]["state"], part="policy")
+        assert answer.status == 200, answer.description
+        assert [row["hostname"] for row in node.query("vhost")] == ["shop"]
+        assert prefixes(node) == ["here", "by-hand"]
+        kept = edited.replace(GOES, "")
+        assert router.configuration.read_text() == f"{kept}\n{VHOST}"
+        node.node("REVERT-CHANGE", change="c1")
+        assert [row["hostname"] for row in node.query("vhost")] == ["old"]
+        assert prefixes(node) == ["here", "by-hand"]
+        assert router.configuration.read_text() == edited
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "why"),
+    [
+        ("router { id: X }\n", "policy", "only vhosts, and one section policy, are the policy of a network"),
+        ("policy { maxConnections: 1 }\n", "policy", "there is no vhost in it"),
+        ("vhost { hostnam: a }\n", "policy", "vhost.hostnam: unknown attribute"),
+        (f"policy {{ policyDir: /tmp }}\n{VHOST}", "policy", "its vhosts would stay beside those of the network"),
+        (VHOST, "listeners", "the property 'part' must be 'policy', not listeners"),
+    ],
+)
+def test_what_is_no_policy_is_refused_and_changes_nothing(
+    start_router: StartRouter, text: str, part: str, why: str
+) -> None:
+    router = start_router(ROUTER)
+    with asking(router) as node:
+        state = outlook(node, MORE)["state"]
+        answer = apply(node, text, state=state, part=part)
+        assert (answer.status, why in answer.description) == (400, True), answer.description
+        assert node.node("GET-CHANGE") == {}
+        checked = node.ask("CHECK", text, **NODE, part=part)
+        if checked.status == 200:
+            assert checked.body["plan"] is None
+            assert any(why.partition(": ")[2] or why in str(finding) for finding in checked.body["findings"])
+    assert router.configuration.read_text() == ROUTER
+
+
+def test_a_router_holds_a_policy_to_expectations_by_its_own_configuration(start_router: StartRouter) -> None:
+    table = '{"expectations": [{"vhost": "shop", "user": "ann", "host": "192.0.2.1", "open": false}]}'
+    with asking(start_router(ROUTER)) as node:
+        (why,) = node.node("CHECK", VHOST, part="policy", expectations=table)["apply"]["refusals"]
+        assert "'ann' at 'shop' from 192.0.2.1 may connect" in why
+        enforced = f"policy {{ enableVhostPolicy: yes }}\n{VHOST}"
+        assert node.node("CHECK", enforced, part="policy", expectations=table)["apply"]["refusals"] == []
+        assert node.node("CHECK", VHOST, part="policy", expectations="{")["plan"] is None
+
+
+def test_only_admin_has_a_policy_checked(start_router: StartRouter) -> None:
+    with asking(start_router(LEVELS.format("operate"))) as node:
+        assert node.ask("CHECK", VHOST, **NODE, part="policy").status == 403
 
 
 WORKERS = "router {\n    id: A\n    mode: interior\n    workers: 2\n}\n"

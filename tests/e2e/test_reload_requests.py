@@ -179,6 +179,8 @@ def test_a_check_of_a_file_that_cannot_be_used_answers_its_errors(start_router: 
         assert places == [("R.conf", 1, "prot"), ("R.conf", 1, "saslPassword"), ("R.conf", 2, "module")]
         assert {found["severity"] for found in answer["findings"]} == {"problem"}
         assert "secret" not in str(answer)
+        many = node.node("CHECK", "# trouter: accept x: y\n" * 300, file="R.conf")["findings"]
+        assert (len(many), many[-1]["message"].endswith("more findings: mend these first")) == (201, True)
         assert node.refused("CHECK", {"listener": 1}, type="org.amqp.management", name="self") == (
             400,
             "CHECK needs a configuration, as a string, in the body, not map",

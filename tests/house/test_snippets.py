@@ -24,6 +24,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 #: A command: at the start of a line of a block, with or without a prompt; in a text it is inline code.
 TYPED = re.compile(r"^(?:\$ )?(?:! )?(?:\S+ \| )?((?:trouter|qdstat|qdmanage|qdrouterd) .*)", re.MULTILINE)
+PROMPTED = re.compile(r"^\$ .*", re.MULTILINE)
 NAMED = re.compile(r"`((?:trouter|qdstat|qdmanage|qdrouterd) [^`]+)`")
 #: Tokens at which a shell splits commands.
 SPLIT = {"|", "||", "&", "&&", ";", ">", ">>", "<", "("}
@@ -41,8 +42,13 @@ def commands() -> Iterator[tuple[str, str, bool]]:
         name = str(page.relative_to(ROOT))
         for language, block in FENCE.findall(text):
             if language in {"", "sh", "console"} and not SECTION.match(block):
-                yield from ((name, each, True) for each in TYPED.findall(block.replace("\\\n", " ")))
+                yield from ((name, each, True) for each in TYPED.findall(_typed(block.replace("\\\n", " "))))
         yield from ((name, each, False) for each in NAMED.findall(FENCE.sub("", text)))
+
+
+def _typed(block: str) -> str:
+    """Return a block without what commands print: where there are prompts, only lines with one are typed."""
+    return "\n".join(PROMPTED.findall(block)) or block
 
 
 @cache

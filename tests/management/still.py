@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import trio
 import trio.testing
 
-from trouter.columns.security import DenialFacts, VhostFacts
+from trouter.columns.security import AlarmFacts, DenialFacts, VhostFacts
 from trouter.config import Configuration, Problem, load
 from trouter.config.changes import ChangeRefused, created, deleted, updated
 from trouter.config.entities import Entity
@@ -46,7 +46,18 @@ class NoChanges:
     async def open_change(self) -> None:
         return None
 
-    async def apply(self, id: str, by: str, routers: tuple[str, ...], text: str, state: str) -> ReloadReport:  # noqa: A002
+    async def check_policy(self, text: str, name: str, expectations: str) -> PlanReport:
+        raise ChangeRefused(403, "this router has no file")
+
+    async def apply(
+        self,
+        id: str,  # noqa: A002
+        by: str,
+        routers: tuple[str, ...],
+        text: str,
+        state: str,
+        part: str,
+    ) -> ReloadReport:
         raise ChangeRefused(403, "this router has no file")
 
     async def confirm(self, id: str) -> OpenChange:  # noqa: A002
@@ -57,7 +68,7 @@ class NoChanges:
 
 
 class StillControl:
-    """A control that changes the configuration and nothing else. While ``gate`` is set, create waits for it."""
+    """A control that changes the configuration and nothing else; create and check wait for ``gate``."""
 
     def __init__(self, text: str = "router { id: R1 }\n") -> None:
         self.configuration: Configuration = load(text=text)
@@ -67,6 +78,10 @@ class StillControl:
         #: The rights of all users, and the denials so far: connection and action.
         self.allowed = Rights("admin")
         self.refusals: list[tuple[int, str]] = []
+        #: The users of connections; each of the others has a user of its own.
+        self.users: dict[int, str] = {}
+        #: The connections that are those of neighbour routers.
+        self.neighbours: set[int] = set()
         self.drain = DrainReport(SERVING)
         self.network_changes = NoChanges()
 
@@ -91,7 +106,10 @@ class StillControl:
     async def reload(self) -> ReloadReport:
         return ReloadReport(kept=len(self.configuration.entities))
 
-    async def check(self, text: str, name: str) -> PlanReport:
+    async def check(self, text: str, name: str, *, may_change: bool) -> PlanReport:
+        if self.gate is not None:
+            self.waiting += 1
+            await self.gate.wait()
         return PlanReport(ReloadReport(kept=len(self.configuration.entities)))
 
     def connections(self) -> Mapping[int, ConnectionView]:
@@ -130,6 +148,9 @@ class StillControl:
     def denied(self, connection: int, what: str) -> None:
         self.refusals.append((connection, what))
 
+    def user_key(self, connection: int) -> Hashable | None:
+        return None if connection in self.neighbours else self.users.get(connection, connection)
+
     def tell_repeated(self, connection: int, what: str, write: Callable[[int], None]) -> None:
         write(1)
 
@@ -148,6 +169,9 @@ class StillControl:
         return ()
 
     def denials(self) -> Iterable[tuple[int, DenialFacts]]:
+        return ()
+
+    def alarms(self) -> Iterable[tuple[int, AlarmFacts]]:
         return ()
 
     def handshakes_refused(self) -> Mapping[str, int]:

@@ -13,9 +13,10 @@ from tests.management.still import Asker, StillControl, message, sections_of, se
 from trouter.core.exchanges import BindingRule, ExchangeRule
 from trouter.logs import book
 from trouter.management import agent as agent_module
-from trouter.management.agent import MAX_TOGETHER, MAX_UNREAD_BYTES, MAX_WAITING, Agent
+from trouter.management.agent import MAX_TOGETHER, MAX_UNREAD_BYTES, Agent
+from trouter.management.waiting import MAX_WAITING
 from trouter.testing.memory import MemoryReceiver, MemoryRouter, SentMessage
-from trouter.wire.performatives import Released
+from trouter.wire.performatives import Accepted, Released
 from trouter.wire.types import Int, ULong
 
 
@@ -68,17 +69,100 @@ async def test_a_change_that_takes_its_time_holds_up_no_reader(nursery: trio.Nur
     assert [asker.next_answer()[2]["name"] for _ in range(2)] == ["slow", "later"]
 
 
+@pytest.mark.attack
+@pytest.mark.parametrize("operation", ["CHECK", "check"])
+async def test_a_check_that_takes_its_time_holds_up_no_reader(nursery: trio.Nursery, operation: str) -> None:
+    asker = await serve(nursery)
+    asker.control.gate = trio.Event()
+    asker.send(operation, "router { id: R2 }")
+    await trio.testing.wait_all_tasks_blocked()
+    assert asker.control.waiting == 1
+    assert (await asker.ask("GET-MGMT-NODES"))[0] == 200
+    assert (await asker.ask("DELETE", type="dummy", name="absent"))[0] == 404
+
+
 async def test_requests_that_wait_are_bounded_and_the_rest_is_released(nursery: trio.Nursery) -> None:
     asker = await serve(nursery)
     sent: list[SentMessage] = []
-    while len(sent) < MAX_WAITING + 10:  # without a wait: the agent does not run in between
+    share = MAX_WAITING // 2
+    while len(sent) < share + 10:  # without a wait: the agent does not run in between
         sent.append(asker.send("GET-MGMT-NODES"))
     assert sum(isinstance(each.outcome, Released) for each in sent) == 10
     while not asker.agent.idle:
         asker.memory.pump()
         await trio.lowlevel.checkpoint()
     asker.memory.pump()
-    assert len(asker.receiver.received) == MAX_WAITING
+    assert len(asker.receiver.received) == share
+
+
+@pytest.mark.attack
+async def test_a_user_with_many_requests_delays_another_one_by_one_of_them(nursery: trio.Nursery) -> None:
+    one = await serve(nursery)
+    greedy = [one, *(Asker(one.memory, one.control, one.agent) for _ in range(2))]
+    other = Asker(one.memory, one.control, one.agent)
+    # without a wait: the agent does not run in between
+    for asker in greedy:
+        one.control.users[asker.client.terms.connection_number] = "greedy"
+        for _ in range(100):
+            asker.send("GET-MGMT-NODES")
+    other.send("GET-MGMT-NODES")
+    answered: list[int] = []
+    while not other.receiver.received:
+        await trio.lowlevel.checkpoint()
+        one.memory.pump()
+        answered = [len(asker.receiver.received) for asker in greedy]
+    assert sum(answered) <= MAX_TOGETHER
+
+
+@pytest.mark.attack
+async def test_ten_users_with_all_they_may_have_waiting_leave_room_for_an_eleventh(nursery: trio.Nursery) -> None:
+    one = await serve(nursery)
+    greedy = [one, *(Asker(one.memory, one.control, one.agent) for _ in range(9))]
+    other = Asker(one.memory, one.control, one.agent)
+    accepted = 0
+    for asker in greedy:  # without a wait: the agent does not run in between
+        while isinstance(asker.send("GET-MGMT-NODES").outcome, Accepted):
+            accepted += 1
+    late = [other.send("GET-MGMT-NODES") for _ in range(20)]
+    assert all(isinstance(each.outcome, Accepted) for each in late)
+    while not one.agent.idle:
+        await trio.lowlevel.checkpoint()
+    one.memory.pump()
+    assert [other.next_answer()[0] for _ in late] == [200] * len(late)
+    answers = [asker.next_answer() for asker in greedy for _ in asker.receiver.received]
+    refused = [text for status, text, _ in answers if status != 200]
+    assert refused == ["too many such requests are waiting; try again later"] * (accepted + len(late) - MAX_WAITING)
+    assert len(answers) == accepted
+
+
+@pytest.mark.attack
+async def test_behind_a_neighbour_the_requests_for_one_reply_to_delay_those_for_another_by_one(
+    nursery: trio.Nursery,
+) -> None:
+    asker = await serve(nursery)
+    asker.control.neighbours.add(asker.client.terms.connection_number)
+    other: MemoryReceiver = asker.client.receiver(dynamic=True, credit=10)
+    for _ in range(300):  # without a wait: the agent does not run in between
+        asker.send("GET-MGMT-NODES")
+    asker.send("GET-MGMT-NODES", reply_to=other.address)
+    while not other.received:
+        await trio.lowlevel.checkpoint()
+        asker.memory.pump()
+    assert len(asker.receiver.received) <= MAX_TOGETHER
+
+
+async def test_the_connections_of_a_user_take_turns_and_each_keeps_its_order(nursery: trio.Nursery) -> None:
+    one = await serve(nursery)
+    other = Asker(one.memory, one.control, one.agent)
+    for asker in (one, other):
+        one.control.users[asker.client.terms.connection_number] = "both"
+    for number in range(50):
+        one.send("CREATE", {}, type="dummy", name=f"d{number}")
+    other.send("QUERY", {"attributeNames": ["name"]}, entityType="dummy")
+    while not one.agent.idle:
+        await trio.testing.wait_all_tasks_blocked()
+    one.memory.pump()
+    assert [one.next_answer()[2]["name"] for _ in range(50)] == [f"d{number}" for number in range(50)]
 
 
 async def test_answers_that_no_client_takes_are_bounded(nursery: trio.Nursery) -> None:

@@ -14,7 +14,8 @@ from proton.utils import BlockingConnection, LinkDetached
 from tests.management.node import Node, node_of
 from tests.routers import RunningRouter, StartRouter, running
 from tests.tls.pki import Authority
-from trouter.telemetry.recorder import MAX_REMEMBERED, Denials, Denied
+from trouter.records import Alarm
+from trouter.telemetry.recorder import MAX_REMEMBERED, Alarms, Denials, Denied
 from trouter_plugins.users_file import put_user
 
 CONFIGURATION = """
@@ -90,6 +91,27 @@ def test_the_denials_list_is_short_and_counts_repeats() -> None:
     assert "address 0" not in {row.about for row in rows}
     assert rows[-1].about.startswith("\\x1b[2Jx")
     assert len(rows[-1].about) == 256
+
+
+def test_the_list_of_alarms_is_short_and_one_that_strangers_raise_displaces_no_other() -> None:
+    now = 1_000.0
+    memory = Alarms(lambda: now)
+    memory.note_alarm(Alarm(name="memory", severity="warning", subject="75 percent", state="raised"))
+    for number in range(10_000):
+        memory.note_alarm(
+            Alarm(name="auth-lockout", severity="warning", subject=f"\x1b[2J{number}{'x' * 999}", state="raised")
+        )
+    now = 2_000.0
+    memory.note_alarm(Alarm(name="memory", severity="warning", subject="75 percent", state="raised"))
+    memory.note_alarm(Alarm(name="memory", severity="warning", subject="75 percent", state="cleared"))
+    rows = [row for _, row in memory.rows()]
+    assert len(rows) == MAX_REMEMBERED
+    assert [(row.name, row.state, row.times, row.at_ms) for row in rows[-2:]] == [
+        ("memory", "raised", 2, 2_000_000),
+        ("memory", "cleared", 1, 2_000_000),
+    ]
+    assert rows[-3].subject.startswith("\\x1b[2J9999x")
+    assert len(rows[-3].subject) == 256
 
 
 @pytest.mark.parametrize(

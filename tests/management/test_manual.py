@@ -10,7 +10,7 @@ import pytest
 
 from manual import operations
 from tests.routers import RunningRouter
-from trouter.management import agent, arguments, cursor, entities, own, query, requests, responses
+from trouter.management import agent, arguments, cursor, entities, own, query, requests, responses, waiting
 from trouter.management.operations import ENTITY_OPERATIONS, NODE_OPERATIONS
 from trouter.management.status import REASONS
 
@@ -34,7 +34,7 @@ def test_every_status_has_its_line(status: int) -> None:
 
 def test_the_page_has_every_bound() -> None:
     assert f"| {requests.MAX_REQUEST_BYTES:,} (" in PAGE
-    assert f"| {agent.MAX_WAITING} and {agent.MAX_WAITING_BYTES // MEBIBYTE} MiB;" in PAGE
+    assert f"| {waiting.MAX_WAITING} and {waiting.MAX_WAITING_BYTES // MEBIBYTE} MiB;" in PAGE
     assert f"| {agent.MAX_UNREAD_BYTES // MEBIBYTE} MiB; the router drops further" in PAGE
     assert f"at most {query.MAX_ANSWER_BYTES // MEBIBYTE} MiB" in PAGE
     assert f"| {arguments.MAX_NAMES} |" in PAGE

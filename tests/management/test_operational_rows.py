@@ -14,10 +14,12 @@ from trouter.columns.network import CHANGE, MAX_MOVED, NODE, NodeFacts
 from trouter.columns.process import ALLOCATOR, FINDING, LOG_STATS, MemoryPool, ModuleCounts
 from trouter.columns.rows import Rows
 from trouter.columns.security import (
+    ALARM,
     DECISION,
     DENIAL,
     LOCKOUT,
     VHOST,
+    AlarmFacts,
     DecisionFacts,
     DenialFacts,
     LockoutFacts,
@@ -61,6 +63,7 @@ TABLES: list[tuple[str, Sequence[Column[Any, Any]], Any, list[Any]]] = [
         ],
     ),
     ("denial", DENIAL, None, [DenialFacts("open", "r", "", "h", "", "", "", 2, 1_700_000_000_000)]),
+    ("alarm", ALARM, None, [AlarmFacts("memory", "warning", "75 percent", "raised", "", "", 2, 1_700_000_000_000)]),
 ]
 IDS = [table[0] for table in TABLES]
 

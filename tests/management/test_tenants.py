@@ -113,7 +113,7 @@ def test_a_tenant_cannot_read_entities_of_another_tenant(router: RunningRouter, 
 
 
 @pytest.mark.parametrize(
-    "kind", ["router", "listener", "log", "logStats", "vhost", "policy", "router.node", "allocator"]
+    "kind", ["router", "listener", "log", "logStats", "vhost", "policy", "router.node", "allocator", "denial", "alarm"]
 )
 def test_nothing_else_is_listed_or_read(both: tuple[Node, Node], kind: str) -> None:
     node = both[0]

@@ -11,7 +11,7 @@ from manual.operations import arguments_table, table
 from trouter.config.entities.group import LEVELS
 from trouter.management.arguments import Flag, Number, Text
 from trouter.management.context import Node
-from trouter.management.operations import CHANGES, NODE_OPERATIONS
+from trouter.management.operations import CHANGES, CHECKS, NODE_OPERATIONS
 from trouter.management.requests import Request
 from trouter.management.responses import OperationResult, answer
 from trouter.management.rights import level_for
@@ -108,11 +108,12 @@ def test_an_unknown_operation_needs_the_highest_level() -> None:
     assert level_for("GET-COLOUR", None) == LEVELS[-1]
 
 
-def test_the_operations_that_change_the_router_are_done_in_turn() -> None:
+def test_the_operations_that_change_the_router_are_done_in_turn_and_so_are_checks() -> None:
     assert {
         *("CREATE", "UPDATE", "DELETE", "RELOAD", "DRAIN", "CANCEL-DRAIN"),
         *("APPLY", "CONFIRM-CHANGE", "REVERT-CHANGE"),
     } == CHANGES
+    assert {"CHECK"} == CHECKS
 
 
 def test_no_two_operations_share_a_name() -> None:

@@ -114,10 +114,10 @@ def test_an_advertisement_that_comes_behind_a_newer_one_goes_no_further(bench: B
     bench.neighbour("R3", over=2)
     bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R9": 1}))
     newer, older = RouterAdvertisement("R9", 5, 6, 0), RouterAdvertisement("R9", 5, 4, 0)
-    spreads = [bench.mesh.receive_message(each, 1, bench.now_s).name for each in (newer, older, newer, older)]
+    spreads = [bench.mesh.hearing.receive_message(each, 1, bench.now_s).name for each in (newer, older, newer, older)]
     assert spreads == ["TO_ALL", "NOWHERE", "NOWHERE", "NOWHERE"]
     bench.keep(2)
-    assert bench.mesh.receive_message(older, 1, bench.now_s).name != "NOWHERE", "it may have been forged"
+    assert bench.mesh.hearing.receive_message(older, 1, bench.now_s).name != "NOWHERE", "it may have been forged"
 
 
 # --- what can be reached

@@ -72,7 +72,7 @@ class Bench:
 
     def receive(self, *messages: Message | Newer, over: int = 1) -> None:
         for message in messages:
-            self.mesh.receive_message(message, over, self.now_s)
+            self.mesh.hearing.receive_message(message, over, self.now_s)
         while self.mesh.has_pieces:
             self.mesh.do_piece()
 

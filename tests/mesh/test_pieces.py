@@ -150,7 +150,7 @@ def test_a_large_update_is_stored_in_pieces_and_hellos_are_answered_meanwhile(be
         bench.mesh.do_piece()
     assert len(bench.mesh.addresses_of("R2")) == PIECE
     bench.now_s += 1
-    bench.mesh.receive_message(RouterAdvertisement("R2", 7, 1, 1), 1, bench.now_s)
+    bench.mesh.hearing.receive_message(RouterAdvertisement("R2", 7, 1, 1), 1, bench.now_s)
     assert bench.mesh.routers["R2"].heard_s == bench.now_s
     work(bench)
     assert bench.mesh.addresses_of("R2") == dict.fromkeys(KEYS, 1)
@@ -158,7 +158,7 @@ def test_a_large_update_is_stored_in_pieces_and_hellos_are_answered_meanwhile(be
 
 
 def test_what_comes_behind_a_large_update_waits_for_it(bench: Bench) -> None:
-    bench.mesh.receive_message(RouterAdvertisement("R2", 7, 1, 3), 1, bench.now_s)
+    bench.mesh.hearing.receive_message(RouterAdvertisement("R2", 7, 1, 3), 1, bench.now_s)
     take(bench, WHOLE)
     take(bench, CHANGE)
     take(bench, MobileAddressUpdate("R2", 3, added=("M0last",), deleted=KEYS[10:20], hints=(5,)))
@@ -171,7 +171,7 @@ def test_what_comes_behind_a_large_update_waits_for_it(bench: Bench) -> None:
 def test_few_addresses_in_place_of_many_are_stored_in_pieces(bench: Bench) -> None:
     take(bench, WHOLE)
     work(bench)
-    bench.mesh.receive_message(RouterAdvertisement("R2", 7, 1, 2), 1, bench.now_s)
+    bench.mesh.hearing.receive_message(RouterAdvertisement("R2", 7, 1, 2), 1, bench.now_s)
     take(bench, MobileAddressUpdate("R2", 2, exist=KEYS[:1], hints=(1,)))
     assert bench.mesh.has_pieces
     work(bench)
@@ -181,7 +181,7 @@ def test_few_addresses_in_place_of_many_are_stored_in_pieces(bench: Bench) -> No
 def test_no_request_is_repeated_while_its_answer_is_read(bench: Bench) -> None:
     take(bench, WHOLE)
     for _ in range(5):
-        bench.mesh.receive_message(Hello("R2", 7, (ME,)), 1, bench.now_s)
+        bench.mesh.hearing.receive_message(Hello("R2", 7, (ME,)), 1, bench.now_s)
         bench.tick()
     assert bench.mesh.has_pieces
     assert not bench.sent(MobileAddressRequest)
@@ -194,12 +194,12 @@ def test_an_update_of_before_a_restart_is_void(bench: Bench) -> None:
     while not bench.mesh.addresses_of("R2"):
         bench.mesh.do_piece()
     bench.take_events()
-    bench.mesh.receive_message(Hello("R2", 8, (ME,)), 1, bench.now_s)
+    bench.mesh.hearing.receive_message(Hello("R2", 8, (ME,)), 1, bench.now_s)
     work(bench)
     assert not any(event.added for event in bench.take_events() if isinstance(event, AddressesChanged))
     assert not bench.mesh.addresses_of("R2")
     assert bench.mesh.routers["R2"].mobile_sequence == 0
-    bench.mesh.receive_message(RouterAdvertisement("R2", 8, 1, 1), 1, bench.now_s)
+    bench.mesh.hearing.receive_message(RouterAdvertisement("R2", 8, 1, 1), 1, bench.now_s)
     take(bench, WHOLE)
     work(bench)
     assert len(bench.mesh.addresses_of("R2")) == COUNT
@@ -226,14 +226,14 @@ def test_a_router_that_came_back_meanwhile_is_not_reported_lost(bench: Bench) ->
     while "R2" in bench.mesh.routers:
         bench.tick()
     bench.mesh.link_up(1, 1, bench.now_s)
-    bench.mesh.receive_message(RouterAdvertisement("R2", 7, 1, 0), 1, bench.now_s)
+    bench.mesh.hearing.receive_message(RouterAdvertisement("R2", 7, 1, 0), 1, bench.now_s)
     work(bench)
     assert RouterLost("R2") not in bench.mesh.events
 
 
 def test_a_large_change_is_sent_on_once_it_is_stored(bench: Bench) -> None:
     bench.neighbour("R3", over=2)
-    bench.mesh.receive_message(RouterAdvertisement("R2", 7, 1, 2), 1, bench.now_s)
+    bench.mesh.hearing.receive_message(RouterAdvertisement("R2", 7, 1, 2), 1, bench.now_s)
     take(bench, WHOLE)
     take(bench, CHANGE, f"amqp:/{ALL_ADDRESSES_TO}")
     work(bench)
@@ -300,10 +300,10 @@ def test_updates_of_one_neighbour_do_not_delay_those_of_another(
     flood: Callable[[MobileAddressUpdate], bytes], bench: Bench
 ) -> None:
     bench.neighbour("R3", over=2)
-    bench.mesh.receive_message(RouterAdvertisement("R2", 7, 1, 1), 1, bench.now_s)
+    bench.mesh.hearing.receive_message(RouterAdvertisement("R2", 7, 1, 1), 1, bench.now_s)
     for _ in range(3):
         bench.mesh.take_message(flood(WHOLE), 1, bench.now_s)
-    bench.mesh.receive_message(RouterAdvertisement("R3", 7, 1, 1), 2, bench.now_s)
+    bench.mesh.hearing.receive_message(RouterAdvertisement("R3", 7, 1, 1), 2, bench.now_s)
     update = MobileAddressUpdate("R3", 1, added=("M0honest",), deleted=(), hints=(1,))
     bench.mesh.take_message(octets(update, f"amqp:/{ALL_ADDRESSES_TO}"), 2, bench.now_s)
     assert bench.mesh.addresses_of("R3") == {"M0honest": 1}
@@ -320,7 +320,7 @@ def test_small_messages_that_wait_have_a_bound_too(bench: Bench, monkeypatch: py
         take(bench, small)
     assert bench.mesh.faults[MeshFault.TOO_MANY] > 0
     assert bench.mesh._known.later._bytes.total() <= 2 * len(octets(WHOLE))
-    bench.mesh.receive_message(RouterAdvertisement("R3", 7, 1, 1), 2, bench.now_s)
+    bench.mesh.hearing.receive_message(RouterAdvertisement("R3", 7, 1, 1), 2, bench.now_s)
     honest = MobileAddressUpdate("R3", 1, added=("M0honest",), deleted=(), hints=(1,))
     bench.mesh.take_message(octets(honest, f"amqp:/{ALL_ADDRESSES_TO}"), 2, bench.now_s)
     assert bench.mesh.addresses_of("R3") == {"M0honest": 1}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class Land:
         self.routers: dict[str, RunningRouter] = {}
         for name in sites:
             text = self._text(name, authority, router, more)
-            with self._places[name].inside():
+            with self.inside(name):
                 self.routers[name] = stack.enter_context(running(text, folder))
         wait_for_reach(self.routers)
 
@@ -66,11 +66,15 @@ class Land:
             text.append(f"listener {{\n{where} {mine}}}" if names[0] == name else f"connector {{\n{where}}}")
         return "\n".join(text) + "\n"
 
+    def inside(self, name: str) -> AbstractContextManager[None]:
+        """Be on the machine of a router."""
+        return self._places[name].inside()
+
     @asynccontextmanager
     async def client(self, name: str) -> AsyncIterator[Connection]:
         """Connect a client on the machine of a router."""
         async with AsyncExitStack() as stack:
-            with self._places[name].inside():
+            with self.inside(name):
                 url = f"amqp://127.0.0.1:{client_port(self.routers[name])}"
                 connection = await stack.enter_async_context(connect(url))
             yield connection
@@ -79,7 +83,7 @@ class Land:
         """Wait until a router shows a row of ``kind`` that is ``right``, or (not ``there``) none any more."""
 
         def look() -> None:
-            with self._places[name].inside():
+            with self.inside(name):
                 wait_for_row(self.routers[name], kind, right, there)
 
         await trio.to_thread.run_sync(look)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from tests.management.node import node_of
-from tests.networks import EDGE_LISTENER, client_port, edge, edge_port, interior, network, wait_for_row
+from tests.networks import client_port, interior, network_with_edge, wait_for_row
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, process, running
 from tests.tools.live import Ran, run
 from tests.tools.support import ManagementServer, asking, reply, serving_node
@@ -24,7 +24,7 @@ from trouter.client import Message
 from trouter.tools.networks.applying import ChangedRouter, JointChange, Outcome, groups_of
 from trouter.tools.networks.checking import check_files
 from trouter.tools.networks.folder import read_folder
-from trouter.tools.networks.survey import survey
+from trouter.tools.networks.survey import NetworkStatus, RouterStatus, survey
 from trouter.tools.node import open_node
 from trouter.tools.options import ConnectionOptions
 
@@ -36,12 +36,8 @@ NEWS = "address { prefix: news, distribution: multicast }"
 @pytest.fixture
 def routers(tmp_path: Path) -> Iterator[Mapping[str, RunningRouter]]:
     """Two interior routers, and an edge router at the second one."""
-    with ExitStack() as stack:
-        inner = stack.enter_context(network(tmp_path, {"A": [], "B": ["A"]}, {"B": EDGE_LISTENER}))
-        below = stack.enter_context(running(edge("E", [edge_port(inner["B"])]), tmp_path))
-        wait_for_row(inner["B"], "connection", lambda row: row["role"] == "edge" and row["container"] == "E")
-        wait_for_row(below, "connection", lambda row: row["role"] == "edge" and row["container"] == "B")
-        yield {**inner, "E": below}
+    with network_with_edge(tmp_path) as running_routers:
+        yield running_routers
 
 
 @pytest.fixture
@@ -158,9 +154,9 @@ async def test_a_router_that_is_away_is_refused_or_its_file_waits(
     assert prefixes(routers["A"]) == []
     ran = await apply(routers["A"], folder, "--skip-absent")
     assert ran.status == 0
-    assert "X is away: its file waits" in ran.err
+    assert "X is away: the change waits for it" in ran.err
     (line,) = (await run("network", "apply", str(folder), "--pending")).lines
-    assert line.startswith("X: its file waits since ")
+    assert line.startswith("X: the change waits since ")
     (folder / "routers" / "X.conf").unlink()
     assert list(json.loads((folder / ".pending.json").read_text())) == ["X"]
 
@@ -323,6 +319,18 @@ async def test_an_older_router_and_one_that_answers_wrongly_are_named_and_nothin
     assert "APPLY" not in router.operations
 
 
+@pytest.mark.parametrize("part", [{}, {"part": ""}, {"part": "policies"}])
+async def test_a_router_that_would_take_a_policy_for_its_whole_configuration_gets_none(
+    tmp_path: Path, part: Mapping[str, str]
+) -> None:
+    router = Scripted({"CHECK": {**CHECKED, "apply": {**OUTLOOK, **part}}, "APPLY": {}, "CONFIRM-CHANGE": {}})
+    (tmp_path / "all.conf").write_text("vhost { hostname: a }\n")
+    async with scripted(router, tmp_path) as server:
+        ran = await run("network", "policy", "push", str(tmp_path), "-b", server, "--yes")
+    assert (ran.status, "APPLY" in router.operations) == (1, False)
+    assert "trouter network policy push: B: its version takes no policy alone over the network\n" in ran.err
+
+
 @pytest.mark.parametrize(
     ("answers", "status", "words"),
     [
@@ -399,3 +407,10 @@ async def test_with_secure_defaults_no_hop_may_be_without_tls() -> None:
     async with asking(ManagementServer(answer)) as node:
         (router,) = (await survey(node)).routers
     assert (router.wants_tls, router.without_tls) == (True, ("A",))
+
+
+async def test_hops_between_routers_that_do_not_answer_may_be_without_tls() -> None:
+    answered, silent = RouterStatus(id="A", mode="interior"), RouterStatus(id="B", mode="interior", fault="refused")
+    assert NetworkStatus((answered, silent), ()).clear_hops() == []  # A tells of its connection with B
+    hops = NetworkStatus((answered, silent, replace(silent, id="C")), ()).clear_hops()
+    assert hops == ["perhaps those between B, C, which do not answer"]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.networks import EDGE_LISTENER, OPEN, client_port, edge, edge_port, interior, network, wait_for_row
+from tests.networks import OPEN, client_port, interior, network_with_edge, wait_for_row
 from tests.routers import RunningRouter, needs_workers, process, running, stopped_cleanly
 from tests.tools.live import Ran, run
 
@@ -24,12 +23,8 @@ TWO_WORKERS = (
 @pytest.fixture
 def routers(tmp_path: Path) -> Iterator[Mapping[str, RunningRouter]]:
     """Two interior routers, and an edge router at the second one."""
-    with ExitStack() as stack:
-        inner = stack.enter_context(network(tmp_path, {"A": [], "B": ["A"]}, {"B": EDGE_LISTENER}))
-        below = stack.enter_context(running(edge("E", [edge_port(inner["B"])]), tmp_path))
-        wait_for_row(inner["B"], "connection", lambda row: row["role"] == "edge" and row["container"] == "E")
-        wait_for_row(below, "connection", lambda row: row["role"] == "edge" and row["container"] == "B")
-        yield {**inner, "E": below}
+    with network_with_edge(tmp_path) as running_routers:
+        yield running_routers
 
 
 @pytest.fixture

@@ -165,6 +165,12 @@ CASES = {
     "TrouterNotReady": of("trouter_ready", ZERO, ONE),
     "TrouterConfigurationNotServed": of("trouter_configuration_findings", ONE, ZERO, severity="problem"),
     "TrouterUnsafeConfiguration": of("trouter_configuration_findings", ONE, ZERO, severity="unsafe"),
+    "TrouterPoliciesDiffer": Case(
+        {f'trouter_policy_info|digest="{digest}", pod="{pod}"': ONE for pod, digest in enumerate("aab")},
+        {f'trouter_policy_info|digest="a", pod="{pod}"': ONE for pod in range(3)},
+        90,
+        {"digest": "b", "pod": "2"},
+    ),
     "TrouterInterpreted": Case(
         {'trouter_build_info|twin="interpreted"': ONE},
         {'trouter_build_info|twin="compiled"': ONE},

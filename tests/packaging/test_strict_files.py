@@ -18,11 +18,13 @@ from trouter.config import DEFAULT_TEXT
 
 #: Files of other routers, to be migrated: what is unsafe about them is shown by the pages about migration.
 FOREIGN = ("migration", "skupper")
+#: Files of a network, which are none without its common file: tests/network/test_network_examples.py checks the whole.
+PARTIAL = "network"
 SHIPPED = sorted(
     path
     for folder in ("packaging", "examples")
     for path in (ROOT / folder).rglob("*.conf")
-    if path.parent.name not in FOREIGN
+    if path.parent.name not in FOREIGN and PARTIAL not in path.parts
 )
 
 

@@ -169,7 +169,7 @@ BUGS: Final = (
     Bug(
         "a stale path kept",
         "links that a router no longer has stay on the map until the next tick",
-        "trouter/mesh/mesh.py",
+        "trouter/mesh/hearing.py",
         "            self._known.note_changed_links(\n"
         '                now_s, f"{shown(heard.id)} has other neighbours", f"{heard.id}:{heard.link_sequence}"\n'
         "            )\n",

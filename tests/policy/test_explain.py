@@ -323,3 +323,14 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
         file.truncate(MAX_FILE_BYTES + 1)
     with pytest.raises(ConfigurationError, match="larger"):
         read_expectations(tmp_path / "large")
+
+
+@pytest.mark.parametrize("role", ["normal", "route-container"])
+def test_a_dialled_peer_has_no_addresses_of_its_own_where_defaults_are_secure(role: str) -> None:
+    configuration = load(text="router { secureDefaults: yes }")
+    rules = Policy.compile(configuration.policy, configuration.vhosts, secure=True)
+    for source, target in (("x", None), (None, "x")):
+        explanation = explain(rules, Question(connector=True, role=role, source=source, target=target))
+        assert (explanation.allowed, explanation.rule) == (False, "no-policyVhost:none")
+    assert "it may attach no links: no policyVhost for it" in explanation.as_text()
+    assert explain(rules, Question(connector=True, role=role)).allowed

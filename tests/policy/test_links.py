@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,6 +67,21 @@ def judged(settings: str, attach: Attach, others: int = 0) -> tuple[bool, str, E
 def test_a_link_is_judged(attach: Attach, strictly: bool, rule: str, leniently: bool, other: str) -> None:
     assert judged(STRICT, attach) == (strictly, f"v:g:{rule}", None if strictly else LINK_DENIED)
     assert judged(LENIENT, attach) == (leniently, f"v:g:{other}", None if leniently else LINK_DENIED)
+
+
+@pytest.mark.attack
+def test_a_dynamic_link_that_names_a_link_route_needs_its_address() -> None:
+    """Else it would reach the container of each link route: the route takes it by the address that it names."""
+    settings = "sources: in\n targets: out\n allowDynamicSource: yes\n allowAnonymousSender: yes"
+    for address, receives in (("in", True), ("out", False)):
+        named: dict[str, Any] = {"dynamic": True, "dynamic_node_properties": {Symbol("x-opt-qd.address"): address}}
+        for is_secure in (True, False):
+            admission = replace(opened(group(settings)), judges_routes=is_secure)
+            assert judge_attach(admission, receiver(Source(**named)), lambda: 0).allowed == (receives or not is_secure)
+            assert judge_attach(admission, sender(Target(**named)), lambda: 0).allowed == (not (receives and is_secure))
+            without = replace(opened(group("sources: *\n targets: *")), judges_routes=is_secure)
+            assert not judge_attach(without, receiver(Source(**named)), lambda: 0).allowed
+            assert not judge_attach(without, sender(Target(**named)), lambda: 0).allowed
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,19 @@ def test_routers_have_room_that_clients_cannot_take() -> None:
     assert not any(closed.accept_socket(role, "192.0.2.1") for role in ("normal", *ROUTER_ROLES))
 
 
+def test_a_user_is_one_over_all_connections_and_a_router_is_none() -> None:
+    made, _ = router_policy(POLICY.replace("maxConnections: 2", "maxConnections: 20"))
+    for number, user in enumerate(("alice", "alice", "bob")):
+        enter(made, request(number, user))
+    alice, again, bob = map(made.user_key_of, range(3))
+    assert alice == again
+    assert len({alice, bob, None}) == 3
+    for number, role in enumerate(sorted(ROUTER_ROLES), 10):
+        enter(made, request(number, "alice", role=role))
+        assert made.user_key_of(number) is None
+    assert made.user_key_of(99) is None
+
+
 @pytest.mark.parametrize("what", Judged)
 def test_each_denial_counts_and_is_one_record(what: Judged) -> None:
     made, takes = router_policy()

@@ -12,7 +12,7 @@ from trouter.backbone.backbone import Backbone
 from trouter.core.router import Router
 from trouter.mesh import knowledge, paths, requests
 from trouter.mesh.events import AddressesChanged, Event, PathsChanged
-from trouter.mesh.mesh import Mesh
+from trouter.mesh.hearing import Hearing
 from trouter.mesh.nodes import MeshNode
 from trouter.mesh.paths import Paths
 
@@ -55,7 +55,7 @@ def a_lost_question_is_not_asked_again(patch: Patch) -> None:
 
 
 def link_requests_are_not_answered(patch: Patch) -> None:
-    patch.setattr(Mesh, "_answer_links", lambda self, router: None)
+    patch.setattr(Hearing, "_answer_links", lambda self, router: None)
 
 
 def a_restart_voids_nothing(patch: Patch) -> None:

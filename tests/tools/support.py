@@ -55,7 +55,8 @@ class ManagementServer(Server):
         self.peer: str | None = None
         self._tls = tls
         self._tls_required = tls_required
-        self._outgoing: Any = None
+        #: The links to the client by their addresses; the newest comes last.
+        self._outgoing: dict[str, Any] = {}
 
     async def welcome(self, stream: trio.SocketStream) -> trio.abc.Stream:
         try:
@@ -85,21 +86,23 @@ class ManagementServer(Server):
             return
         source = event.attach.source
         assert isinstance(source, Source)
-        super()._attach(replace(event, attach=replace(event.attach, source=replace(source, address=REPLY_ADDRESS))))
-        self._outgoing = event.link
+        address = f"{REPLY_ADDRESS}{len(self._outgoing) or ''}"
+        super()._attach(replace(event, attach=replace(event.attach, source=replace(source, address=address))))
+        self._outgoing[address] = event.link
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         super().on_transfer(link, delivery, data, start, end)
         if delivery.complete:
+            link.grant(1)  # as a router does: a client may ask any number of questions
             request = Message.decode(self.payloads[self.deliveries.index(delivery)])
             self.requests.append(request)
             for message in self.answer(request):
-                self.deliver(message.encode())
+                self.deliver(message.encode(), str(message.properties.to))
 
-    def deliver(self, content: bytes) -> None:
-        """Send bytes to the client's dynamic address."""
+    def deliver(self, content: bytes, address: str = "") -> None:
+        """Send bytes to a dynamic address of the client, the newest unless it is given."""
         self.payloads.append(b"")
-        self.send(self._outgoing, content, settled=True)
+        self.send(self._outgoing.get(address) or [*self._outgoing.values()][-1], content, settled=True)
 
 
 @asynccontextmanager

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tools.support import ManagementServer, asking, reply
+from tests.routers import DEADLINE_S
+from tests.tools.live import run
+from tests.tools.support import ManagementServer, asking, reply, serving_node
 from trouter.client import Message
 from trouter.tools import node as nodes
 from trouter.tools.failures import MalformedAnswer
 from trouter.tools.networks import survey as surveying
 from trouter.tools.networks.checking import CheckedRouter, check_files, lines_of
 from trouter.tools.networks.folder import RouterFile
+from trouter.tools.networks.rolling import Roll, RolledRouter, RollStopped
 from trouter.tools.networks.show import json_of, text_of
 from trouter.tools.networks.survey import NetworkStatus, RouterStatus, survey
+from trouter.tools.options import ConnectionOptions
 from trouter.tools.words import PREFIX
 
 pytestmark = pytest.mark.attack
@@ -57,6 +62,7 @@ async def surveyed(server: ManagementServer) -> NetworkStatus:
         ("router", "linksBlocked", "many"),
         ("router", "deliveriesStuck", True),
         ("router", "drainState", ["draining"]),
+        ("connection", "role", ["edge"]),
         ("connector", "connectionStatus", {}),
         ("sslProfile", "certificateEnds", "tomorrow"),
         ("policy", "policyDigest", ["a"]),
@@ -69,6 +75,11 @@ async def test_a_value_of_another_type_makes_a_router_faulty_and_ends_no_survey(
     assert [(router.id, name in router.fault) for router in status.routers] == [("B", True)]
     assert any(name in line for line in text_of(status))
     json.dumps(json_of(status))
+
+
+async def test_an_edge_router_without_an_id_is_none() -> None:
+    status = await surveyed(ManagementServer(HostileRouter({"connection": [{"role": "edge", "dir": "in"}]})))
+    assert [(router.id, router.fault) for router in status.routers] == [("B", "")]
 
 
 async def test_an_edge_router_with_the_id_of_an_interior_router_is_not_asked_in_its_place() -> None:
@@ -116,6 +127,16 @@ async def test_a_table_without_end_is_no_table(monkeypatch: pytest.MonkeyPatch) 
             await node.query(f"{PREFIX}address", ["name"])
 
 
+async def test_of_a_table_of_a_survey_no_more_than_its_bound_is_read() -> None:
+    findings = [{"severity": str(number)} for number in range(50_000)]
+    server = ManagementServer(HostileRouter({"finding": findings}))
+    status = await surveyed(server)
+    (router,) = status.routers
+    assert len(router.findings or ()) == 2_000
+    assert max(each.application_properties.get("offset", 0) for each in server.requests) <= 2_000
+    assert status.incomplete == ("B: only 2000 of its rows of finding are counted",)
+
+
 async def checked(**answer: Any) -> CheckedRouter:
     async with asking(ManagementServer(lambda request: [reply(request, **answer)])) as node:
         (result,) = await check_files(node, [FILE], KNOWN)
@@ -156,8 +177,52 @@ def numbered_names(request: Message) -> Sequence[Message]:
 async def test_a_table_of_long_rows_is_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nodes, "MAX_TABLE_BYTES", 10_000)
     async with asking(ManagementServer(numbered_names)) as node:
-        with pytest.raises(MalformedAnswer, match=r"the table has more than"):
+        with pytest.raises(MalformedAnswer, match=r"the table address has more than 9 KiB"):
             await node.query(f"{PREFIX}address", ["name"])
+
+
+class EndlessRouter:
+    """The only router of a network; it answers a query of ``kind`` with rows of 300 bytes without end."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._row = 0
+
+    def __call__(self, request: Message) -> Sequence[Message]:
+        asked = request.application_properties
+        if asked["operation"] == "GET-MGMT-NODES":
+            return [reply(request, ["amqp:/_topo/0/B/$management"])]
+        if asked["operation"] != "QUERY":
+            return [reply(request, {})]
+        names: list[str] = request.body["attributeNames"]
+        count = asked["count"] if asked["entityType"] == f"{PREFIX}{self._kind}" else 0
+        return [reply(request, {"attributeNames": names, "results": [self._cells(names) for _ in range(count)]})]
+
+    def _cells(self, names: Sequence[str]) -> list[str]:
+        self._row += 1
+        known = {"role": "edge", "dir": "in", "connectionStatus": "FAILED"}
+        return [known.get(name, f"{self._row}{'x' * 300}") for name in names]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        ("connection", "the names of the routers at it have more than 262144 characters"),
+        ("connector", "the table connector has more than 512 KiB"),
+        ("finding", "the table finding has more than 512 KiB"),
+    ],
+)
+async def test_a_router_that_sends_without_end_is_named_with_what_it_sent_too_much_of(kind: str, fault: str) -> None:
+    """Thirty of them are to take less than 64 MB."""
+    tracemalloc.start()
+    try:
+        async with asking(ManagementServer(EndlessRouter(kind)), timeout_s=DEADLINE_S) as node:
+            status = await survey(node)
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [router.fault for router in status.routers] == [fault]
+    assert kept_bytes < 2_000_000
 
 
 @pytest.mark.parametrize("bad", ["too long", "no message"])
@@ -165,6 +230,7 @@ async def test_an_answer_that_ends_the_link_ends_no_view_of_the_others(
     monkeypatch: pytest.MonkeyPatch, bad: str
 ) -> None:
     monkeypatch.setattr(nodes, "MAX_ANSWER_BYTES", 10_000)
+    monkeypatch.setattr(surveying, "_ANSWER_BYTES", 10_000)
 
     def answer(request: Message) -> Sequence[Message]:
         if request.application_properties["operation"] == "GET-MGMT-NODES":
@@ -202,6 +268,27 @@ async def test_a_router_that_answers_slowly_is_not_asked_for_hours(
     assert [(router.id, router.fault.startswith(fault)) for router in status.routers] == [("B", True)]
 
 
+class RouterOfEndlessAddresses(HostileRouter):
+    """A router whose addresses have no end: each page is full, and comes in time."""
+
+    def __call__(self, request: Message) -> Sequence[Message]:
+        asked = request.application_properties
+        if asked.get("entityType") != f"{PREFIX}router.address":
+            return super().__call__(request)
+        names: list[str] = request.body["attributeNames"]
+        numbers = range(asked["offset"], asked["offset"] + asked["count"])
+        return [reply(request, {"attributeNames": names, "results": [[f"M0{each}"] * len(names) for each in numbers]})]
+
+
+async def test_a_router_that_answers_slowly_ends_a_roll_in_its_patience() -> None:
+    server = ManagementServer(RouterOfEndlessAddresses({}))
+    async with serving_node(server):
+        options = ConnectionOptions(host="127.0.0.1", port=server.port)
+        roll = Roll(options, KNOWN, [RolledRouter("B", edge=False)], over_s=0, patience_s=1, tell=lambda _: None)
+        with pytest.raises(RollStopped, match="the answers take longer than 1 s altogether"):
+            await roll.run(["true"])
+
+
 async def test_texts_without_end_leave_room_for_the_other_routers() -> None:
     long = "x" * 1000
     down = [{"name": f"{long}{number}", "connectionStatus": "FAILED", "connectionMsg": long} for number in range(40)]
@@ -210,3 +297,74 @@ async def test_texts_without_end_leave_room_for_the_other_routers() -> None:
     assert len(lines) < 30
     assert max(map(len, lines)) < 700
     assert any("20 more have no connection: see `trouter stat --connectors -r B`" in line for line in lines)
+
+
+ODD_ID = "not asked: its id has control characters"
+#: What a router says to colour a terminal, and to end a change with lines that it chooses.
+FORGED = "\x1b[31mno\x9b2J\nA: confirmed\nchange policy-1: applied"
+PLAN = {"created": ["vhost/$default"], "updated": [], "deleted": [], "restart": []}
+
+
+class ForgingRouter(HostileRouter):
+    """A router that takes a policy, but for the operations in ``refused``, and writes lines into the texts of it."""
+
+    def __init__(self, refused: Sequence[str], *others: str) -> None:
+        edge = {"role": "edge", "dir": "in", "container": f"E{FORGED}"}
+        texts = {"policyDigest": FORGED, "drainState": FORGED}
+        super().__init__({"connection": [edge], "policy": [texts], "router": [{"mode": "interior", **texts}]})
+        self._refused = refused
+        self._routers = ["B", *others]
+
+    def __call__(self, request: Message) -> Sequence[Message]:
+        operation = request.application_properties["operation"]
+        if operation in self._refused:
+            return [reply(request, None, 409, FORGED)]
+        if operation == "GET-MGMT-NODES":
+            return [reply(request, [f"amqp:/_topo/0/{router}/$management" for router in self._routers])]
+        if operation == "CHECK":
+            refusals = [FORGED] * ("refusals" in self._refused)
+            part = request.application_properties.get("part", "")
+            change = {"state": "1", "same": False, "open": "", "refusals": refusals, "part": part}
+            finding = {"severity": "note", "message": FORGED, "file": FORGED}
+            return [reply(request, {"findings": [finding], "plan": PLAN, "apply": change})]
+        return [reply(request, {})] if operation.endswith(("APPLY", "-CHANGE")) else super().__call__(request)
+
+
+@pytest.mark.parametrize(
+    ("command", "refused"),
+    [
+        ("policy push", ()),
+        ("policy push", ("refusals",)),
+        ("policy push", ("CHECK",)),
+        ("policy push", ("APPLY",)),
+        ("policy push", ("APPLY", "REVERT-CHANGE")),
+        ("policy push", ("CONFIRM-CHANGE",)),
+        ("policy push", ("QUERY",)),
+        ("status", ()),
+        ("status", ("QUERY",)),
+        ("events", ()),
+        ("roll --dry-run", ()),
+        ("roll --dry-run", ("QUERY",)),
+    ],
+    ids=str,
+)
+async def test_no_router_writes_a_line_of_its_own_to_the_terminal(
+    tmp_path: Path, command: str, refused: Sequence[str]
+) -> None:
+    (tmp_path / "all.conf").write_text("vhost { hostname: a, groups: { $default: { remoteHosts: * } } }\n")
+    folder = [str(tmp_path), "--only", "B"] if "push" in command else []
+    server = ManagementServer(ForgingRouter(refused))
+    async with serving_node(server):
+        ran = await run("network", *command.split(), *folder, "-b", f"127.0.0.1:{server.port}")
+    lines = [*ran.lines, *(line.partition(": ")[2] for line in ran.err.splitlines())]
+    assert r"\x1b[31m" in ran.out + ran.err
+    assert not [line for line in lines if line.startswith(("A: ", "change policy-1:"))]
+    assert not set("\x1b\x9b").intersection(ran.out + ran.err)
+
+
+async def test_a_router_whose_id_has_control_characters_is_named_and_not_asked() -> None:
+    server = ManagementServer(ForgingRouter((), f"C{FORGED}"))
+    status = await surveyed(server)
+    found = [(router.id[:2], router.fault) for router in status.routers]
+    assert found == [("B", ""), ("C\\", ODD_ID), ("E\\", ODD_ID)]
+    assert all(router.id.isprintable() for router in status.routers)

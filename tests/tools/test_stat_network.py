@@ -98,6 +98,15 @@ async def test_a_silent_router_is_no_row_of_a_csv_table() -> None:
     assert ran.err.startswith("trouter stat: no answer from ")
 
 
+async def test_a_failure_names_this_machine_and_not_the_address_without_a_host() -> None:
+    async with serving_node(server := ManagementServer(lambda _: [])):
+        ran = await run("stat", "-b", f":{server.port}", "--timeout", SILENT_S)
+    machine = f"127.0.0.1:{server.port}, this machine (-b chooses another router)"
+    assert ran.err == f"trouter stat: no answer from $management within {SILENT_S} s, over {machine}\n"
+    gone = await run("stat", "-b", f":{server.port}")
+    assert gone.err.startswith(f"trouter stat: cannot connect to amqp://{machine}: ")
+
+
 async def test_a_router_that_does_not_answer_leaves_the_others_their_answers() -> None:
     async with serving_node(server := ManagementServer(dead)):
         ran = await run("stat", "-b", f"127.0.0.1:{server.port}", "--timeout", SILENT_S, "-g", "--all-routers")

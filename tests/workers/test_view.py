@@ -23,8 +23,10 @@ from proton.utils import LinkDetached
 
 from tests.management.node import NODE, PREFIX, Node, node_of
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, process, stopped_cleanly
+from tests.tools.live import run
 from tests.waiting import until
 from tests.workers.clients import page
+from trouter.management.status import NOT_IMPLEMENTED
 
 TWO = "router {\n    id: A\n    mode: interior\n    workers: 2\n    drainTimeoutSeconds: 5\n}\n"
 LISTENER = "listener {\n    name: amqp\n    host: 127.0.0.1\n    port: 0\n    saslMechanisms: ANONYMOUS\n}\n"
@@ -157,7 +159,7 @@ def test_pages_go_through_all_workers(asked: Node, kind: str) -> None:
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("kind", ["router.link", "router.address", "denial", "connection", None])
+@pytest.mark.parametrize("kind", ["router.link", "router.address", "denial", "alarm", "connection", None])
 def test_a_page_beyond_all_rows_is_empty_however_large_its_numbers(asked: Node, kind: str | None) -> None:
     assert asked.query(kind, ["identity"], offset=2**62, count=2**62) == []
     assert asked.query("connection", ["identity"], offset=0, count=2**63 - 1)
@@ -273,6 +275,11 @@ def test_a_connection_is_found_and_closed_at_any_worker(router: RunningRouter, b
 
 def test_what_no_worker_has_is_not_found(asked: Node) -> None:
     assert asked.ask("READ", type="connection", identity="999999").status == 404
+
+
+@pytest.mark.parametrize("operation", ["RELOAD", "CHECK", "APPLY", "CONFIRM-CHANGE", "REVERT-CHANGE", "GET-CHANGE"])
+def test_operations_on_the_node_are_those_of_no_other_type(asked: Node, operation: str) -> None:
+    assert asked.refused(operation, "", type=PREFIX + "listener", name="amqp")[0] == NOT_IMPLEMENTED
 
 
 def test_a_worker_can_be_asked_alone(router: RunningRouter) -> None:
@@ -548,6 +555,32 @@ def test_denials_are_listed_by_their_time(tmp_path: Path) -> None:
             assert by_worker == [addresses[::2], addresses[1::2]]
             paged = node.query("denial", ["about"], offset=1, count=2)
             assert [row["about"] for row in paged] == [row["about"] for row in rows[1:3]]
+
+
+async def test_the_events_of_all_workers_are_those_of_one_router(tmp_path: Path) -> None:
+    sections = LISTENER + READER.replace("sources: *", "sources: open")
+    with two_workers(tmp_path, sections) as router:
+        with both_of(router.port) as nodes:
+            for number, node in enumerate(nodes):
+                with pytest.raises(LinkDetached):
+                    node.connection.create_receiver(f"closed-{number}")
+        ran = await run("network", "events", "-b", f"127.0.0.1:{router.port}", "--json")
+        assert (ran.err, ran.status) == ("", 0)
+        found = [(each["router"], each["details"].get("about", "")) for each in map(json.loads, ran.lines)]
+        assert [each for each in found if each[1].startswith("closed")] == [("A", "closed-0"), ("A", "closed-1")]
+
+
+async def test_a_reader_sees_the_router_that_it_asks_as_one_row_of_the_network_whichever_worker_answers(
+    tmp_path: Path,
+) -> None:
+    with two_workers(tmp_path, LISTENER + READER) as router:
+        for command in ("status", "events") * 2:  # connections go to the workers in turn
+            ran = await run("network", command, "-b", f"127.0.0.1:{router.port}", "--json")
+            assert (ran.err, ran.status) == ("", 0)
+            assert {each["router"] for each in map(json.loads, ran.lines) if command == "events"} <= {"A"}
+            if command == "status":
+                (row,) = json.loads(ran.out)["routers"]
+                assert (row["id"], row["workers"]) == ("A", "2")
 
 
 def test_the_rights_of_a_requester_hold_at_all_workers(tmp_path: Path) -> None:

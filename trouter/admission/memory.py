@@ -224,7 +224,7 @@ class MemoryWatch:
             self._limit,
             mark,
         )
-        self._recorder.emit(
+        self._recorder.alarm(
             Alarm(
                 name="memory",
                 severity=severity,

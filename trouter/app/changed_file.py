@@ -67,8 +67,8 @@ class ChangedFile:
         if os.access(folder, os.W_OK | os.X_OK):
             return ""
         return (
-            f"the router may not write to {folder}: keep its configuration in a folder of its own, which its user may "
-            "write to"
+            f"the router may not write to {folder}: move its configuration into a folder that its user may write to; "
+            "docs/install.md says how"
         )
 
     def open_change(self) -> OpenChange | None:

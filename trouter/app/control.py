@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 import trio
 
@@ -166,9 +167,14 @@ class Control:
                 await self._in_force.replace(deleted(self._in_force.whole, present))
             log.info("deleted %s", present.identity)
 
-    async def check(self, text: str, name: str) -> PlanReport:
-        """Return what a reload of ``text`` would change, and the findings about it; nothing changes."""
-        report = await trio.to_thread.run_sync(check_text, self._in_force.whole, text, name, abandon_on_cancel=True)
+    async def check(self, text: str, name: str, *, may_change: bool) -> PlanReport:
+        """Return what a reload of ``text`` would change, and the findings about it; see ``ControlPort``."""
+        present = self._in_force.whole
+        report = await trio.to_thread.run_sync(
+            lambda: check_text(present, text, name, may_change=may_change), abandon_on_cancel=True
+        )
+        if not may_change:  # nor is the file compared with a text that may have guessed passwords
+            return replace(report, refusals=(*report.refusals, "a change needs the management level admin"))
         return await self.network_changes.complete(report, text)
 
     async def reload(self) -> ReloadReport:

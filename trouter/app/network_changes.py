@@ -20,17 +20,19 @@ from typing import Final, TypeVar
 
 import trio
 
-from trouter.config import ChangeRefused, Changes, Configuration, ConfigurationError, compare, load
+from trouter.config import ChangeRefused, Changes, Configuration, ConfigurationError, Problem, compare, load
 from trouter.config.changes import Why
 from trouter.config.configuration import BUILT_IN
+from trouter.config.policy_part import policy_only, with_policy
+from trouter.config.problems import SourcePosition
 from trouter.config.remote import beyond_management
-from trouter.management.ports import BEGUN, EDITED, MADE, OpenChange, PlanReport, ReloadReport
+from trouter.management.ports import BEGUN, EDITED, MADE, POLICY, OpenChange, PlanReport, ReloadReport
 from trouter.net.reach import Reach
 from trouter.telemetry.change_records import ChangeRecords
 from trouter.telemetry.clocks import now_us
 
 from .changed_file import ChangedFile, ChangeOrder, UnreadableChange
-from .checking import withheld_in
+from .checking import check_policy, load_asked, refused
 from .in_force import FORBIDDEN, ConfigurationInForce
 from .preparing import BAD_REQUEST, FAILED, Occasion
 from .reload_report import log_reload, report_of
@@ -85,9 +87,35 @@ class NetworkChanges:
             refusals=(*report.refusals, why) if why else report.refusals,
         )
 
+    async def check_policy(self, text: str, name: str, expectations: str) -> PlanReport:
+        """Return the report of a check of a policy, in the place of that in the file; see ``NetworkChangesPort``."""
+        file, why = self._file(), self._why_fixed()
+        if file is None or why:
+            return refused([Problem(SourcePosition(name), why)])
+        present = self._in_force.whole
+        before = _text_of(await _on_disk(file.read), file.path)
+
+        def judge() -> tuple[PlanReport, str]:
+            try:
+                whole = with_policy(before, text, name)
+            except ConfigurationError as error:
+                return refused(error.problems), ""
+            return check_policy(present, whole, str(file.path), expectations), whole
+
+        report, whole = await trio.to_thread.run_sync(judge, abandon_on_cancel=True)
+        return await self.complete(report, whole)
+
     # --- a change
 
-    async def apply(self, id: str, by: str, routers: tuple[str, ...], text: str, state: str) -> ReloadReport:  # noqa: A002
+    async def apply(
+        self,
+        id: str,  # noqa: A002
+        by: str,
+        routers: tuple[str, ...],
+        text: str,
+        state: str,
+        part: str,
+    ) -> ReloadReport:
         """Make a change, and leave it open; see ``NetworkChangesPort``."""
         requester = self._records.requester()
         order = ChangeOrder(
@@ -99,13 +127,16 @@ class NetworkChanges:
             routers,
         )
         async with self._recording("APPLY", id, {"by": by}):
-            report = await self._apply(order, text, state)
+            report = await self._apply(order, text, state, part)
             await self._reach.publish(self._in_force.whole, reloaded=True)
         log_reload(report, f"the change {id} by {by}")
         return report
 
-    async def _apply(self, order: ChangeOrder, text: str, state: str) -> ReloadReport:
-        file, octets = self._changeable(), text.encode()
+    async def _apply(self, order: ChangeOrder, text: str, state: str, part: str) -> ReloadReport:
+        file = self._changeable()
+        if part == POLICY:
+            text = await self._with_policy(file, text)
+        octets = text.encode()
         if order.id in self._taken_back:
             raise ChangeRefused(CONFLICT, f"the change {order.id} was taken back here: begin another one")
         present = await _on_disk(file.open_change)
@@ -119,7 +150,7 @@ class NetworkChanges:
         if not hmac.compare_digest(state.encode(), self._state(await _on_disk(file.read)).encode()):
             raise ChangeRefused(CONFLICT, "the router, or its file, was changed since the check: check again")
         before = self._in_force.whole
-        changes = await self._changes_to(file.path, text)
+        changes = await self._changes_to(file.path, text, part)
         await _on_disk(lambda: file.begin(order, octets))
         try:
             await self._in_force.replace(changes.configuration, Occasion.RELOAD)
@@ -135,16 +166,24 @@ class NetworkChanges:
         self._before = (order.id, before)
         return report_of(changes)
 
-    async def _changes_to(self, path: Path, text: str) -> Changes:
-        """Return what a text changes; ChangeRefused with every problem of it."""
+    async def _with_policy(self, file: ChangedFile, policy: str) -> str:
+        """Return the text of the file with another policy; ChangeRefused with every problem of it."""
+        before = _text_of(await _on_disk(file.read), file.path)
+        try:
+            return await trio.to_thread.run_sync(with_policy, before, policy, "(request)", abandon_on_cancel=True)
+        except ConfigurationError as error:
+            raise ChangeRefused(BAD_REQUEST, str(error)) from error
+
+    async def _changes_to(self, path: Path, text: str, part: str) -> Changes:
+        """Return what a text, or the part of it, changes; ChangeRefused with every problem of it."""
         present = self._in_force.whole
 
         def judge() -> Changes:
-            if problems := list(withheld_in(present, text, str(path))):
-                raise ConfigurationError(problems)
             if not text.strip():  # a router does not start with such a file
                 raise ChangeRefused(BAD_REQUEST, "the text is empty; a comment is enough")
-            wanted = load(path, text)
+            wanted = load_asked(present, text, str(path))
+            if part == POLICY:
+                wanted = policy_only(present, wanted)
             if problems := list(beyond_management(present, wanted)):
                 raise ChangeRefused(FORBIDDEN, "\n".join(map(str, problems)))
             return compare(present, wanted)
@@ -246,6 +285,14 @@ class NetworkChanges:
         if file.path.suffix == ".json":
             return f"the configuration {file.path} is in the JSON form: changes over the network have the .conf form"
         return self._reach.why_fixed
+
+
+def _text_of(octets: bytes, path: Path) -> str:
+    """Return the text of a configuration file; ChangeRefused."""
+    try:
+        return octets.decode()
+    except UnicodeDecodeError as error:
+        raise ChangeRefused(FAILED, f"{path} is not UTF-8 text: save it as UTF-8; nothing was changed") from error
 
 
 async def _on_disk(work: Callable[[], T]) -> T:

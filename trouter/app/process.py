@@ -84,7 +84,7 @@ def run(
             HostLoop().run(process.run_with_signals)
     except (ListenError, PrivilegeError) as error:
         for line in error.lines:
-            logs.always("MAIN", logging.CRITICAL, f"Router start-up failed: {line}")
+            logs.why_it_ends(f"Router start-up failed: {line}")
         return 1
     except Exception as error:  # noqa: BLE001 - it is reported
         BUGS.report("internal error: the router has ended", error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 
 from trouter import logs
 from trouter._bugs import BUGS
@@ -10,11 +10,11 @@ from trouter.admission.decisions import Decisions
 from trouter.admission.guard import Lockouts
 from trouter.admission.memory_shares import shares
 from trouter.backbone.topology import Topology
-from trouter.columns.security import DenialFacts, VhostFacts
+from trouter.columns.security import AlarmFacts, DenialFacts, VhostFacts
 from trouter.connections.registry import Connections
 from trouter.management.ports import Rights
 from trouter.policy.explain import explained
-from trouter.telemetry.recorder import Denials
+from trouter.telemetry.recorder import Recorder
 
 from .parts import ConfiguredParts
 
@@ -23,11 +23,11 @@ class Running:
     """What management reads of the running router; see ``management.ports.RunningRouter``."""
 
     def __init__(
-        self, parts: ConfiguredParts, decisions: Decisions, denials: Denials, topology: Topology | None = None
+        self, parts: ConfiguredParts, decisions: Decisions, recorder: Recorder, topology: Topology | None = None
     ) -> None:
         self._parts = parts
         self._decisions = decisions
-        self._denials = denials
+        self._recorder = recorder
         self._topology = topology
         self._lockouts = Lockouts(parts.guard.lockout)
 
@@ -61,6 +61,10 @@ class Running:
         """Record the denial of a management request, ``what``, of a connection's user."""
         self._parts.policy.deny_management(connection, what)
 
+    def user_key(self, connection: int) -> Hashable | None:
+        """Return what a user's connections, and no others, have in common; None for that of a neighbour router."""
+        return self._parts.policy.user_key_of(connection)
+
     def tell_repeated(self, connection: int, what: str, write: Callable[[int], None]) -> None:
         """Write a line about ``what`` a connection's user may repeat; of many, ``write`` gets the number at once."""
         self._parts.policy.tell_repeated(connection, what, write)
@@ -80,7 +84,7 @@ class Running:
     def router_counts(self) -> Mapping[str, int]:
         """Return counters of the process, by field of ``columns.router.ProcessFacts``."""
         return {
-            "logins_denied": self._denials.logins_denied,
+            "logins_denied": self._recorder.denials.logins_denied,
             "turned_away": self._parts.guard.turned_away,
             "log_lines_lost": logs.book.lost,
             "bugs": BUGS.total,
@@ -92,7 +96,11 @@ class Running:
 
     def denials(self) -> Iterator[tuple[int, DenialFacts]]:
         """Yield the latest denials, by number, the newest last."""
-        return self._denials.rows()
+        return self._recorder.denials.rows()
+
+    def alarms(self) -> Iterator[tuple[int, AlarmFacts]]:
+        """Yield the latest alarms, by number, the newest last."""
+        return self._recorder.alarms.rows()
 
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
         """Return the decision of the policy in force on the connection in ``question``, with its reasons."""

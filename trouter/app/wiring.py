@@ -221,7 +221,7 @@ def assemble(
         RouterFindings(parts, drain, reach, services.uplinks),
         reach,
     )
-    control = Control(in_force, read, records, Running(parts, decisions, recorder.denials, topology), reach)
+    control = Control(in_force, read, records, Running(parts, decisions, recorder, topology), reach)
     workers = reach.workers
     return Assembly(
         router,
@@ -255,10 +255,10 @@ def _make_router(own: RouterEntity, own_links: OwnLinks, reach: Reach) -> Router
 
 
 def _make_recorder(workers: Workers | None) -> Recorder:
-    """Return the recorder, whose denials have other numbers than those of the other workers."""
+    """Return the recorder, whose denials and alarms have other numbers than those of the other workers."""
     recorder = Recorder()
     if workers is not None:
-        recorder.denials.number_from(workers.number, len(workers.ids))
+        recorder.number_from(workers.number, len(workers.ids))
     return recorder
 
 

@@ -160,7 +160,7 @@ class RemoteAuthService:
         else:
             log.info("authServicePlugin %s (%s:%s) answers again", facts.name, facts.host, facts.port)
         state = "raised" if opened else "cleared"
-        self._recorder.emit(Alarm(name="authService", severity="critical", subject=facts.name, state=state))
+        self._recorder.alarm(Alarm(name="authService", severity="critical", subject=facts.name, state=state))
 
 
 class _Session:

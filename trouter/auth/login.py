@@ -370,7 +370,7 @@ class AcceptedLogin:
             value=rules.mode,
             limit=str(rules.lock_after),
         )
-        self._recorder.emit(alarm)
+        self._recorder.alarm(alarm)
         what = "would be" if rules.mode == "alarm" else "is"
         log.warning(
             "[C%d] user %r %s locked out at %s for %g s: %d failed logins within %g s",

@@ -233,7 +233,7 @@ class Topology:
             self._shared.clear()
 
     def _record_alarm(self, router: str, state: str, detail: str | None) -> None:
-        self._recorder.emit(
+        self._recorder.alarm(
             Alarm(name="duplicateRouterId", severity="critical", subject=router, state=state, value=detail)
         )
 

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from trouter.cli import network_apply, network_roll
+from trouter.cli import network_apply, network_events, network_policy, network_roll
 from trouter.cli.startup import existing_path
 from trouter.tools.failures import ConnectionException, Incomplete, print_problem, run_tool
 from trouter.tools.options import ConnectionOptions, add_server_options, seconds
@@ -31,7 +31,9 @@ _EPILOG: Final = """examples:
   trouter network check network/            what every file would change at its router, and what is wrong with it
   trouter network diff network/             the same without the findings
   trouter network apply network/            make the change at every router, or at none (--help tells more)
+  trouter network policy push policy/       give every router the same policy (--help tells more)
   trouter network roll -- ./restart.sh {id} drain and restart one router after the other (--help tells more)
+  trouter network events --since 10m        what happened lately at every router
 
 Each command asks every router in reach through the one that it is connected to, as `trouter stat -r ID` does, and names
 the routers that do not answer, or refuse, with the reason; the exit status is then 1. A router that has stopped is not
@@ -43,15 +45,16 @@ _FOLDER: Final = """A folder of a network:
   network/routers/B.conf
 
 The router judges the text itself, on its machine, as it would at a reload, and changes nothing. Lines: `+` created,
-`~` updated, with the attributes, `-` deleted, `!` needs a restart. The user needs the management level `admin`.
+`~` updated, with the attributes, `-` deleted, `!` needs a restart. The user needs the management level `read`. For a
+user below `admin` a router judges no password that is in the text, and no file or folder that it does not use already.
 """
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "network",
-        help="show and check all routers of a network as one",
-        description="Show and check all routers of a network as one.",
+        help="show, check and change all routers of a network as one",
+        description="Show, check and change all routers of a network as one.",
         epilog=_EPILOG,
     )
     within = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -81,6 +84,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         checking.set_defaults(run=_command(_check), shows_findings=name == "check")
     network_apply.add_parser(within)
     network_roll.add_parser(within)
+    network_policy.add_parser(within)
+    network_events.add_parser(within)
 
 
 def _command(work: Callable[[argparse.Namespace], Awaitable[None]]) -> Callable[[argparse.Namespace], int]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import shutil
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from trouter.tools.failures import ConnectionException, UsageError, print_problem, run_tool
+from trouter.cli.network_change import add_order_options
+from trouter.tools.failures import ConnectionException, UsageError, print_problem, run_telling
 from trouter.tools.options import ConnectionOptions, add_server_options, duration, seconds
 
 if TYPE_CHECKING:
@@ -45,8 +44,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("words", metavar="COMMAND", nargs="*", help="the command and its arguments, behind --")
     parser.add_argument("--dry-run", action="store_true", help="only say in which order the routers would come")
-    parser.add_argument("--only", metavar="ID", action="append", default=[], help="only this router; may be repeated")
-    parser.add_argument("--edges-first", action="store_true", help="edge routers before interior ones, not after them")
+    add_order_options(parser)
     parser.add_argument(
         "--over",
         type=duration,
@@ -68,20 +66,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Roll; return the exit status. After Ctrl-C the state of each router is printed."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
     _check_words(arguments)
     begun: list[Roll] = []
-    status, interrupted = 1, False
-    try:
-        status = run_tool(lambda: _work(arguments, begun), arguments)
-    except* KeyboardInterrupt:
-        interrupted = True
-    if interrupted:
+
+    def tell() -> None:
         for roll in begun:
             print_problem(arguments, "\n".join(["interrupted", *_lines_left(roll.routers)]))
-        raise KeyboardInterrupt
-    return status
+
+    return run_telling(lambda: _work(arguments, begun), arguments, tell)
 
 
 def _check_words(arguments: argparse.Namespace) -> None:

@@ -90,7 +90,7 @@ def _as_json(rows: list[Row]) -> str:
 
 
 def _as_text(rows: list[Row], *, failed: bool) -> str:
-    absent = "does not load" if failed else "is not listed, and does not load"
+    absent = "does not load, as no plugin does (see the last line)" if failed else "is not listed, and does not load"
     return "\n\n".join(
         f"{row.name}: {'loads' if row.loaded else absent}\n"
         f"  hooks   {', '.join(row.hooks) or '-'}\n"

@@ -10,8 +10,9 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TextIO
 
 import trouter
 from trouter.app.privileges import Account, PrivilegeError, account_of, switch_user
@@ -23,6 +24,8 @@ CONFIGURATION: Final = Path("etc/qpid-dispatch/qdrouterd.conf")
 #: Lets other users read files that the daemon creates.
 UMASK: Final = 0o022
 PID_FILE_MODE: Final = 0o644
+#: What is read of a pid file; more is no number of a process.
+MOST_DIGITS: Final = 20
 
 _STARTED: Final = b"1"
 
@@ -83,13 +86,22 @@ def _route(configuration: Path, pid_path: Path | None, user: str | None, ready: 
             pid_file = PidFile(pid_path, account)
         if account is not None:
             switch_user(account)
-        return run.route(configuration, ready, pid_file.remove if pid_file else None)
+        if pid_file is None:
+            return run.route(configuration, ready)
+        return run.route(configuration, partial(_keep_pid, pid_file, ready), pid_file.remove)
     except (DaemonError, PrivilegeError) as error:
         print(f"qdrouterd: {error}", file=sys.stderr)
         return 1
     finally:
         if pid_file is not None:
             pid_file.remove()
+
+
+def _keep_pid(pid_file: PidFile, ready: Callable[[], None] | None) -> None:
+    """Note that the router stands, so that the file is its own."""
+    pid_file.keep()
+    if ready is not None:
+        ready()
 
 
 # --- the background
@@ -143,32 +155,58 @@ def _to_null(*descriptors: int) -> None:
 
 
 class PidFile:
-    """The file with the id of this process, removed at the end."""
+    """The file with the id of this process, removed at the end.
+
+    Another router may run whose id the file had: if this one does not come to stand, the file is given back to it.
+    """
 
     def __init__(self, path: Path, owner: Account | None) -> None:
         """Write the file; DaemonError."""
         self._path = path
-        self._pid = os.getpid()
+        self._pid = str(os.getpid())
         try:
-            # Not through a symbolic link: the user who made it would choose which file is overwritten.
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(path, flags, PID_FILE_MODE)
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                os.fchmod(descriptor, PID_FILE_MODE)
+            with _opened(path, os.O_RDWR | os.O_CREAT) as file:
+                self._former = file.read(MOST_DIGITS).strip()
+                os.fchmod(file.fileno(), PID_FILE_MODE)
                 if owner is not None:
-                    os.fchown(descriptor, owner.uid, owner.gid)
-                file.write(f"{self._pid}\n")
+                    os.fchown(file.fileno(), owner.uid, owner.gid)
+                _replace(file, self._pid)
         except OSError as failure:
             raise DaemonError(f"the pid file {path} cannot be written: {failure.strerror}") from failure
 
+    def keep(self) -> None:
+        """Keep the file until this process ends: the router stands."""
+        self._former = ""
+
     def remove(self) -> None:
-        """Remove the file, or empty it if the folder forbids that; leave one that another process has written since."""
+        """Give the file back to a process that runs, or remove it; leave one that another process has written since.
+
+        Where the folder forbids to remove the file, it is emptied.
+        """
         try:
-            if self._path.read_text(encoding="ascii", errors="replace").strip() != str(self._pid):
-                return
-            try:
-                self._path.unlink()
-            except PermissionError:
-                os.truncate(self._path, 0)
+            with _opened(self._path, os.O_RDWR) as file:
+                if file.read(MOST_DIGITS).strip() != self._pid:
+                    return
+                _replace(file, self._former if _is_running(self._former) else "")
+                if file.tell() == 0:
+                    self._path.unlink()
         except OSError:
             return
+
+
+def _opened(path: Path, flags: int) -> TextIO:
+    """Open a pid file, not through a symbolic link: its maker would choose which file is overwritten; OSError."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, PID_FILE_MODE)
+    return os.fdopen(descriptor, "r+", encoding="ascii", errors="replace")
+
+
+def _replace(file: TextIO, process: str) -> None:
+    """Leave only the id of ``process`` in a pid file, or nothing if it is empty."""
+    file.seek(0)
+    file.truncate()
+    if process:
+        file.write(f"{process}\n")
+
+
+def _is_running(process: str) -> bool:
+    return process.isdecimal() and Path("/proc", process).exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +22,7 @@ from trouter.records.schema import AUDIT, KINDS, TELEMETRY
 from trouter.records.segments import EMPTY, OPEN, SegmentPosition, opened, place_of, segments_in
 from trouter.records.text import clean
 from trouter.tools.failures import print_problem
+from trouter.tools.options import moment
 from trouter.tools.progress import progress
 
 #: Seconds between two looks for new records.
@@ -30,7 +30,6 @@ LOOK_S: Final = 0.2
 _GROUPS: Final = {"audit": AUDIT, "telemetry": TELEMETRY, "all": frozenset(KINDS)}
 #: Fields of the envelope and of the peer, which have columns of their own in a row.
 _PLACED: Final = frozenset({"n", "t", "k", "conn", "user", "host"})
-_UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 Wanted = Callable[[RecordLine, dict[str, Any]], bool]
 
@@ -79,7 +78,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         each.add_argument("--json", action="store_true", help="the lines as they were written")
         each.set_defaults(run=run, since=None, until=None)
     for name, what in (("since", "from this moment on"), ("until", "before this moment")):
-        cat.add_argument(f"--{name}", type=_moment, help=f"only {what}: 2026-03-01T12:00 (UTC), or 90m, 2h, 7d ago")
+        cat.add_argument(f"--{name}", type=moment, help=f"only {what}: 2026-03-01T12:00 (UTC), or 90m, 2h, 7d ago")
 
 
 def _kinds(text: str) -> frozenset[str]:
@@ -88,17 +87,6 @@ def _kinds(text: str) -> frozenset[str]:
     if text not in KINDS:
         raise argparse.ArgumentTypeError(f"no such kind; there are: {', '.join((*_GROUPS, *KINDS))}")
     return frozenset({text})
-
-
-def _moment(text: str) -> int:
-    """Return microseconds since 1970; argparse.ArgumentTypeError."""
-    if ago := re.fullmatch(r"(\d{1,9})([smhd])", text):
-        return int((time.time() - int(ago[1]) * _UNITS_S[ago[2]]) * 1_000_000)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError("this is no time; write 2026-03-01T12:00, or 2h for two hours ago") from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000_000)
 
 
 def run_check(arguments: argparse.Namespace) -> int:
@@ -240,11 +228,11 @@ def _show_line(line: RecordLine, _: dict[str, Any]) -> None:
 
 
 def _show_row(line: RecordLine, fields: dict[str, Any]) -> None:
-    moment = datetime.fromtimestamp(line.t / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    when = datetime.fromtimestamp(line.t / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
     conn = clean(f"[C{fields['conn']}]") if "conn" in fields else ""
     who = "@".join(str(fields[name]) for name in ("user", "host") if name in fields)
     rest = " ".join(f"{clean(name)}={_shown(value)}" for name, value in fields.items() if name not in _PLACED)
-    print(f"{moment} {clean(line.kind):18} {conn:7} {clean(who):20} {rest}".rstrip())
+    print(f"{when} {clean(line.kind):18} {conn:7} {clean(who):20} {rest}".rstrip())
 
 
 def _shown(value: object) -> str:

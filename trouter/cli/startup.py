@@ -12,6 +12,7 @@ from pathlib import Path
 
 from trouter import logs
 from trouter.app.descriptor_findings import descriptor_limit, few_descriptors
+from trouter.app.service_findings import unknown_services
 from trouter.config import Configuration, ConfigurationError, Problem, RouterEntity, load
 from trouter.config.acceptances import accept
 from trouter.config.facts import router_facts
@@ -129,6 +130,7 @@ def evaluation(configuration: Configuration, plugins: Plugins) -> tuple[Problem,
     found = [
         *(each for each in evaluate(configuration, plugins) if not _is_within(each, unusable, configuration)),
         *same_addresses(configuration),
+        *unknown_services(configuration),
         *log_files(configuration),
         *tls,
         *little_memory(configuration),

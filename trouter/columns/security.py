@@ -1,4 +1,4 @@
-"""The columns of what the policy allowed and denied, of failed logins, and of decisions in force.
+"""The columns of what the policy allowed and denied, of failed logins, of alarms, and of decisions in force.
 
 `stat --vhoststats` shows those of ``vhostStats`` with a head.
 """
@@ -72,6 +72,19 @@ class DenialFacts(NamedTuple):
     vhost: str
     rule: str
     about: str
+    times: int
+    at_ms: int
+
+
+class AlarmFacts(NamedTuple):
+    """An alarm, how often it was raised or cleared so, and when it last was. Some texts may be empty."""
+
+    name: str
+    severity: str
+    subject: str
+    state: str
+    value: str
+    limit: str
     times: int
     at_ms: int
 
@@ -295,4 +308,28 @@ DENIAL: Final[tuple[Column[None, DenialFacts], ...]] = (
         lambda _, denial: denial.about or None,
         optional=True,
     ),
+)
+
+ALARM: Final[tuple[Column[None, AlarmFacts], ...]] = (
+    Column(
+        "at",
+        int,
+        "Time of the last occurrence, in milliseconds since 1970.",
+        lambda _, alarm: alarm.at_ms,
+        unit="milliseconds since 1970",
+    ),
+    Column("count", int, "Number of occurrences.", lambda _, alarm: alarm.times, unit="occurrences", graph=True),
+    Column(
+        "alarm",
+        str,
+        "Name of the alarm, as in records, such as `memory` or `auth-lockout`.",
+        lambda _, alarm: alarm.name,
+    ),
+    Column("severity", str, "Severity of the alarm.", lambda _, alarm: alarm.severity, values=("warning", "critical")),
+    Column("subject", str, "Object of the alarm, such as the user or the sslProfile.", lambda _, alarm: alarm.subject),
+    Column(
+        "state", str, "Whether the alarm began or ended.", lambda _, alarm: alarm.state, values=("raised", "cleared")
+    ),
+    Column("value", str, "Value that raised or cleared it.", lambda _, alarm: alarm.value or None, optional=True),
+    Column("limit", str, "Limit of that value.", lambda _, alarm: alarm.limit or None, optional=True),
 )

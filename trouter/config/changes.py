@@ -18,7 +18,7 @@ from trouter.config.configuration import Configuration
 from trouter.config.draft import Draft, draft_of
 from trouter.config.entities import MANAGEMENT, BindingEntity, Entity, ExchangeEntity, VhostEntity
 from trouter.config.keepers import keepers_of_process
-from trouter.config.nodes import Entry, Section
+from trouter.config.nodes import Entry, Section, is_null
 from trouter.config.problems import Findings, Problem, ProblemKind, fit_to_show
 from trouter.config.remote import FILES, holds_secret, withheld, withheld_file, withheld_secret
 from trouter.config.rows import HIDDEN, row, shown_value
@@ -216,7 +216,7 @@ def _written(entity: Entity, attribute: Attribute) -> object:
 
 
 def _attribute(kind: EntityType, key: str) -> Attribute | None:
-    return next((row for row in kind.attributes if row.is_spelled(key) or row.twin == key), None)
+    return kind.attribute_spelled(key) or kind.attribute(key)
 
 
 def _entry(kind: EntityType, key: str, value: object) -> Entry:
@@ -273,7 +273,7 @@ def withheld_sources(
     """
     for entry in entries:
         attribute = _attribute(kind, entry.key)
-        if attribute is None or not (holds_secret(attribute) or attribute.field in FILES):
+        if attribute is None or is_null(entry.node) or not (holds_secret(attribute) or attribute.field in FILES):
             continue
         judge = withheld_secret if holds_secret(attribute) else withheld_file
         with suppress(BadValue):  # not a text: drafting reports that

@@ -239,7 +239,7 @@ def _row(draft: Draft, entry: Entry) -> Attribute | None:
     """Return the attribute that an entry names; report an entry that names none that can be set, and return None."""
     if row := draft.type.field_spelled(entry.key):
         return row
-    if any(row.is_spelled(entry.key) for row in draft.type.attributes):
+    if draft.type.attribute_spelled(entry.key):
         message, suggestion = "this attribute is reported by management and cannot be set", "leave it out"
         if not (draft.findings.single or entry.key in IDENTIFIES):
             about = About(section=draft.section.name, key=entry.key, suggestion=suggestion)
@@ -256,7 +256,7 @@ def _row(draft: Draft, entry: Entry) -> Attribute | None:
 
 def _owners(key: str) -> str:
     """Return a hint that names the sections with such an attribute; empty if there are none."""
-    owners = [kind.section for kind in CONFIGURED if any(row.is_spelled(key) for row in kind.fields)]
+    owners = [kind.section for kind in CONFIGURED if kind.field_spelled(key)]
     return f"it belongs to {' or '.join(owners)}" if owners else ""
 
 

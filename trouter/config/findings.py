@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -40,7 +40,7 @@ from trouter.config.logins import login_findings, speaks_amqp
 from trouter.config.neighbours import neighbours
 from trouter.config.page_findings import page_findings
 from trouter.config.passwords import Secret
-from trouter.config.problems import Problem, Severity, SourcePosition, nearest
+from trouter.config.problems import Problem, Severity, SourcePosition, few_hints, nearest
 from trouter.config.reporting import finding_of
 from trouter.config.strictness import POINTS
 from trouter.config.tenant_findings import tenant_findings
@@ -54,22 +54,31 @@ OTHERS_MAY_READ: Final = stat.S_IROTH
 OTHERS_MAY_WRITE: Final = stat.S_IWOTH
 GROUP_MAY_WRITE: Final = stat.S_IWGRP
 OLD_TLS: Final = frozenset({"TLSv1", "TLSv1.1"})
+#: The findings about one text that an answer has.
+MOST_FINDINGS: Final = 200
 #: The severities in the order in which they are counted and shown, the gravest first.
 SEVERITIES: Final = (Severity.PROBLEM, Severity.UNSAFE, Severity.NOTE, Severity.ACCEPTED)
 #: Findings about files from the time of reading; those about the sslProfiles themselves are newer and replace them.
 OVERTAKEN: Final = frozenset({"unreadable-file", "unknown-tls-version"})
+#: Findings about this machine: its files, the rights to them, and the services that it knows.
+OF_MACHINE: Final = frozenset(
+    {"readable-by-others", "writable-by-group", "writable-by-others", "unreadable-file", "unknown-service"}
+)
 #: What a listener does whose sslProfile cannot be used.
 NOT_THEIRS: Final = "will not get its certificate, which cannot be used"
 NO_HANDSHAKE: Final = "will open, and no TLS handshake with it will succeed"
 NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def evaluate(configuration: Configuration, plugins: Plugins | None = None) -> tuple[Problem, ...]:
+@few_hints()
+def evaluate(
+    configuration: Configuration, plugins: Plugins | None = None, *, is_file: bool = True
+) -> tuple[Problem, ...]:
     """Return all findings about a configuration, the gravest first, none of them accepted.
 
-    ``plugins`` are those that are configured with it.
+    ``plugins`` are those that are configured with it. ``is_file``: its source is a file, not a name from a request.
     """
-    found = [*configuration.warnings, *not_served(configuration), *unsafe(configuration, plugins)]
+    found = [*configuration.warnings, *not_served(configuration), *unsafe(configuration, plugins, is_file=is_file)]
     found += [*dangling(configuration), *unexpanded(configuration), *_alone(configuration)]
     found += worker_findings(configuration)
     found += differences(configuration, anonymous=any(map(_admits_anonymous, configuration.listeners)))
@@ -83,9 +92,10 @@ def ordered(found: list[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(dict.fromkeys(found), key=lambda each: (SEVERITIES.index(each.severity), each.place)))
 
 
-def judged(configuration: Configuration, found: list[Problem]) -> tuple[Problem, ...]:
-    """Return all findings of a configuration in order, those marked that its files accept."""
-    return ordered(accept(dict.fromkeys(found), configuration.acceptances))
+@few_hints()
+def judged(configuration: Configuration, found: list[Problem], *, whole: bool = True) -> tuple[Problem, ...]:
+    """Return all findings of a configuration in order, those marked that its files accept; ``whole`` as of accept."""
+    return ordered(accept(dict.fromkeys(found), configuration.acceptances, whole=whole))
 
 
 def brief(finding: Problem) -> str:
@@ -98,6 +108,14 @@ def counted(findings: Iterable[Problem]) -> Mapping[str, int]:
     """Return the number of findings by the name of the severity."""
     counts = Counter(finding.severity for finding in findings)
     return {str(severity): counts[severity] for severity in SEVERITIES}
+
+
+def first_of(found: Sequence[Problem]) -> Iterator[Problem]:
+    """Yield the first findings about a text, and one that says how many more there are."""
+    yield from found[:MOST_FINDINGS]
+    if more := found[MOST_FINDINGS:]:
+        place = SourcePosition(more[0].place.file)
+        yield Problem(place, f"there are {len(more)} more findings: mend these first", severity=more[0].severity)
 
 
 def described(finding: Problem) -> dict[str, object]:
@@ -178,9 +196,16 @@ def _problem(entity: Entity, message: str) -> Problem:
     return Problem(entity.place, message, section, name, severity=Severity.PROBLEM, entity=entity.identity)
 
 
-def unsafe(configuration: Configuration, plugins: Plugins | None = None) -> tuple[Problem, ...]:
-    """Return the findings about unsafe settings, in the order of the file."""
-    found = [*_files(configuration), *_vhosts(configuration), *_tenants(configuration), *_managers(configuration)]
+def unsafe(
+    configuration: Configuration, plugins: Plugins | None = None, *, is_file: bool = True
+) -> tuple[Problem, ...]:
+    """Return the findings about unsafe settings, in the order of the file; ``is_file`` as in ``evaluate``."""
+    found = [
+        *_files(configuration, configuration.source if is_file else None),
+        *_vhosts(configuration),
+        *_tenants(configuration),
+        *_managers(configuration),
+    ]
     found += [*_no_policy(configuration), *_strangers(configuration, plugins)]
     for listener in configuration.listeners:
         found += [*_listener(listener, configuration.router, plugins), *page_findings(listener, configuration)]
@@ -280,11 +305,12 @@ def _mode(path: str) -> int:
         return 0
 
 
-def _files(configuration: Configuration) -> Iterator[Problem]:
+def _files(configuration: Configuration, own: str | None) -> Iterator[Problem]:
+    """Yield findings about the file of users, the folder of the policy, and the configuration's own file if any."""
     router: RouterEntity = configuration.router
     if router.users_file:
         yield from _private(router, "usersFile", router.users_file)
-    for attribute, path in (("", configuration.source), ("policyDir", configuration.policy.policy_dir)):
+    for attribute, path in (("", own), ("policyDir", configuration.policy.policy_dir)):
         section = "policy" if attribute else ""
         mode = _mode(path) if path else 0
         if mode & GROUP_MAY_WRITE and not mode & OTHERS_MAY_WRITE:  # that is worse, and reported when the file is read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from trouter.config.entities import (
 from trouter.config.json_form import parse_json
 from trouter.config.keepers import Keepers, keepers_of_process
 from trouter.config.nodes import Section
-from trouter.config.problems import ConfigurationError, Findings, Problem, SourcePosition
+from trouter.config.problems import ConfigurationError, Findings, Problem, SourcePosition, few_hints
 from trouter.config.rules import check, world_of
 from trouter.config.trusted import judge_files
 from trouter.config.types import type_of_section
@@ -70,6 +70,10 @@ vhost {
 """
 
 
+#: Yields a problem for each entry of the sections, as they are written, that may not be judged: nothing is read for it.
+Withheld = Callable[[list[Section]], Iterable[Problem]]
+
+
 class FaultyConfiguration(ConfigurationError):
     """Sections of a text are wrong; ``partial`` is the configuration without what is wrong.
 
@@ -82,11 +86,18 @@ class FaultyConfiguration(ConfigurationError):
         self.broken = broken
 
 
-def load(path: Path | None = None, text: str | None = None, keepers: Keepers | None = None) -> Configuration:
+def load(
+    path: Path | None = None,
+    text: str | None = None,
+    keepers: Keepers | None = None,
+    most_errors: int | None = None,
+    withheld: Withheld | None = None,
+) -> Configuration:
     """Return the configuration in the file at `path`, or in `text`, which `path` then only names; or the built-in.
 
     ConfigurationError, with every problem there is, if it cannot be used. ``keepers`` may change the files that count;
-    root and the user of this process, unless they are given.
+    root and the user of this process, unless they are given. ``most_errors``: no more are looked for. If ``withheld``
+    yields problems, there are no others.
     """
     file = BUILT_IN if path is None else str(path)
     read: tuple[str, ...] = ()
@@ -96,17 +107,27 @@ def load(path: Path | None = None, text: str | None = None, keepers: Keepers | N
     elif path is None:
         file = "(text)"
     with held_back():
-        return parse(text, file, keepers or keepers_of_process(), read)
+        return parse(text, file, keepers or keepers_of_process(), read, most_errors, withheld)
 
 
-def parse(text: str, file: str, keepers: Keepers, read: Iterable[str] = ()) -> Configuration:
+@few_hints()
+def parse(
+    text: str,
+    file: str,
+    keepers: Keepers,
+    read: Iterable[str] = (),
+    most_errors: int | None = None,
+    withheld: Withheld | None = None,
+) -> Configuration:
     """Return the configuration in `text`, in the JSON form if `file` ends in `.json`; ConfigurationError as load().
 
     ``read`` are the files that hold the text.
     """
-    findings = Findings()
+    findings = Findings(most_errors=most_errors)
     accepted: list[Acceptance] = []
     sections = _sections(text, file, findings, accepted)
+    if withheld is not None and (problems := list(withheld(sections))):
+        raise ConfigurationError(problems)
     findings.secure = _wants_secure(sections)
     drafts = [draft for section in sections if (draft := draft_section(section, findings))]
     drafts += _policies(drafts, findings, accepted)
@@ -125,17 +146,19 @@ def parse(text: str, file: str, keepers: Keepers, read: Iterable[str] = ()) -> C
     return configuration
 
 
-def sections_of(text: str, file: str) -> list[Section]:
+def sections_of(text: str, file: str, most_errors: int | None = None, *, is_conf: bool = False) -> list[Section]:
     """Return the sections of a text as written, without any judgement; ConfigurationError if it cannot be read.
 
-    The text is in the JSON form if ``file`` ends in `.json`.
+    The text is in the JSON form if ``file`` ends in `.json`, unless it ``is_conf``.
     """
-    return _sections(text, file, Findings(), [])
+    return _sections(text, file, Findings(most_errors=most_errors), [], is_conf=is_conf)
 
 
-def _sections(text: str, file: str, findings: Findings, accepted: list[Acceptance]) -> list[Section]:
+def _sections(
+    text: str, file: str, findings: Findings, accepted: list[Acceptance], *, is_conf: bool = False
+) -> list[Section]:
     """Return the sections of a text, and append the findings that it accepts to ``accepted``."""
-    form = parse_json if file.endswith(".json") else parse_conf
+    form = parse_json if file.endswith(".json") and not is_conf else parse_conf
     text = text.removeprefix("\ufeff")
     sections = form(text, file, findings)
     accepted += acceptances(text, file, sections, findings)
@@ -165,11 +188,11 @@ def _policies(drafts: list[Draft], findings: Findings, accepted: list[Acceptance
     for folder in {draft.value("policy_dir"): None for draft in drafts if draft.type.short == "policy"}:
         for path in sorted(Path(folder).glob("*.json")) if folder else ():
             try:
-                sections = _sections(_read_policy(path), str(path), findings, accepted)
+                text = _read_policy(path)
             except ConfigurationError as error:
                 findings.errors += error.problems
                 continue
-            for section in sections:
+            for section in _sections(text, str(path), findings, accepted):
                 draft = draft_section(section, findings)
                 if draft and draft.type.entity is VhostEntity:
                     found.append(draft)

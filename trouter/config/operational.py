@@ -144,6 +144,13 @@ DENIAL: Final = operational(
     columns=security.DENIAL,
 )
 
+ALARM: Final = operational(
+    "alarm",
+    "A recent alarm that was raised or cleared; the router keeps the last 100 different ones.",
+    extra=True,
+    columns=security.ALARM,
+)
+
 CONNECTION_LINK_ROUTE: Final = EntityType(
     "router.connection.linkRoute",
     "A link route that a client makes for its own connection.",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
@@ -52,6 +54,11 @@ class ProblemKind(StrEnum):
 MOST_SHOWN: Final = 80
 #: Names that are compared with a word that names nothing: each comparison takes longer than reading a section.
 MOST_NAMES: Final = 50
+#: Words of one text that are compared with names.
+MOST_WORDS: Final = 100
+_Hints = dict[tuple[str, tuple[str, ...]], str]
+#: The hints about the text that is judged, by the word and the names; None outside of ``few_hints``.
+_hints: ContextVar[_Hints | None] = ContextVar("hints", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +121,13 @@ class Findings:
     secure: bool = False
     #: The findings are about the entity of a management request, which is served exactly or refused.
     single: bool = False
+    #: Another error than these ends the judgement; None for no such bound.
+    most_errors: int | None = None
 
     def error(self, place: SourcePosition, message: str, **about: Unpack[About]) -> None:
+        if self.most_errors is not None and len(self.errors) >= self.most_errors:
+            last = Problem(place, f"there are more than {self.most_errors} errors: the rest of the text is not judged")
+            raise ConfigurationError(sorted([*self.errors, last], key=lambda problem: problem.place))
         self.errors.append(Problem(place, message, **_fit(about)))
 
     def warning(
@@ -143,8 +155,29 @@ def fit_to_show(text: str, key: str = "") -> str:
     return repr(text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "...")
 
 
+@contextmanager
+def few_hints() -> Iterator[None]:
+    """Let ``nearest`` compare only the first words that name nothing: a text may have tens of thousands of them."""
+    token = _hints.set({})
+    try:
+        yield
+    finally:
+        _hints.reset(token)
+
+
 def nearest(word: str, names: Iterable[str]) -> str:
     """Return `did you mean 'x'?` for the name closest to `word`, or nothing when none of the first names is close."""
-    by_folded = {name.casefold(): name for name in islice(names, MOST_NAMES)}
+    known, hints = tuple(islice(names, MOST_NAMES)), _hints.get()
+    if hints is None:
+        return _closest(word, known)
+    if (word, known) not in hints:
+        if len(hints) == MOST_WORDS:
+            return ""
+        hints[word, known] = _closest(word, known)
+    return hints[word, known]
+
+
+def _closest(word: str, names: Iterable[str]) -> str:
+    by_folded = {name.casefold(): name for name in names}
     close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return f"did you mean '{by_folded[close[0]]}'?" if close else ""

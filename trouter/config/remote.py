@@ -28,9 +28,11 @@ EVERYWHERE: Final = "*"
 SPECIAL: Final = "log.outputFile: management may choose no device and no other special file"
 #: The attribute that names the file of a secret.
 FIELD_OF_FILE: Final = "password_file"
-#: Attributes of the router that say what management may do, and code that runs in it; beside its files and folders.
+#: Attributes of the router that say what management may do, code that runs in it, and names that lead to the users who
+#: may log in; beside its files and folders.
 BOUNDS: Final = frozenset({
     "secure_defaults", "allowed_bind_addresses", "allow_network_changes", "plugins", "plugin_settings",
+    "sasl_config_name", "pam_service", "oauth_jwks",
 })  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import cache, cached_property, partial
@@ -197,8 +197,19 @@ class Attribute:
         """The type in the schema of management: a name, or the values of an enum."""
         return list(self.values) if self.kind is Kind.ENUM else TYPE_NAMES[self.kind]
 
-    def is_spelled(self, spelling: str) -> bool:
-        return any(same_name(spelling, name) for name in (self.name, *self.old_names))
+
+class Spellings:
+    """Attributes by all spellings of their names and former names; of several the first counts."""
+
+    def __init__(self, rows: Sequence[Attribute]) -> None:
+        self._by_name = {name: row for row in reversed(rows) for name in (row.name, *row.old_names)}
+        self._by_squashed = {(name[0], squash(name)): row for name, row in reversed(self._by_name.items())}
+
+    def find(self, spelling: str) -> Attribute | None:
+        row = self._by_name.get(spelling)
+        if row is not None or re.search("[-_]", spelling) is None:
+            return row
+        return self._by_squashed.get((spelling[0], squash(spelling)))
 
 
 def same_name(spelling: str, name: str) -> bool:
@@ -436,13 +447,20 @@ class EntityType:
         return self._by_name.get(name)
 
     @cached_property
-    def _by_spelling(self) -> dict[str, Attribute]:
-        return {name: row for row in reversed(self.fields) for name in (row.name, *row.old_names)}
+    def _spelled_fields(self) -> Spellings:
+        return Spellings(self.fields)
+
+    @cached_property
+    def _spelled(self) -> Spellings:
+        return Spellings(self.attributes)
 
     def field_spelled(self, spelling: str) -> Attribute | None:
         """Return the attribute of a field by a spelling of its name or former name; None without one."""
-        row = self._by_spelling.get(spelling)
-        return row or next((row for row in self.fields if row.is_spelled(spelling)), None)
+        return self._spelled_fields.find(spelling)
+
+    def attribute_spelled(self, spelling: str) -> Attribute | None:
+        """Return an attribute, reported ones too, by a spelling of its name or former name; None without one."""
+        return self._spelled.find(spelling)
 
     @property
     def settable(self) -> tuple[Attribute, ...]:

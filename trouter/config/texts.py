@@ -272,6 +272,13 @@ def folder(text: str) -> str:
     return text
 
 
+def file_name(text: str) -> str:
+    """Return the name of a file in a folder that is fixed; BadValue for a path, which could lead out of it."""
+    if "/" in text:
+        raise BadValue("is a path, not a name", "write the name alone, without a folder")
+    return text
+
+
 def record_kinds(text: str) -> frozenset[str] | None:
     """Return the kinds of records in a list, None for all kinds; BadValue for an unknown one."""
     kinds: set[str] = set()

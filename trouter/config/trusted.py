@@ -152,6 +152,8 @@ def judge_files(
     read: Iterable[str] = (),
 ) -> None:
     """Report each file of ``drafts`` that strangers can change, and each of the files that were ``read`` for them."""
+    if keepers.everybody:
+        return
     walk = Walk(keepers)
     covering = Accepted(accepted)
     for path in read:

@@ -67,6 +67,7 @@ _LISTED: Final[tuple[EntityType, ...]] = (
     operational.FINDING,
     operational.TOPOLOGY_CHANGE,
     operational.DENIAL,
+    operational.ALARM,
 )
 
 

@@ -158,7 +158,7 @@ class Container:
         #: The sessions of routed links, and the one of each client; clients share one if the peer allows no more.
         self._routed: dict[OwnSession, None] = {}
         self._of_clients: dict[object, OwnSession] = {}
-        #: The names of links that go up there from an edge router.
+        #: The names of routed links there.
         self.names = LinkNames()
         self._end_session = end_session
 

@@ -15,21 +15,30 @@ def with_id(name: str, container_id: str) -> str:
     return unique if len(unique.encode()) <= _MAX_NAME_BYTES else sha256(unique.encode()).hexdigest()
 
 
-class LinkNames:
-    """The names of the links that go up from an edge router, and the clients that have them.
+def with_space(text: str, space: str) -> str:
+    """Return the name of a link, or the id of its peer, with its tenant's space at the end, where no other can be."""
+    return with_id(text, space.replace("@", "%40"))
 
-    A client's name goes up as it is, because the interior router appends the edge router's id. So two clients must not
-    have one name at once. One client may: it has returned, and its former connection is not known to be lost yet.
+
+class LinkNames:
+    """The names of the routed links at a container, or above an edge router, and the clients that have them.
+
+    A container may take a link from one session for another that names the same. Clients choose their container ids,
+    and an edge router passes a client's name up as it is, because the interior router appends the edge router's id. So
+    two clients must not have one name at once. One client may: it has returned, and its former connection is not known
+    to be lost yet.
     """
 
     def __init__(self) -> None:
         self._clients: dict[tuple[bool, str], list[object]] = {}
 
-    def take(self, incoming: bool, name: str, client: object, container_id: str) -> str:
-        """Return the name for a link of ``client``: ``name``, or another if a link of another client has that."""
-        chosen, count = name, 1
+    def take(self, incoming: bool, first: str, client: object, name: str, peer_id: str) -> str:
+        """Return the name for a link of ``client``: ``first``, or if a link of another client has that, ``name`` and
+        the id of the peer, if necessary with a number.
+        """
+        chosen, count = first, 1
         while client not in self._clients.get((incoming, chosen), (client,)):
-            chosen = with_id(name, container_id if count == 1 else f"{container_id}@{count}")
+            chosen = with_id(name, peer_id if count == 1 else f"{peer_id}@{count}")
             count += 1
         self._clients.setdefault((incoming, chosen), []).append(client)
         return chosen

@@ -25,7 +25,7 @@ from .entry import AddressEntry
 from .ingress import Ingress
 from .links import LinkOptions, attach_link, make_routed_incoming, make_routed_outgoing
 from .modes import SETTLED, Modes, answered_modes, passed_modes
-from .names import with_id
+from .names import with_id, with_space
 from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, AttachRefused
 from .relay import MirroredCredit
 from .routerport import RouterPort
@@ -77,7 +77,7 @@ class RoutedLink(LinkOwner):
         #: The client, and the session at the container that its links have (see ``Container.for_routed_links``).
         self._client: object = near.session if terms.is_router else near.session.connection
         self._own = hop.container.for_routed_links(self._client)
-        #: The name that it has taken for its way up from an edge router, as in ``LinkNames``; None for none.
+        #: The name that it has taken, as in ``LinkNames``; None for none.
         self._taken_name: tuple[bool, str, object] | None = None
         #: The end whose peer detached it, and waits for the other peer's answer while the end's context is this, or
         #: that was lost; and the reason, which the other peer hears.
@@ -130,16 +130,19 @@ class RoutedLink(LinkOwner):
 
     def _own_name(self, name: str) -> str:
         """Return the name of our link: unique for a client's link, unchanged for another router's (1.7)."""
-        remote = _connection_of(self.near).remote_open
-        from_router = self._terms.role == "inter-router"
-        if from_router or remote is None:
+        terms, remote = self._terms, _connection_of(self.near).remote_open
+        if terms.role == "inter-router" or remote is None:
             return name
-        if self._hop.goes_up:
-            incoming, holder = not self.near.incoming, remote.container_id or self._terms.connection_number
-            taken = self._hop.container.names.take(incoming, name, holder, remote.container_id)
-            self._taken_name = incoming, taken, holder
-            return taken
-        return with_id(name, remote.container_id)
+        peer_id, first = remote.container_id, name
+        if terms.tenant is not None and terms.names_tenant:
+            peer_id, first = (with_space(each, terms.tenant.space) for each in (peer_id, name))
+        if not self._hop.goes_up:
+            first = with_id(name, peer_id)
+        incoming = not self.near.incoming
+        client = terms.tenant, terms.user, remote.container_id or terms.connection_number
+        taken = self._hop.container.names.take(incoming, first, client, name, peer_id)
+        self._taken_name = incoming, taken, client
+        return taken
 
     def _leave(self) -> None:
         """Give up the session at the container, and the name there: the link is over at both ends."""
@@ -158,8 +161,8 @@ class RoutedLink(LinkOwner):
     ) -> tuple[Source | Described | None, Target | Coordinator | Described | None]:
         """Return the termini for the container, with its name for the address."""
         if self.near.incoming:
-            return wanted.source, self._addressed(wanted.target, self._container_address)
-        return self._addressed(wanted.source, self._container_address), wanted.target
+            return wanted.source, self._addressed(_without_second(wanted.target), self._container_address)
+        return self._addressed(_without_second(wanted.source), self._container_address), wanted.target
 
     def _container_address(self, text: str) -> str:
         return to_container(text, self._hop.route, self._terms.tenant)
@@ -376,6 +379,13 @@ def from_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
             return text
         text = route.del_prefix + text.removeprefix(route.add_prefix)
     return text if tenant is None else text.removeprefix(f"{tenant.space}/")
+
+
+def _without_second(terminus: _Terminus) -> _Terminus:
+    """Return a peer's terminus; a dynamic one without its address, which a peer must not give and no policy judges."""
+    if isinstance(terminus, Source | Target) and terminus.dynamic:
+        return replace(terminus, address=None)
+    return terminus
 
 
 def _attach_of(link: Link) -> Attach:

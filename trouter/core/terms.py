@@ -42,6 +42,10 @@ class PeerTerms:
     role: str = "normal"
     #: The tenant whose addresses the links use; None for no tenant.
     tenant: Tenant | None = None
+    #: The names of routed links end with the tenant's, so that no other tenant ever has them.
+    names_tenant: bool = False
+    #: The name that the peer logged in with, empty for none.
+    user: str = ""
     #: The most unsettled deliveries of a receiver on one link.
     max_unsettled: int = 1 << 62
     #: The largest message accepted, in bytes; 0 for any.

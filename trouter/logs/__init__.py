@@ -9,11 +9,22 @@ counted and dropped: logging never stops the router.
 from __future__ import annotations
 
 from trouter.logs.book import LogBook, LogLine, book
-from trouter.logs.handler import LogHandler, Prepared, always, apply, configure, give, name_worker, prepare, reopen
+from trouter.logs.handler import (
+    LogHandler,
+    Prepared,
+    always,
+    apply,
+    configure,
+    give,
+    name_worker,
+    prepare,
+    reopen,
+    why_it_ends,
+)
 from trouter.logs.levels import MODULES, NAMES, NOTICE, ROOT, TRACE
 from trouter.logs.loggers import of
 
 __all__ = [
     "MODULES", "NAMES", "NOTICE", "ROOT", "TRACE", "LogBook", "LogHandler", "LogLine", "Prepared", "always", "apply",
-    "book", "configure", "give", "name_worker", "of", "prepare", "reopen",
+    "book", "configure", "give", "name_worker", "of", "prepare", "reopen", "why_it_ends",
 ]  # fmt: skip

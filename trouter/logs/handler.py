@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -209,12 +209,20 @@ def name_worker(worker: int) -> None:
     _handler.worker = worker
 
 
-def always(module: str, number: int, text: str) -> None:
-    """Log one line whatever levels are enabled, because a user asked for it."""
+def always(module: str, number: int, text: str, above: int = 1) -> None:
+    """Log one line whatever levels are enabled, because a user asked for it; its place is ``above`` in the calls."""
     logger = of(module)
     book.tally_of(module)[known_number(number)] += 1
-    file, line, *_ = logger.findCaller(stacklevel=2)
+    file, line, *_ = logger.findCaller(stacklevel=1 + above)
     _handler.write(logger.makeRecord(logger.name, number, file, line, "%s", (text,), None))
+
+
+def why_it_ends(text: str) -> None:
+    """Log why the router cannot start or go on, and say it on stderr, too, where the log is elsewhere."""
+    always(_TELLS, logging.CRITICAL, text, above=2)
+    if _handler.settings_of(_TELLS).output is not STDERR:
+        with suppress(OSError, ValueError):  # stderr may be closed
+            STDERR.put(logging.CRITICAL, text)
 
 
 def give(uid: int, gid: int) -> None:

@@ -1,20 +1,19 @@
 """The agent: processes requests to ``$management``, one after the other, and sends the answers.
 
-Requests that change something wait in a queue of their own, so that a slow one, such as a name to resolve, delays other
-changes but no request that only reads. A request is settled on arrival; both queues are bounded, and a request without
-room is released.
+Requests that change something wait in a queue of their own, and so do those that check a file, so that a slow one, such
+as a name to resolve, delays others of the kind and no others. A request is settled on arrival; the queues are bounded,
+and a request without room is released.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 import trio
 
-from trouter._bell import Bell
 from trouter._bugs import BUGS
 from trouter.config.changes import ChangeRefused, Why
 from trouter.config.workers import FIRST
@@ -29,17 +28,18 @@ from trouter.wire.errors import EncodeError
 
 from .context import Node
 from .directory import Directory, Sources
-from .operations import CHANGES, LOGGED, perform
+from .operations import CHANGES, CHECKS, LOGGED, perform
 from .ports import REQUESTER, REQUESTER_ELSEWHERE, ControlPort, LogBookPort
 from .profile import WorkProfile
 from .providers.parted import WorkerPart
 from .query import MAX_VALUES, Queries
-from .requests import Request, read_request, shown
+from .requests import Request, read_request, reply_to_of, shown
 from .responses import OperationResult, compose, refusal
 from .rights import Forbidden
 from .sibling import decode_request, encode_result
 from .status import INTERNAL_ERROR, NOT_FOUND
 from .to_workers import BY_FIRST, perform_first
+from .waiting import Requester, RequestQueue
 from .whole import AllWorkers
 
 #: The agent's addresses on its own router; from elsewhere the second is ``_topo/0/ID/...`` and ``_edge/ID/...``. Of
@@ -50,9 +50,6 @@ FOR_ONE: Final = "_local/$management"
 FOR_ALL: Final = "_local/$_management_internal"
 #: Requests to a router with several workers that are answered at the same time: each waits for the other workers.
 WHOLE_AT_ONCE: Final = 8
-#: The most requests that wait, and their bytes.
-MAX_WAITING: Final = 1000
-MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 #: The most waiting requests of one tenant; and the tenants whose desks are kept.
 MAX_WAITING_OF_TENANT: Final = 100
 MAX_NODES: Final = 256
@@ -65,38 +62,6 @@ log = logging.getLogger("trouter.AGENT")
 
 #: What a bug has ended in a request that gets no answer.
 _UNANSWERED: Final = "internal error in a management request, which gets no answer"
-
-
-T = TypeVar("T")
-
-
-class RequestQueue(Generic[T]):
-    """A queue of requests, as bytes or parsed, bounded in number and bytes."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[tuple[int, T]] = deque()
-        self._size = 0
-        self._bell = Bell()
-
-    def put(self, item: T, size: int) -> bool:
-        """Add an item; return False if there is no room."""
-        if len(self._waiting) >= MAX_WAITING or (self._waiting and self._size + size > MAX_WAITING_BYTES):
-            return False
-        self._waiting.append((size, item))
-        self._size += size
-        self._bell.ring()
-        return True
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    async def take_item(self) -> T:
-        """Wait for the next item, and return it."""
-        while not self._waiting:
-            await self._bell.wait()
-        size, item = self._waiting.popleft()
-        self._size -= size
-        return item
 
 
 class ServedNode:
@@ -163,10 +128,11 @@ class Agent:
         whole = None if workers is None else self._make_node(None, is_whole=True)  # it gives out the first numbers
         self._node = self._make_node(None)
         self._node_of_all = whole or self._node
-        self._incoming: RequestQueue[tuple[ServedNode, bytes, int]] = RequestQueue()
-        self._changes: RequestQueue[tuple[ServedNode, Request]] = RequestQueue()
+        self._incoming: RequestQueue[tuple[ServedNode, bytes, int]] = RequestQueue(self._push_out)
+        self._changes = RequestQueue(self._refuse_for_room)
+        self._checks = RequestQueue(self._refuse_for_room)
         #: Requests that the other workers answer too.
-        self._shared: RequestQueue[tuple[ServedNode, Request]] = RequestQueue()
+        self._shared = RequestQueue(self._refuse_for_room)
 
     def _make_node(self, tenant: Tenant | None, *, shows_all: bool = False, is_whole: bool = False) -> ServedNode:
         sources = self._sources
@@ -205,9 +171,10 @@ class Agent:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._serve)
-                nursery.start_soon(self._serve_changes)
+                nursery.start_soon(self._serve_queue, self._changes)
+                nursery.start_soon(self._serve_queue, self._checks)
                 for _ in range(WHOLE_AT_ONCE if self._whole is not None else 0):
-                    nursery.start_soon(self._serve_shared)
+                    nursery.start_soon(self._serve_queue, self._shared)
                 task_status.started()
         finally:
             for subscription in subscriptions:
@@ -216,14 +183,17 @@ class Agent:
     @property
     def idle(self) -> bool:
         """True if no request waits."""
-        return not (len(self._incoming) or len(self._changes) or len(self._shared))
+        queues = self._incoming, self._changes, self._checks, self._shared
+        return not any(len(each) for each in queues)
 
     def receive(self, received: InsideMessage, *, shows_all: bool = False, is_whole: bool = False) -> None:
         """Accept a request, whatever its answer will be; release it if there is no room; see ``NodeAddress``."""
         if received.tenant is not None and not shows_all:  # its `$management` is the address that others ask one by
             is_whole = True
         served = self._find_node(received.tenant, shows_all=shows_all, is_whole=is_whole)
-        if not served.full and self._incoming.put((served, received.message, received.origin), len(received.message)):
+        item = served, received.message, received.origin
+        requester = self._requester(received.origin, received.message)
+        if not served.full and self._incoming.put(item, len(received.message), requester):
             served.waiting += 1
             received.settle()
         else:
@@ -242,31 +212,42 @@ class Agent:
             await trio.lowlevel.checkpoint()
 
     async def _begin_request(self, served: ServedNode, data: bytes, origin: int) -> None:
-        """Answer a request, or queue it for the task that makes changes or for those that ask other workers."""
+        """Answer a request, or queue it for the tasks that change, check, or ask other workers."""
         request = read_request(data)
         request.origin = origin
         if not self._is_awaited(served, request):
             return
-        operation = request.properties.get("operation")
-        if isinstance(operation, str) and operation.upper() in CHANGES and served.node.tenant is None:
-            if not self._changes.put((served, request), len(data)):
-                self._reply(served, request, refusal(INTERNAL_ERROR, "too many changes are waiting; try again later"))
-        elif served.whole is not None:
-            if not self._shared.put((served, request), len(data)):
-                self._reply(served, request, refusal(INTERNAL_ERROR, "too many requests are waiting"))
-        else:
+        queue = self._queue_of(served, request)
+        if queue is None:
             await self._handle(served, request)
+        elif not queue.put((served, request), len(data), self._requester(origin, data)):
+            self._refuse_for_room((served, request))
 
-    async def _serve_changes(self) -> None:
-        while True:
-            served, request = await self._changes.take_item()
-            with BUGS.contained(_UNANSWERED):
-                await self._handle(served, request)
-            self._flush()
+    def _push_out(self, waiting: tuple[ServedNode, bytes, int]) -> None:
+        """Refuse a request that was accepted, and has lost its place to that of another user."""
+        served, data, origin = waiting
+        served.waiting -= 1
+        with BUGS.contained(_UNANSWERED):
+            request = read_request(data)
+            request.origin = origin
+            if self._is_awaited(served, request):
+                self._refuse_for_room((served, request))
 
-    async def _serve_shared(self) -> None:
+    def _refuse_for_room(self, waiting: tuple[ServedNode, Request]) -> None:
+        served, request = waiting
+        self._reply(served, request, refusal(INTERNAL_ERROR, "too many such requests are waiting; try again later"))
+
+    def _queue_of(self, served: ServedNode, request: Request) -> RequestQueue[tuple[ServedNode, Request]] | None:
+        """Return the queue in which a request waits; None if it is answered at once."""
+        if served.node.tenant is None and request.asks_for(CHANGES):
+            return self._changes
+        if served.node.tenant is None and request.asks_for(CHECKS):
+            return self._checks
+        return None if served.whole is None else self._shared
+
+    async def _serve_queue(self, queue: RequestQueue[tuple[ServedNode, Request]]) -> None:
         while True:
-            served, request = await self._shared.take_item()
+            served, request = await queue.take_item()
             with BUGS.contained(_UNANSWERED):
                 await self._handle(served, request)
             self._flush()
@@ -279,6 +260,10 @@ class Agent:
             return encode_result(refusal(NOT_FOUND, "no client of the tenant is connected here", Why.ABSENT))
         node = self._find_node(tenant, shows_all=False, is_whole=True).node
         return encode_result(await self._answer(node, request))
+
+    def _requester(self, origin: int, data: bytes) -> Requester:
+        user = self._sources.control.running.user_key(origin)
+        return Requester(origin, reply_to_of(data)) if user is None else Requester(user, origin)
 
     def _is_awaited(self, served: ServedNode, request: Request) -> bool:
         """Return whether the answer has a receiver; if not, the request is dropped, as no refusal would be read."""

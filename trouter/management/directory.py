@@ -10,7 +10,7 @@ from typing import Any, Final
 from trouter.columns.network import CHANGE, NODE
 from trouter.columns.process import ALLOCATOR, FINDING, LOG_STATS
 from trouter.columns.rows import Rows
-from trouter.columns.security import DECISION, DENIAL, LOCKOUT, VHOST
+from trouter.columns.security import ALARM, DECISION, DENIAL, LOCKOUT, VHOST
 from trouter.config.schema import EntityType
 from trouter.config.strictness import POINTS
 from trouter.config.types import TYPES
@@ -44,7 +44,7 @@ SCOPED: Final = "router.connection.linkRoute"
 _ROUTING: Final = ("address", "linkRoute", "autoLink", "exchange", "binding")
 #: Types that the listing of everything omits: they have too many entities, which come and go.
 _PASSING: Final = frozenset(
-    {"router.link", "router.address", "connection", "authLockout", "decision", "finding", "denial", SCOPED}
+    {"router.link", "router.address", "connection", "authLockout", "decision", "finding", "denial", "alarm", SCOPED}
 )
 
 Maker = Callable[[EntityType, Sources], Provider]
@@ -70,6 +70,7 @@ _MAKERS: Final[dict[str, Maker]] = {
     "decision": lambda kind, of: process.Lifted(kind, Rows(DECISION, None), of.control.running.decisions),
     "finding": lambda kind, of: Listed(kind, Rows(FINDING, POINTS), partial(process.findings, of.control)),
     "denial": lambda kind, of: Listed(kind, Rows(DENIAL, None), of.control.running.denials),
+    "alarm": lambda kind, of: Listed(kind, Rows(ALARM, None), of.control.running.alarms),
     "vhostStats": lambda kind, of: Listed(kind, Rows(VHOST, None), of.control.running.vhost_statistics),
 }
 

@@ -33,7 +33,7 @@ MAX_PAGED: Final = 32
 _MOST_ROWS: Final = 2**31
 _IDENTIFYING: Final = ("type", "identity")
 #: The types whose entities are listed by time, and the column that has it.
-_BY_TIME: Final = {"denial": "at"}
+_BY_TIME: Final = {"denial": "at", "alarm": "at"}
 #: The types whose entities one worker after the other gets to know: their order must not change between two pages.
 _BY_IDENTITY: Final = frozenset({"router.address"})
 #: Rows merged before other tasks get their turn.

@@ -21,10 +21,12 @@ from .status import Refusal, not_implemented
 from .tenants import check_operation
 from .verbs import VERBS, arguments
 
-__all__ = ["CHANGES", "ENTITY_OPERATIONS", "LOGGED", "NODE_OPERATIONS", "perform"]
+__all__ = ["CHANGES", "CHECKS", "ENTITY_OPERATIONS", "LOGGED", "NODE_OPERATIONS", "perform"]
 
 #: Operations that change the router; they are done one after the other, beside those that only read.
 CHANGES: Final = frozenset(name for each in VERBS if each.changes for name in each.names)
+#: Operations that change nothing and take long; likewise.
+CHECKS: Final = frozenset(name for each in VERBS if each.slow for name in each.names)
 #: The arguments that the log's line about a request shows.
 LOGGED: Final = tuple(each.name for each in arguments() if each.logged)
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Final
 
-from trouter.config.findings import described
+from trouter.config.findings import described, first_of
 from trouter.config.schema import EntityType
 from trouter.config.workers import mode_of_whole
 from trouter.core.addresses import MAX_ADDRESS_BYTES
@@ -18,7 +18,7 @@ from .arguments import ENTITY, ENTITY_TYPE, IDENTITY, NAME, TYPE, Flag, Number, 
 from .context import Node, Operation
 from .entities import apply, check_can, find, on_found, text_in
 from .kinds import MANAGEMENT, SELF, attribute_names, bases_of, descendants_of, is_node_type, kind_of, listed_operations
-from .ports import DrainReport, OpenChange
+from .ports import POLICY, DrainReport, OpenChange
 from .requests import Request, shown, type_of
 from .responses import OperationResult, answer
 from .rights import Forbidden, check_level
@@ -221,27 +221,59 @@ async def _reload(node: Node, _: Request) -> OperationResult:
     return answer(asdict(await node.control.reload()))
 
 
+_PART: Final = Text(
+    "part",
+    "`policy`: the text has only vhosts, and perhaps a section `policy`; they take the place of those in the router's "
+    "file, and all else stays",
+    max_bytes=16,
+)
+
+
+def check_part(part: str) -> None:
+    """Check that a part of a configuration can be changed without the others; Refusal."""
+    if part not in {"", POLICY}:
+        raise bad_request(f"the property 'part' must be '{POLICY}', not {shown(part)}")
+
+
 @verb(
     "CHECK",
     answer="what a reload of the configuration in the body, a string, would change, without any change: a map of "
     "`findings`, as `trouter check --json` shows them, and `plan`, as RELOAD answers, null if the text cannot be used; "
-    "and `apply`, what APPLY needs: `state`, `same` (it is the text of the file), `open` (the id of an open change) "
-    "and `refusals`, why it would be refused",
-    level=ADMIN,
-    takes=(Text("file", "the name of the text in the findings; it is JSON if that ends in `.json`", max_bytes=4096),),
+    "and `apply`, what APPLY needs: `state`, `same` (it is the text of the file), `open` (the id of an open change), "
+    "`part`, that of the request, and `refusals`, why it would be refused",
+    level=READ,
+    takes=(
+        Text("file", "the name of the text in the findings; it is JSON if that ends in `.json`", max_bytes=4096),
+        _PART,
+        Text(
+            "expectations",
+            "with `part`: a table as `trouter policy test` takes it; `refusals` names what the router would not "
+            "meet with this policy",
+        ),
+    ),
+    slow=True,
 )
-async def _check(node: Node, request: Request, file: str) -> OperationResult:
+async def _check(node: Node, request: Request, file: str, part: str, expectations: str) -> OperationResult:
+    check_part(part)
     if not isinstance(request.body, str):
         raise bad_request(f"CHECK needs a configuration, as a string, in the body, not {type_of(request.body)}")
-    report = await node.control.check(request.body, file or "(request)")
+    may_change = node.rights(request).level == ADMIN
+    name = file or "(request)"
+    if part:
+        if not may_change:  # the router reads its file for it
+            raise Forbidden
+        report = await node.control.network_changes.check_policy(request.body, name, expectations)
+    else:
+        report = await node.control.check(request.body, name, may_change=may_change)
     return answer(
         {
-            "findings": [described(finding) for finding in report.findings],
+            "findings": [described(finding) for finding in first_of(report.findings)],
             "plan": None if report.plan is None else asdict(report.plan),
             "apply": {
                 "state": report.state,
                 "same": report.is_same,
                 "open": report.open_change,
+                "part": part,
                 "refusals": [*report.refusals, *([way] if (way := why_not_by_this_way(node, request)) else [])],
             },
         }
@@ -292,17 +324,26 @@ def check_change(node: Node, request: Request) -> None:
     takes=(
         _CHANGE,
         Text("state", "`state` in `apply` of the answer to CHECK", required=True, max_bytes=64),
-        Text("by", "who orders it, for those who find it open", max_bytes=256, logged=True),
+        Text(
+            "by",
+            "the name of the operator who orders the change; management shows it while the change is open",
+            max_bytes=256,
+            logged=True,
+        ),
         Text("routers", "the ids of all routers of the change, with commas", max_bytes=_MAX_ROUTERS_BYTES),
+        _PART,
     ),
     changes=True,
 )
-async def _apply(node: Node, request: Request, change: str, state: str, by: str, routers: str) -> OperationResult:
+async def _apply(
+    node: Node, request: Request, change: str, state: str, by: str, routers: str, part: str
+) -> OperationResult:
     check_change(node, request)
+    check_part(part)
     if not isinstance(request.body, str):
         raise bad_request(f"APPLY needs a configuration, as a string, in the body, not {type_of(request.body)}")
     ids = tuple(filter(None, routers.split(",")))
-    return answer(asdict(await node.control.network_changes.apply(change, by, ids, request.body, state)))
+    return answer(asdict(await node.control.network_changes.apply(change, by, ids, request.body, state, part)))
 
 
 def _as_map(change: OpenChange) -> dict[str, object]:
@@ -393,7 +434,7 @@ async def _explain_policy(node: Node, request: Request, **texts: str) -> Operati
     "first and the others in one row; `by` `process`: `resident`, `limit`, `messages` and "
     "`messagesLimit`",
     level=READ,
-    takes=(Text("by", f"what the memory is grouped by: {_GROUPINGS}; without it the kind of object"),),
+    takes=(Text("by", f"the router groups the memory by it: {_GROUPINGS}; without it by the kind of object"),),
 )
 async def _get_memory(node: Node, _: Request, by: str) -> OperationResult:
     if by == "address":
@@ -457,7 +498,11 @@ def _shown_drain(report: DrainReport) -> OperationResult:
     f"stated time: {_DRAIN_ANSWER}. The requester's own connection stays",
     level=OPERATE,
     takes=(
-        Number("over", f"the seconds over which they are closed, 0 to {MAX_DRAIN_S}; default {DRAIN_S}", logged=True),
+        Number(
+            "over",
+            f"the seconds over which the router closes client connections, 0 to {MAX_DRAIN_S}; default {DRAIN_S}",
+            logged=True,
+        ),
     ),
     changes=True,
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from trouter.columns.network import NodeFacts
 from trouter.columns.router import UplinkFacts
-from trouter.columns.security import DenialFacts, VhostFacts
+from trouter.columns.security import AlarmFacts, DenialFacts, VhostFacts
 from trouter.config import Configuration, Problem
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
@@ -47,6 +47,9 @@ class PlanReport:
     #: The id of the change that is open there; empty for none.
     open_change: str = ""
 
+
+#: The part of a configuration that may be changed without the others.
+POLICY: Final = "policy"
 
 #: How far an open change came: the file is the old one, the new one, or one that was edited since.
 BEGUN: Final = "begun"
@@ -163,6 +166,9 @@ class RunningRouter(Protocol):
     def denied(self, connection: int, what: str) -> None:
         """Report that a requester requested more than its rights allow; ``what`` is a line of text."""
 
+    def user_key(self, connection: int) -> Hashable | None:
+        """Return what a user's connections, and no others, have in common; None for that of a neighbour router."""
+
     def tell_repeated(self, connection: int, what: str, write: Callable[[int], None]) -> None:
         """Write a line about ``what`` a requester may repeat at will: call ``write`` with 1, or later with the number.
 
@@ -187,6 +193,9 @@ class RunningRouter(Protocol):
     def denials(self) -> Iterable[tuple[int, DenialFacts]]:
         """Return the last denials, by number."""
 
+    def alarms(self) -> Iterable[tuple[int, AlarmFacts]]:
+        """Return the last alarms, by number."""
+
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
         """Return what the policy in force decides on a connection, and why.
 
@@ -200,9 +209,25 @@ class NetworkChangesPort(Protocol):
     async def open_change(self) -> OpenChange | None:
         """Return the change that is open; None without one. ChangeRefused if it cannot be read."""
 
-    async def apply(self, id: str, by: str, routers: tuple[str, ...], text: str, state: str) -> ReloadReport:  # noqa: A002
+    async def check_policy(self, text: str, name: str, expectations: str) -> PlanReport:
+        """Return what the vhosts, and the section policy, in ``text`` would change in the place of those in the file.
+
+        ``name`` is what the findings call it. ``expectations``: the text of a file of them, or none; those that the
+        policy would not meet here are refusals. ChangeRefused if the file cannot be read.
+        """
+
+    async def apply(
+        self,
+        id: str,  # noqa: A002
+        by: str,
+        routers: tuple[str, ...],
+        text: str,
+        state: str,
+        part: str,
+    ) -> ReloadReport:
         """Put ``text`` into force and into the configuration file, and leave the change open; ChangeRefused.
 
+        ``part``: POLICY if it has only that, and all else stays; empty for a whole configuration.
         It is refused if ``state`` is not that of the router now, which a check has reported. The change that is open
         already with this id and text is not made again.
         """
@@ -248,10 +273,11 @@ class ControlPort(Protocol):
     async def reload(self) -> ReloadReport:
         """Apply the configuration file again; ChangeRefused with every problem in its description."""
 
-    async def check(self, text: str, name: str) -> PlanReport:
+    async def check(self, text: str, name: str, *, may_change: bool) -> PlanReport:
         """Return what the configuration in ``text`` would change, and the findings about it; nothing changes.
 
-        ``name`` is what the findings call it; the text is JSON if that ends in `.json`.
+        ``name`` is what the findings call it; the text is JSON if that ends in `.json`. ``may_change``: the requester
+        may have the change made; for others no password and no place is judged that the router does not use already.
         """
 
     async def start_drain(self, over_s: float) -> DrainReport:

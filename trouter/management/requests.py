@@ -5,7 +5,8 @@ The bytes are not trusted. A malformed request is still answered if its reply-to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from trouter.wire.constants import AMQP_SEQUENCE, AMQP_VALUE, APPLICATION_PROPERTIES, DATA, PROPERTIES
@@ -52,6 +53,13 @@ class Request:
         if not written:
             raise bad_request("the property 'operation' is missing")
         return written.upper().replace("_", "-")
+
+    def asks_for(self, operations: Collection[str]) -> bool:
+        """Return whether the request names one of these operations."""
+        try:
+            return self.operation in operations
+        except Refusal:
+            return False
 
     def text(self, name: str) -> str:
         """Return the application property ``name``, empty if absent; Refusal if it is no string."""
@@ -131,6 +139,18 @@ _TYPE_NAMES: Final = {
     dict: "map",
     Described: "another kind of section",
 }
+
+
+def reply_to_of(data: bytes) -> str:
+    """Return the reply-to of a message, empty without one; never raises."""
+    request = Request()
+    with suppress(DecodeError):
+        reader = SectionReader(data, MAX_REQUEST_BYTES)
+        while (code := reader.next_section()) and code <= PROPERTIES:
+            value = reader.read_value()
+            if code == PROPERTIES:
+                _take_properties(request, value)
+    return request.reply_to
 
 
 def read_request(data: bytes) -> Request:

@@ -27,8 +27,8 @@ class Verb:
     names: as requests have them, in capitals. answer: for the manual. level: the lowest that may call it, of the levels
     of a group's attribute ``management``; empty if that depends on the type of the entity. takes: its arguments.
     tenants: a tenant may call it, because it shows only the tenant's own entities, or what is the same for all.
-    changes: it changes the router; these are done one after the other, beside those that only read. perform: what the
-    management node does; None if entities have the operation.
+    changes: it changes the router; these are done one after the other, beside those that only read. slow: it changes
+    nothing, and takes long; likewise. perform: what the management node does; None if entities have the operation.
     """
 
     names: tuple[str, ...]
@@ -37,6 +37,7 @@ class Verb:
     takes: tuple[Argument[Any], ...] = ()
     tenants: bool = False
     changes: bool = False
+    slow: bool = False
     perform: Operation | None = None
 
 
@@ -63,6 +64,7 @@ def verb(
     takes: tuple[Argument[Any], ...] = (),
     tenants: bool = False,
     changes: bool = False,
+    slow: bool = False,
 ) -> Callable[[Callable[..., Awaitable[OperationResult]]], Operation]:
     """Declare an operation of the management node at the function that performs it; the arguments are those of Verb.
 
@@ -74,7 +76,7 @@ def verb(
         async def perform(node: Node, request: Request) -> OperationResult:
             return await function(node, request, **{each.parameter: each.read(request) for each in takes})
 
-        VERBS.append(Verb(names, answer, level, takes, tenants, changes, perform))
+        VERBS.append(Verb(names, answer, level, takes, tenants, changes, slow, perform))
         return perform
 
     return declare

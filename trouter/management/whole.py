@@ -50,7 +50,8 @@ class AllWorkers:
         to_workers = RequestToWorkers(self._workers, node, request)
         if operation == "QUERY":
             return to_workers.complete(await self._listings.query(node, to_workers))
-        if node.tenant is None and (operation in ON_FILE or _is_create_for_all(operation, request)):
+        on_file = operation in ON_FILE and is_for_node(request)
+        if node.tenant is None and (on_file or _is_create_for_all(operation, request)):
             if operation in CHANGE_STEPS:
                 check_change(node, request)
             return await to_workers.ask_first()

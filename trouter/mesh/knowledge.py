@@ -27,6 +27,7 @@ from .messages import (
     Message,
     MobileAddressUpdate,
     RouterAdvertisement,
+    mobile_address,
 )
 from .names import shown
 from .nodes import NO_HINT, MeshNode, MeshNodes
@@ -144,6 +145,11 @@ class Knowledge:
 
     def queue_message(self, message: Message, to: str) -> None:
         self.events.append(Send(message, to))
+
+    def answer_addresses(self) -> None:
+        """Send all our addresses to the routers that requested them; some wait for the next tick if that is much."""
+        for router, update in self.own.due_answers():
+            self.queue_message(update, mobile_address(router))
 
     # --- whom to believe
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from trouter.config.json_form import parse_value
 from trouter.config.nodes import Entry, Items, Map, Node, Scalar
-from trouter.config.problems import ConfigurationError, Findings, Problem, SourcePosition, nearest
+from trouter.config.problems import ConfigurationError, Findings, Problem, SourcePosition, few_hints, nearest
 from trouter.policy.expectations import Expectation, Expectations
 from trouter.policy.explain import Question
 
@@ -18,7 +18,6 @@ MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 
 def read_expectations(path: Path) -> Expectations:
     """Return the expectations in a file; ConfigurationError with all its problems."""
-    findings = Findings()
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -30,6 +29,13 @@ def read_expectations(path: Path) -> Expectations:
         raise ConfigurationError([Problem(SourcePosition(str(path)), message)]) from failure
     except UnicodeDecodeError as failure:
         raise ConfigurationError([Problem(SourcePosition(str(path)), "is not UTF-8 text")]) from failure
+    return expectations_in(text, path)
+
+
+@few_hints()
+def expectations_in(text: str, path: Path) -> Expectations:
+    """Return the expectations in the text of a file; ConfigurationError with all its problems."""
+    findings = Findings()
     node = parse_value(text.removeprefix("\ufeff"), str(path), findings)
     read = None if node is None else _file(node, path, findings)
     if read is None or findings.errors:

@@ -17,7 +17,7 @@ from trouter.config.entities.group import ANY_NUMBER
 from trouter.config.schema import camel
 from trouter.policy.choice import ChosenBy
 from trouter.policy.compiled import ConnectionLimits, Policy
-from trouter.policy.judge import Admission, Verdict, deny_user, judge_attach, judge_open
+from trouter.policy.judge import NO_ADDRESSES, Admission, Verdict, deny_user, judge_attach, judge_open
 from trouter.policy.kinds import MemberBy, Reason
 from trouter.policy.requests import OpenRequest
 from trouter.policy.settings import Settings
@@ -220,6 +220,8 @@ def _admitted(policy: Policy, admission: Admission, question: Question) -> tuple
             else "the policy does not say enableVhostPolicy"
         )
         return (ExplanationStep("open", "allowed", f"nothing is held to a vhost: {why}"),)
+    if admission.sources is NO_ADDRESSES:
+        return (ExplanationStep("open", "allowed", "it may attach no links: no policyVhost for it"),)
     steps: list[ExplanationStep] = []
     if admission.chosen_by is not None:
         steps.append(
@@ -267,6 +269,8 @@ def _entry(policy: Policy, admission: Admission, verdict: Verdict) -> str:
     """Return the deciding entry as it is configured, or what decided if no entry did."""
     if admission.unrestricted:
         return "every address"
+    if admission.sources is NO_ADDRESSES:
+        return "no address"
     label, _, last = verdict.rule.rpartition(":")
     attribute = label.rpartition(":")[2]
     if attribute in FIELDS and label == f"{admission.vhost}:{admission.group}:{attribute}":

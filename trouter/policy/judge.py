@@ -16,6 +16,7 @@ from trouter.config.entities.group import ANY_NUMBER, LEVELS, OPERATORS
 from trouter.config.tenant_spaces import TenantSpaces
 from trouter.core.addresses import plain
 from trouter.core.check import NO_TO, TARGET, USER_ID
+from trouter.core.routes import dynamic_address
 from trouter.hooks import Permissions, VhostPolicy
 from trouter.management.ports import Rights
 from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target
@@ -55,6 +56,10 @@ GRANTED: Final = Settings(allow_dynamic_source=True, allow_anonymous_sender=True
 _ALL_ALLOWED: Final[dict[str, Any]] = {row.name: True for row in fields(Settings) if row.name.startswith("allow_")}
 UNRESTRICTED: Final = Settings(**_ALL_ALLOWED)
 NO_POLICY: Final = AddressRules("no-policy", Entries.of_names(("*",)))
+#: Terms of a peer that the router dials without a policyVhost, with secureDefaults: it has the links that the router
+#: attaches, attaches none by itself, and forwards messages of any user.
+DIALLED: Final = Settings(allow_user_id_proxy=True)
+NO_ADDRESSES: Final = AddressRules("no-policyVhost", Entries.of_names(()))
 NO_LIMITS: Final = ConnectionLimits(*[2**31 - 1] * 3)
 #: The rights without a policy, and those of an unknown requester.
 EVERYTHING: Final = Rights("admin")
@@ -92,6 +97,8 @@ class Admission:
     unrestricted: bool = False
     #: What is closed to a user without all rights in management; None for nothing.
     closed: ClosedServices | None = None
+    #: With secureDefaults a dynamic link that names a link route needs that address, too.
+    judges_routes: bool = True
 
     def may_receive(self, address: str) -> Verdict:
         """Return whether a receiver may have `address` for its source."""
@@ -173,8 +180,10 @@ def judge_open(policy: Policy, request: OpenRequest, chosen: VhostPolicy | None 
             return _deny_open(request, Reason.PLUGIN, chosen.vhost if chosen.vhost in policy.vhosts else "")
         policy_vhost = chosen.vhost or policy_vhost
         permissions = permissions if chosen.permissions is None else chosen.permissions
-    if not policy.entity.enable_vhost_policy or request.is_exempt or (request.outgoing and not policy_vhost):
+    if not policy.entity.enable_vhost_policy or request.is_exempt:
         verdict = _allow_open(request, _without_vhost(request.user))
+    elif request.outgoing and not policy_vhost:
+        verdict = _allow_open(request, (_without_addresses if policy.secure else _without_vhost)(request.user))
     elif request.outgoing:
         verdict = _judge_connector(policy, request, policy_vhost)
     else:
@@ -277,6 +286,7 @@ def _judge_connector(policy: Policy, request: OpenRequest, policy_vhost: str) ->
         ANONYMOUS if group.substitute_anonymous else "",
         chosen_by,
         MemberBy.CONNECTOR,
+        judges_routes=policy.secure,
     )
     return _allow_open(request, admission)
 
@@ -316,6 +326,7 @@ def _judge_client(policy: Policy, request: OpenRequest, name: str) -> Verdict:
         member_by,
         host_entry,
         group.quotas,
+        judges_routes=policy.secure,
     )
     return _allow_open(request, admission)
 
@@ -332,6 +343,11 @@ def _reaches_tenant(tenants: TenantSpaces, user_text: str, *rules: AddressRules)
 def _without_vhost(user: str) -> Admission:
     """Return the terms of a connection without a vhost: everything is allowed, in messages of any size."""
     return Admission("", "", user, UNRESTRICTED, NO_POLICY, NO_POLICY, NO_LIMITS, user, unrestricted=True)
+
+
+def _without_addresses(user: str) -> Admission:
+    """Return the terms of a peer that may attach no link by itself."""
+    return Admission("", "", user, DIALLED, NO_ADDRESSES, NO_ADDRESSES, NO_LIMITS)
 
 
 def _grant(policy: Policy, request: OpenRequest, admission: Admission, permissions: Permissions) -> Verdict:
@@ -446,6 +462,8 @@ def _judge_target(admission: Admission, label: str, target: object) -> tuple[boo
     """Return the decision on a target; one without an address, or a dynamic one, is that of an anonymous sender."""
     if target is not None and not isinstance(target, Target):
         return False, f"{label}:target"
+    if admission.settings.allow_anonymous_sender and (routed := _route_of(admission, target)) is not None:
+        return admission.may_send(routed)[:2]
     if target is None or target.dynamic or target.address in (None, ""):
         return admission.settings.allow_anonymous_sender, f"{label}:allowAnonymousSender"
     if not isinstance(target.address, str):
@@ -456,11 +474,20 @@ def _judge_target(admission: Admission, label: str, target: object) -> tuple[boo
 def _judge_source(admission: Admission, label: str, source: object) -> tuple[bool, str]:
     if not isinstance(source, Source):
         return False, f"{label}:source"
+    if admission.settings.allow_dynamic_source and (routed := _route_of(admission, source)) is not None:
+        return _judge_entries(admission.sources, routed, admission.user_text)
     if source.dynamic:
         return admission.settings.allow_dynamic_source, f"{label}:allowDynamicSource"
     if not isinstance(source.address, str) or not source.address:
         return False, f"{label}:source"
     return _judge_entries(admission.sources, source.address, admission.user_text)
+
+
+def _route_of(admission: Admission, terminus: Source | Target | None) -> str | None:
+    """Return the address of the link route that a dynamic terminus names; None if it names none, or needs none."""
+    if not admission.judges_routes or terminus is None or not terminus.dynamic:
+        return None
+    return dynamic_address(terminus.dynamic_node_properties)
 
 
 def judge_address(rules: AddressRules, address: str, user: str) -> Verdict:
@@ -533,7 +560,7 @@ def rights_of(policy: Policy, admission: Admission | None) -> Rights:
         return EVERYTHING
     if admission is None:
         return NOTHING
-    if admission.unrestricted:  # a connection between routers, or ours to a broker without a policyVhost
+    if admission.unrestricted:  # a connection between routers, or ours without a policyVhost and secureDefaults
         return RIGHTS_AT[policy.entity.router_management]
     settings = admission.settings
     return Rights(settings.management, settings.allow_admin_status_update, settings.allow_dynamic_link_routes)

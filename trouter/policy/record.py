@@ -107,13 +107,10 @@ class PolicyRecord:
         )
         if alarm.raised and (configured or vhost in self.vhosts):
             self.counts_of(vhost).quota_alarms += 1
-        if self._recorder.active:
-            subject = f"{rule} {alarm.who}".rstrip()
-            self._recorder.emit(
-                Alarm(
-                    name="quota", severity="warning", subject=subject, state=state, value=held, limit=str(alarm.limit)
-                )
-            )
+        subject = f"{rule} {alarm.who}".rstrip()
+        self._recorder.alarm(
+            Alarm(name="quota", severity="warning", subject=subject, state=state, value=held, limit=str(alarm.limit))
+        )
 
     def _write_denial(self, verdict: Verdict, row: RequestKind, who: OpenRequest | None, count: int) -> None:
         """Write one line and one record for a denial, or for ``count`` repeated ones."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import islice
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from trouter.net.tallies import Tallies
 from trouter.net.view import ConnectionView
 from trouter.telemetry.recorder import Recorder
 from trouter.telemetry.sampling import Sampling
+from trouter.telemetry.user_keys import user_key
 from trouter.wire.performatives import Error
 
 from .book import Book, QuotaAlarm
@@ -253,6 +254,13 @@ class RouterPolicy:
         admission = None if admitted is None else admitted.admission
         verdict = deny_management(self.rights_of(number), admission, what)
         self._record.record_verdict(verdict, None if admitted is None else admitted.request)
+
+    def user_key_of(self, number: int) -> Hashable | None:
+        """Return the key of the user of connection ``number``; None for a router, which carries requests of many."""
+        admitted = self._admitted.get(number)
+        if admitted is None or admitted.request.role in ROUTER_ROLES:
+            return None
+        return user_key(admitted.admission.vhost, admitted.request.user, admitted.request.remote_host)
 
     def tell_repeated(self, number: int, what: str, write: Callable[[int], None]) -> None:
         """Write lines about ``what`` the user of connection ``number`` may repeat at will; see ``PolicyRecord``."""

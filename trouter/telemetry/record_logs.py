@@ -111,7 +111,7 @@ class RecordLog:
 
     def _emit_alarms(self) -> None:
         while self._writer.news:
-            self._recorder.emit(self._writer.news.popleft())
+            self._recorder.alarm(self._writer.news.popleft())
 
     def _send_heads(self) -> None:
         """Send the heads of segments to the address for them, pre-settled."""
@@ -224,7 +224,7 @@ class RecordLogs:
         except Exception as error:  # noqa: BLE001 - it is reported
             BUGS.report(f"internal error: the router no longer writes records into {each.entity.dir}", error)
             subject = each.entity.dir
-            self._recorder.emit(Alarm(name="records", severity="critical", subject=subject, state="raised"))
+            self._recorder.alarm(Alarm(name="records", severity="critical", subject=subject, state="raised"))
 
 
 class PendingRecordLogs:

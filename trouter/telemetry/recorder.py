@@ -1,7 +1,7 @@
 """The recorder: every room calls ``Recorder.emit``, and outputs of records are added and removed at run time.
 
 Without takers, emitting costs one check; otherwise a few microseconds. It never waits, and never raises for a peer's
-data. Beside it are the events that repeat, and the last denials that management shows.
+data. Beside it are the events that repeat, and the last denials and alarms, which management shows.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from trouter._bugs import BUGS
-from trouter.columns.security import DenialFacts
-from trouter.records import Record
+from trouter.columns.security import AlarmFacts, DenialFacts
+from trouter.records import Alarm, Record
 from trouter.records.text import clean, tidy
 
 from .allowances import Allowances, Writer
@@ -27,10 +27,12 @@ MAX_SUBJECTS: Final = 10_000
 #: Events of all connections of one user that are written one by one in a second: the first of each connection, and as
 #: many of the others. That is more than three connections write that repeat a denial without end.
 OF_USER: Final = 64
-#: Different denials that are kept.
+#: Different denials that are kept, and different alarms.
 MAX_REMEMBERED: Final = 100
 _LOGIN: Final = "login"
 _OPEN: Final = "open"
+
+Thing = TypeVar("Thing", bound=Hashable)
 
 
 class _Subject:
@@ -118,51 +120,79 @@ class Denied(NamedTuple):
         return user_key(vhost, "" if self.operation == _LOGIN else self.user, self.host)
 
 
+class Occurrence(NamedTuple, Generic[Thing]):
+    """A thing that happened: its number, how often it happened, and when it last did."""
+
+    number: int
+    thing: Thing
+    times: int
+    at_ms: int
+
+
 @dataclass(slots=True)
 class _Seen:
     number: int
-    source: UserKey
+    source: Hashable
     count: int = 0
     at_ms: int = 0
 
 
-class Denials:
-    """The last denials and refused logins of one router; peers cannot make the list longer.
+class Remembered(Generic[Thing]):
+    """The last different things that happened in one router, the newest last.
 
-    A repeated denial is one entry with a count, and of those beyond the limit the oldest of the user who has most goes:
-    neither a peer that retries nor one that varies its requests displaces those of others. ``clock`` returns seconds
+    One that happens again is one entry with a count, and of those beyond the limit the oldest of the source that has
+    most goes: neither one that repeats itself nor one that varies displaces those of others. ``clock`` returns seconds
     since 1970.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self.logins_denied = 0
         self._clock = clock
         self._number = 0
         self._step = 1
-        self._remembered: OrderedDict[Denied, _Seen] = OrderedDict()
+        self._remembered: OrderedDict[Thing, _Seen] = OrderedDict()
 
     def number_from(self, first: int, step: int) -> None:
-        """Give every ``step``-th number from ``first`` on to the denials that are to come."""
+        """Give every ``step``-th number from ``first`` on to the things that are to come."""
         self._number, self._step = first - step, step
 
-    def note_denial(self, denied: Denied, count: int = 1) -> None:
-        """Record a denial that happened ``count`` times just now."""
-        denied = Denied(*map(clean, denied))
-        seen = self._remembered.get(denied)
+    def note(self, thing: Thing, source: Hashable, count: int = 1) -> None:
+        """Note that a thing of ``source`` happened ``count`` times just now."""
+        seen = self._remembered.get(thing)
         if seen is None:
             self._number += self._step
-            seen = self._remembered[denied] = _Seen(self._number, denied.source)
+            seen = self._remembered[thing] = _Seen(self._number, source)
             if len(self._remembered) > MAX_REMEMBERED:
                 self._forget_one()
         seen.count += count
         seen.at_ms = round(self._clock() * 1000)
-        self._remembered.move_to_end(denied)
+        self._remembered.move_to_end(thing)
 
     def _forget_one(self) -> None:
-        """Forget the oldest denial of the source that has most; of several such, that of the oldest."""
+        """Forget the oldest thing of the source that has most; of several such, that of the oldest."""
         counts = Counter(seen.source for seen in self._remembered.values())
         most = max(counts.values())
         del self._remembered[next(each for each, seen in self._remembered.items() if counts[seen.source] == most)]
+
+    def __iter__(self) -> Iterator[Occurrence[Thing]]:
+        for thing, seen in self._remembered.items():
+            yield Occurrence(seen.number, thing, seen.count, seen.at_ms)
+
+
+class Denials:
+    """The last denials and refused logins of one router, each told apart by its user. ``clock`` is as of Remembered."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.logins_denied = 0
+        self._remembered: Remembered[Denied] = Remembered(clock)
+
+    def number_from(self, first: int, step: int) -> None:
+        """Give every ``step``-th number from ``first`` on to the denials that are to come."""
+        self._remembered.number_from(first, step)
+
+    def note_denial(self, denied: Denied, count: int = 1) -> None:
+        """Record a denial that happened ``count`` times just now."""
+        denied = Denied(*map(clean, denied))
+        self._remembered.note(denied, denied.source, count)
 
     def login(self, reason: str, user: str, host: str, listener: str, mechanism: str) -> None:
         """Count and record a refused login."""
@@ -171,8 +201,29 @@ class Denials:
 
     def rows(self) -> Iterator[tuple[int, DenialFacts]]:
         """Yield the denials by number, the newest last."""
-        for denied, seen in self._remembered.items():
-            yield seen.number, DenialFacts(*denied, seen.count, seen.at_ms)
+        for number, denied, times, at_ms in self._remembered:
+            yield number, DenialFacts(*denied, times, at_ms)
+
+
+class Alarms:
+    """The last alarms of one router, raised and cleared, each told apart by its name. ``clock`` is as of Remembered."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._remembered: Remembered[tuple[str, str, str, str, str, str]] = Remembered(clock)
+
+    def number_from(self, first: int, step: int) -> None:
+        """Give every ``step``-th number from ``first`` on to the alarms that are to come."""
+        self._remembered.number_from(first, step)
+
+    def note_alarm(self, alarm: Alarm) -> None:
+        """Record an alarm that was raised or cleared just now."""
+        subject, value, limit = clean(alarm.subject), clean(alarm.value or ""), clean(alarm.limit or "")
+        self._remembered.note((alarm.name, alarm.severity, subject, alarm.state, value, limit), alarm.name)
+
+    def rows(self) -> Iterator[tuple[int, AlarmFacts]]:
+        """Yield the alarms by number, the newest last."""
+        for number, alarm, times, at_ms in self._remembered:
+            yield number, AlarmFacts(*alarm, times, at_ms)
 
 
 class Taker(Protocol):
@@ -199,6 +250,13 @@ class Recorder:
         self.allowances = Allowances(self.repeats.happened)
         #: The last denials, kept without takers too.
         self.denials = Denials()
+        #: The last alarms, likewise.
+        self.alarms = Alarms()
+
+    def number_from(self, first: int, step: int) -> None:
+        """Give every ``step``-th number from ``first`` on to the denials and alarms that are to come."""
+        self.denials.number_from(first, step)
+        self.alarms.number_from(first, step)
 
     def add(self, taker: Taker) -> None:
         """Pass every record to ``taker`` from now on."""
@@ -217,6 +275,11 @@ class Recorder:
     def forget_connection(self, connection_number: int) -> None:
         """Forget whether a connection is left out, because it has ended."""
         self._left_out.discard(connection_number)
+
+    def alarm(self, alarm: Alarm) -> None:
+        """Keep an alarm that was raised or cleared, and pass it to all takers."""
+        self.alarms.note_alarm(alarm)
+        self.emit(alarm)
 
     def emit(self, record: Record) -> None:
         """Pass a record, dated now if it has no time, to all takers; the caller must not change it any more."""

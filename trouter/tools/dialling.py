@@ -41,23 +41,24 @@ def in_time(options: ConnectionOptions, otherwise: str) -> Iterator[None]:
     with trio.move_on_after(options.timeout_s) as scope:
         yield
     if scope.cancelled_caught:
-        raise Timeout(f"{otherwise}: {options.server} did not answer within {options.timeout_s:g} s")
+        raise Timeout(f"{otherwise} within {options.timeout_s:g} s, over {options.named_server}")
 
 
 @contextmanager
 def tool_error(options: ConnectionOptions, *, connecting: bool = False) -> Iterator[None]:
     """Turn failures of the connection, and of answers over it, into a tool's errors."""
-    url = f"{'amqps' if options.tls else 'amqp'}://{options.server}"
+    scheme = "amqps" if options.tls else "amqp"
+    url, named = f"{scheme}://{options.server}", f"{scheme}://{options.named_server}"
 
     def broken(older: str, failure: BaseException) -> ConnectionException:
-        told = unreachable(url, failure, options.timeout_s) if connecting else f"lost {url}: {reason_of(failure)}"
+        told = unreachable(named, failure, options.timeout_s) if connecting else f"lost {named}: {reason_of(failure)}"
         return ConnectionException(f"Connection {url} disconnected: {older}", told)
 
     try:
         yield
     except trio.TooSlowError as late:
         text = f"Connection {url} timed out: no router answered within {options.timeout_s:g} s"
-        raise Timeout(text, unreachable(url, late, options.timeout_s)) from None
+        raise Timeout(text, unreachable(named, late, options.timeout_s)) from None
     except AuthenticationFailed as refused:
         raise broken(f"Authentication failed: {refused.description}", refused) from refused
     except ConnectionClosed as closed:

@@ -6,6 +6,7 @@ Under the names of Qpid Dispatch's tools they are `ClassName: text` on stdout: s
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -124,6 +125,21 @@ def print_problem(arguments: argparse.Namespace, problem: BaseException | str) -
     text = problem if isinstance(problem, str) else as_text(problem)
     for line in text.split("\n"):
         sys.stderr.write(f"{arguments.command_parser.prog}: {escape_controls(line)}\n")
+
+
+def run_telling(work: Callable[[], Awaitable[None]], arguments: argparse.Namespace, tell: Callable[[], None]) -> int:
+    """Run a tool that prints what others chose, as ``run_tool``; after Ctrl-C ``tell`` says how far it came."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    status, interrupted = 1, False
+    try:
+        status = run_tool(work, arguments)
+    except* KeyboardInterrupt:
+        interrupted = True
+    if interrupted:
+        tell()
+        raise KeyboardInterrupt
+    return status
 
 
 def run_tool(work: Callable[[], Awaitable[None]], arguments: argparse.Namespace) -> int:

@@ -128,6 +128,15 @@ def utc(seconds: float) -> str:
         return str(seconds)
 
 
+def utc_of_ms(milliseconds: int) -> str:
+    """Return a time in milliseconds since 1970; as a number if it is none of our calendar."""
+    try:
+        when = datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)
+    return f"{when:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d} UTC"
+
+
 def now_utc() -> str:
     """Return the first line of every view."""
     return f"{datetime.now(tz=UTC):%Y-%m-%d %H:%M:%S.%f} UTC"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from itertools import count as counting
@@ -12,7 +12,9 @@ from trouter.client import ACCEPTED, Connection, Message, Properties, Receiver, 
 
 from .dialling import dialled, in_time, tool_error
 from .failures import ConnectionException, Incomplete, MalformedAnswer, status_error
+from .formats import plain
 from .options import ConnectionOptions
+from .words import PREFIX
 
 #: Rows requested at a time.
 PAGE_ROWS: Final = 500
@@ -22,8 +24,8 @@ MAX_ROWS: Final = 1_000_000
 MAX_TABLE_BYTES: Final = 256 << 20
 #: A longer answer, of one page, ends the link: a router sends some hundred kilobytes.
 MAX_ANSWER_BYTES: Final = 16 << 20
-#: Limit of the answers that have arrived and are not read.
-_CREDIT: Final = 10
+#: Limit of the answers that have arrived and are not read: one is waited for at a time, and a late one may come before.
+_CREDIT: Final = 2
 _MANAGEMENT_TYPE: Final = "org.amqp.management"
 
 
@@ -79,10 +81,24 @@ class NodeClient:
     async def query(self, type: str = "", attributes: Sequence[str] = (), limit: int = 0) -> Table:  # noqa: A002
         """Return the entities of a type, or of all; `limit` rows at most, if not 0."""
         table = Table([], [])
-        octets = 0
+        async for page in self.pages(type, attributes, limit):
+            table.names = table.names or page.names
+            table.rows += page.rows
+        return table
+
+    async def pages(
+        self,
+        type: str = "",  # noqa: A002
+        attributes: Sequence[str] = (),
+        limit: int = 0,
+        max_bytes: int = 0,
+    ) -> AsyncGenerator[Table]:
+        """Yield the entities of a type page by page; as `query`. MalformedAnswer beyond `max_bytes`, if not 0."""
+        count = octets = 0
+        max_bytes = max_bytes or MAX_TABLE_BYTES
         before: list[list[Any]] = []
         while True:
-            left = limit - len(table.rows) if limit > 0 else PAGE_ROWS
+            left = limit - count if limit > 0 else PAGE_ROWS
             wanted = min(PAGE_ROWS, left)
             answer = await self.call(
                 "QUERY",
@@ -90,25 +106,22 @@ class NodeClient:
                 name="self",
                 body={"attributeNames": list(attributes)},
                 entityType=type or None,
-                offset=len(table.rows),
+                offset=count,
                 count=wanted,
             )
             names, rows = _page(answer)
-            table.names = table.names or names
             if rows == before and rows:
-                break  # the router ignores offset and count: another page would be the same
-            table.rows += rows
-            if len(table.rows) > MAX_ROWS:
+                return  # the router ignores offset and count: another page would be the same
+            count += len(rows)
+            if count > MAX_ROWS:
                 raise MalformedAnswer(f"the table has more than {MAX_ROWS} rows")
             octets += self.answer_bytes
-            if octets > MAX_TABLE_BYTES:
-                raise MalformedAnswer(f"the table has more than {MAX_TABLE_BYTES >> 20} MiB")
+            if octets > max_bytes:
+                raise MalformedAnswer(f"the table {type.removeprefix(PREFIX)} has more than {max_bytes >> 10} KiB")
+            yield Table(names, rows[:left] if limit > 0 else rows)
             before = rows
-            if len(rows) != wanted or len(table.rows) == limit:
-                break
-        if limit > 0:
-            del table.rows[limit:]
-        return table
+            if len(rows) != wanted or count == limit:
+                return
 
     async def call(
         self,
@@ -171,10 +184,15 @@ class NodeClient:
             yield other
 
     @asynccontextmanager
-    async def open_other(self, router_id: str, *, edge: bool = False) -> AsyncIterator[NodeClient]:
-        """Open another router's node on the same connection, to be used beside this one."""
+    async def open_other(
+        self, router_id: str, *, edge: bool = False, max_answer_bytes: int = 0
+    ) -> AsyncIterator[NodeClient]:
+        """Open another router's node on the same connection, to be used beside this one.
+
+        A longer answer than ``max_answer_bytes``, if not 0, ends its links.
+        """
         options = self._options.to_router(router_id, edge=edge)
-        async with _links(options, self._connection) as (sender, receiver):
+        async with _links(options, self._connection, max_answer_bytes) as (sender, receiver):
             yield NodeClient(options, self._connection, sender, receiver)
 
     async def _answer(self, number: str) -> Message:
@@ -197,12 +215,16 @@ async def open_node(options: ConnectionOptions) -> AsyncIterator[NodeClient]:
 
 
 @asynccontextmanager
-async def _links(options: ConnectionOptions, connection: Connection) -> AsyncIterator[tuple[Sender, Receiver]]:
+async def _links(
+    options: ConnectionOptions, connection: Connection, max_answer_bytes: int = 0
+) -> AsyncIterator[tuple[Sender, Receiver]]:
     """Open the links for requests to the node that the options name, and for its answers."""
     async with AsyncExitStack() as stack:
         with tool_error(options), in_time(options, "the router attaches no link"):
             receiver = await stack.enter_async_context(
-                connection.open_receiver(dynamic=True, credit=_CREDIT, max_message_size=MAX_ANSWER_BYTES)
+                connection.open_receiver(
+                    dynamic=True, credit=_CREDIT, max_message_size=max_answer_bytes or MAX_ANSWER_BYTES
+                )
             )
             sender = await stack.enter_async_context(connection.open_sender(options.address))
         yield sender, receiver
@@ -211,7 +233,7 @@ async def _links(options: ConnectionOptions, connection: Connection) -> AsyncIte
 def _incomplete(answer: Message) -> str:
     """Return the description of an answer that lacks workers; else an empty text."""
     properties = answer.application_properties
-    return str(properties.get("statusDescription") or "") if properties.get("missing") else ""
+    return plain(properties.get("statusDescription") or "") if properties.get("missing") else ""
 
 
 def _body_of(answer: Message) -> Any:

@@ -11,8 +11,10 @@ import math
 import os
 import re
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 from urllib.parse import unquote
@@ -41,7 +43,8 @@ MAX_SECRET_BYTES: Final = 4096
 
 _PORTS: Final = {"amqp": 5672, "amqps": 5671}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhSMH]?)")
-_UNITS_S: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
+_AGO: Final = re.compile(r"(\d{1,9})([smhd])")
+_UNITS_S: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _URL: Final = re.compile(
     r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://)?"
     r"(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?"
@@ -155,6 +158,17 @@ def duration(text: str) -> float:
     return float(found[1]) * _UNITS_S[found[2].lower()]
 
 
+def moment(text: str) -> int:
+    """Return the microseconds since 1970 of a time, or of one so long ago; ArgumentTypeError."""
+    if ago := _AGO.fullmatch(text):
+        return int((time.time() - int(ago[1]) * _UNITS_S[ago[2]]) * 1_000_000)
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("this is no time; write 2026-03-01T12:00, or 2h for two hours ago") from None
+    return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1_000_000)
+
+
 def rate(text: str) -> float:
     """Return a number of messages a second; ArgumentTypeError."""
     return _above_zero(text, "a number of messages a second")
@@ -254,6 +268,13 @@ class ConnectionOptions:
         """`HOST:PORT`, as it is shown and dialled."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
+
+    @property
+    def named_server(self) -> str:
+        """The server as a failure names it: for the default one what that is, and how to choose another one."""
+        if self.host != DEFAULT_BUS:
+            return self.server
+        return f"127.0.0.1:{self.port}, this machine (-b chooses another router)"
 
     @property
     def address(self) -> str:

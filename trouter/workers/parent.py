@@ -27,7 +27,7 @@ from trouter.net.workers import CallCode, CallFailed
 
 from .calls import NOTHING, Answer, BadMessage, Content, Take
 from .introductions import Introductions
-from .process import HUNG_S, PROGRAM, SpareProcess, Worker
+from .process import PROGRAM, Lookout, SpareProcess, Worker
 from .shared_listeners import SharedListeners
 from .worker import WorkerTerms
 
@@ -167,15 +167,14 @@ class Parent:
     async def _watch(self) -> None:
         """End workers that give no sign of life, and give those of this process."""
         pause_s = min(self._supervisor.pause_s or 1.0, 1.0)
+        lookout = Lookout()
         while True:
             await trio.sleep(pause_s)
             self._supervisor.send_sign_of_life()
             self._introductions.note_silence()
-            for worker in self._workers.values():
-                is_watched = worker.ready.is_set() or worker.channel.is_closed
-                if is_watched and worker.silent_s > HUNG_S and worker.runs:
-                    log.critical("worker %d gave no sign of life for %d s: it is ended", worker.place, worker.silent_s)
-                    worker.signal(signal.SIGKILL)
+            for worker in lookout.hung_of(self._workers.values()):
+                log.critical("worker %d gave no sign of life for %d s: it is ended", worker.place, worker.silent_s)
+                worker.signal(signal.SIGKILL)
 
     # --- signals
 
@@ -272,7 +271,7 @@ def run_parent(parent: Parent) -> int:
     try:
         trio.run(parent.run)
     except WorkersFailed as failed:
-        logs.always("MAIN", logging.CRITICAL, str(failed))
+        logs.why_it_ends(str(failed))
         return 1
     if parent.stopped_by == signal.SIGINT:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -17,9 +17,10 @@ from trouter.net.parts import Key
 
 from .calls import Channel, pair
 
-#: Without a sign of life for so many seconds a worker gets no more connections and calls; and is ended.
+#: Without a sign of life for so many seconds a worker gets no more connections and calls; and is ended. On a busy
+#: machine a thousand TLS handshakes can take one half a minute, and to end it would bring them all again.
 SILENT_S: Final = 5.0
-HUNG_S: Final = 30.0
+HUNG_S: Final = 60.0
 #: The program of a worker, to which the number of a descriptor is appended.
 PROGRAM: Final = (sys.executable, "-P", "-m", "trouter.cli.worker")
 
@@ -119,3 +120,26 @@ class Worker:
         """Return how the process has ended."""
         status = self.process.returncode
         return f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+
+
+class Lookout:
+    """Finds the workers that hang: it counts only the time in which this process could hear them."""
+
+    def __init__(self) -> None:
+        self._looked_at_s = trio.current_time()
+
+    def hung_of(self, workers: Iterable[Worker]) -> list[Worker]:
+        """Return the workers without a sign of life for too long; to be called every second or so.
+
+        If this process stood still, as in a container that was paused, so may they have; and it has read nothing.
+        """
+        now_s = trio.current_time()
+        stood_still, self._looked_at_s = now_s - self._looked_at_s > SILENT_S, now_s
+        hung = []
+        for worker in workers:
+            if stood_still:
+                worker.alive_at_s = now_s
+            is_watched = worker.ready.is_set() or worker.channel.is_closed
+            if is_watched and worker.silent_s > HUNG_S and worker.runs:
+                hung.append(worker)
+        return hung

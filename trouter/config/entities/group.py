@@ -12,6 +12,7 @@ from trouter.config.entities.base import NOTHING
 from trouter.config.entities.held import mode, per_host, per_user
 from trouter.config.entities.quotas import Quotas, quota
 from trouter.config.hosts import HostRange
+from trouter.config.point import Point, with_points
 from trouter.config.schema import BASES, EntityType, boolean, choice, integer, string
 
 MAX_CONNECTIONS: Final = 65535
@@ -75,7 +76,16 @@ class GroupSettings:
         ANY_NUMBER,
     )
     max_receivers: int = integer("Receivers of one connection; 0 means the same.", ANY_NUMBER)
-    allow_dynamic_source: bool = boolean("May receive from addresses made for them.", False)
+    allow_dynamic_source: bool = with_points(
+        boolean("May receive from addresses made for them.", False),
+        Point(
+            name="dynamic-link-routes",
+            compatible="a dynamic link that names a link route by `x-opt-qd.address` reaches it, whatever the sources "
+            "and targets are; a sender needs allowAnonymousSender for it",
+            strict="the sources, or targets, must have that address, too",
+            page="policy.md",
+        ),
+    )
     allow_anonymous_sender: bool = boolean("May send over a link without an address.", False)
     allow_user_id_proxy: bool = boolean("May send messages in the name of others.", False)
     allow_waypoint_links: bool = boolean("May attach the links of a waypoint.", True)

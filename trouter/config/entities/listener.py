@@ -81,6 +81,14 @@ class ListenerEntity(Socketed):
             severity=Severity.PROBLEM,
         ),
         Point(
+            name="unknown-service",
+            compatible="a listener or connector whose port is an unknown service name is tried again, and the rest "
+            "serves; only the first listener of the file ends the router",
+            warning="this machine knows no service {service}, so no port can be opened or dialled",
+            cure="write the number of the port, or add the service to /etc/services",
+            severity=Severity.PROBLEM,
+        ),
+        Point(
             name="port-too-high",
             compatible="for a port above 65535 the router uses the lowest 16 bits",
             strict="the file is refused",
@@ -333,6 +341,13 @@ class ListenerEntity(Socketed):
             compatible="tenants may use `_local/...` and `_topo/...`, which are the same for all tenants; "
             "there `$management` shows them the whole router",
             strict="addresses that begin with an underscore are refused to tenants, but for their own dynamic ones",
+            page="multi-tenancy.md",
+        ),
+        Point(
+            name="tenants-at-brokers",
+            compatible="of two tenants that share a broker by link routes, each may name a link as one that the other "
+            "had, and get the durable subscription that the broker keeps under this name",
+            strict="the names of their links at brokers end with `@TENANT`",
             page="multi-tenancy.md",
         ),
     )
@@ -749,7 +764,16 @@ class ConnectorEntity(Socketed):
         unit="milliseconds since 1970",
         head=Head("down since", Form.DATE_OF_MS, needs=False, alarm=True),
     )
-    policy_vhost: str | None = ends.policy_vhost()
+    policy_vhost: str | None = with_points(
+        ends.policy_vhost(),
+        Point(
+            name="reach-of-a-broker",
+            compatible="under a vhost policy the other side of a connector of role normal or route-container without "
+            "policyVhost may attach links of its own to every address",
+            strict="it may attach none; the links that the router attaches there for auto links and link routes serve",
+            page="policy.md",
+        ),
+    )
     open_properties: Mapping[str, object] = ends.open_properties()
     allow_insecure_plain: str = with_points(
         ends.allow_insecure_plain(

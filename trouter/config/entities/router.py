@@ -229,7 +229,9 @@ class RouterEntity(Entity):
         ),
     )
     pam_service: str | None = string(
-        "The PAM service that checks the passwords of PLAIN: a file in `/etc/pam.d`, in lower case.", extra=True
+        "The PAM service that checks the passwords of PLAIN: a file in `/etc/pam.d`, in lower case.",
+        parse=texts.file_name,
+        extra=True,
     )
     oauth_issuer: str | None = string(
         "The issuer of the tokens of OAUTHBEARER and XOAUTH2, as in their claim `iss`.", extra=True

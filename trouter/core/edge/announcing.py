@@ -18,7 +18,7 @@ SCOPED: Final = "org.apache.qpid.dispatch.router.connection.linkRoute"
 MAX_REQUESTS: Final = 50
 PATIENCE_BEATS: Final = 5
 CREATED: Final = 201
-DELETED: Final = frozenset({204, 404})
+DELETED: Final = (204, 404)
 #: The direction of a route by the first letter of its key.
 _DIRECTION: Final = {"C": "in", "E": "in", "D": "out", "F": "out"}
 _PREFIXES: Final = "CD"

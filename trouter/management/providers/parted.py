@@ -24,7 +24,7 @@ from .configured import Configured
 WORKER: Final = "worker"
 WORKER_TEXT: Final = "Number of the worker of the router that has it, from 1."
 #: The types whose entities each live at one worker.
-AT_ONE: Final = frozenset({"connection", "router.link", "router.connection.linkRoute", "denial"})
+AT_ONE: Final = frozenset({"connection", "router.link", "router.connection.linkRoute", "denial", "alarm"})
 #: A worker gives an address this type if its own clients use it no more. No requester sees such a row: the worker that
 #: was asked adds its counts to those of the address, if another worker has that.
 PAST: Final = "past address"
@@ -242,7 +242,7 @@ def part_of(kind: EntityType, whole: Provider, part: WorkerPart, router: Router,
             return AtWorker(whole, part, shows=hidden.shows_connection)
         case "router.link":
             return AtWorker(whole, part, shows=hidden.shows_link)
-        case "router.connection.linkRoute" | "denial":
+        case "router.connection.linkRoute" | "denial" | "alarm":
             return AtWorker(whole, part)
         case "router":
             return RouterPart(whole, part, hidden)

@@ -9,12 +9,13 @@ from typing import Final
 
 import trio
 
-from trouter.tools.failures import StatusError, as_text
+from trouter.tools import formats
+from trouter.tools.failures import StatusError
 from trouter.tools.node import NodeClient
 
 from .checking import CheckedRouter
 from .folder import RouterFile
-from .survey import FAILURES
+from .survey import FAILURES, reason_of
 
 #: What a plan changes that connections go through: of these an operator is asked first.
 _WAYS: Final = ("listener/", "connector/", "sslProfile/")
@@ -22,6 +23,18 @@ _WAYS: Final = ("listener/", "connector/", "sslProfile/")
 _RIGHTS: Final = {"updated": ("policy",), "deleted": ("policy", "vhost/")}
 #: The kind of the refusal of a router at which the change is not open.
 _NOT_OPEN: Final = "NotFoundStatus"
+
+
+#: How the id of a change begins that is one of the policy alone.
+POLICY_CHANGE: Final = "policy-"
+
+
+def ends_of(change: str) -> str:
+    """Return what an operator reads about the two ends of an open change."""
+    again = "trouter network policy push" if change.startswith(POLICY_CHANGE) else "trouter network apply"
+    return (
+        f"`{again} FOLDER --resume {change}` goes on with it, `trouter network apply --abandon {change}` takes it back"
+    )
 
 
 class Outcome(StrEnum):
@@ -66,13 +79,16 @@ class JointChange:
         by: str,
         groups: Sequence[Sequence[ChangedRouter]],
         at_once: int,
+        part: str = "",
     ) -> None:
+        """``part``: what of their configurations the texts are; see the operation APPLY."""
         self.id = id
         self.routers = [router for group in groups for router in group]
         self._node = node
-        self._by = by
         self._groups = groups
         self._places = trio.CapacityLimiter(at_once)
+        self._by = by
+        self.part = part
 
     @property
     def is_made(self) -> bool:
@@ -81,7 +97,12 @@ class JointChange:
 
     async def make(self) -> None:
         """Make the change at one group after the other, until a router fails."""
-        ids = ",".join(router.id for router in self.routers)
+        order = {
+            "change": self.id,
+            "by": self._by,
+            "routers": ",".join(router.id for router in self.routers),
+            "part": self.part,
+        }
 
         async def make_at(router: ChangedRouter) -> None:
             if router.outcome is not Outcome.WAITING or router.file is None or self._has_failed():
@@ -89,19 +110,12 @@ class JointChange:
             router.outcome = Outcome.ORDERED
             try:
                 async with self._node.open_other(router.id, edge=router.edge) as other:
-                    await other.call_self(
-                        "APPLY",
-                        body=router.file.text,
-                        change=self.id,
-                        state=router.state,
-                        by=self._by,
-                        routers=ids,
-                    )
+                    await other.call_self("APPLY", body=router.file.text, state=router.state, **order)
                 router.outcome = Outcome.MADE
             except StatusError as refused:
-                router.outcome, router.why = Outcome.REFUSED, as_text(refused)
+                router.outcome, router.why = Outcome.REFUSED, reason_of(refused)
             except FAILURES as failure:
-                router.outcome, router.why = Outcome.UNKNOWN, as_text(failure)
+                router.outcome, router.why = Outcome.UNKNOWN, reason_of(failure)
 
         for group in self._groups:
             await self._at_each(group, make_at)
@@ -131,10 +145,10 @@ class JointChange:
                 await other.call_self(operation, change=self.id)
         except StatusError as refused:
             if refused.kind != _NOT_OPEN:
-                router.why = as_text(refused)
+                router.why = reason_of(refused)
                 return
         except FAILURES as failure:
-            router.why = as_text(failure)
+            router.why = reason_of(failure)
             return
         if router.outcome is not Outcome.REFUSED:
             router.outcome, router.why = outcome, ""
@@ -171,5 +185,5 @@ def ways_changed(checked: Iterable[CheckedRouter], connected: str) -> list[str]:
             for line in (each.plan or {}).get(part) or ():
                 rights = _RIGHTS[part] if each.router == connected else ("policy",)
                 if str(line).startswith((*_WAYS, *rights)):
-                    found.append(f"{each.router}: {line} would be {part}")
+                    found.append(f"{each.router}: {formats.plain(line)} would be {part}")
     return found

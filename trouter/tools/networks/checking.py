@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeGuard
 
 import trio
 
 from trouter.config.problems import Severity
 from trouter.tools import formats
-from trouter.tools.failures import MalformedAnswer, as_text
+from trouter.tools.failures import MalformedAnswer
 from trouter.tools.node import NodeClient
 
 from .folder import RouterFile
-from .survey import FAILURES, NetworkStatus
+from .survey import FAILURES, NetworkStatus, reason_of
 
 #: The parts of a plan, and the signs before their lines.
 SIGNS: Final = {"created": "+", "updated": "~", "deleted": "-", "restart": "!"}
@@ -32,6 +32,8 @@ class Outlook:
     open: str = ""
     #: Why it would refuse the change.
     refusals: Sequence[str] = ()
+    #: What of its configuration it took the text for; empty for the whole, as an older router takes every text.
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +59,31 @@ class CheckedRouter:
         """Whether the router would serve the whole file."""
         return not self.fault and self.plan is not None and not self.problems
 
+    def joined(self, other: CheckedRouter) -> CheckedRouter:
+        """Return this answer with the refusals of another one to the same text; the other one if that is no good."""
+        if self.outlook is None or other.outlook is None or not other.is_good:
+            return other
+        refusals = tuple(dict.fromkeys((*self.outlook.refusals, *other.outlook.refusals)))
+        return replace(self, outlook=replace(self.outlook, refusals=refusals))
 
-async def check_files(node: NodeClient, files: Sequence[RouterFile], status: NetworkStatus) -> list[CheckedRouter]:
-    """Return the answer of each router to its file; one that is not in the network is named as such."""
+
+async def check_files(
+    node: NodeClient, files: Sequence[RouterFile], status: NetworkStatus, **more: str
+) -> list[CheckedRouter]:
+    """Return the answer of each router to its file; one that is not in the network is named as such.
+
+    ``more`` goes with each request.
+    """
     modes = {router.id: router.mode for router in status.routers}
     answers: dict[str, CheckedRouter] = {}
 
     async def check(file: RouterFile) -> None:
         try:
             async with node.open_other(file.id, edge=modes[file.id] == "edge") as other:
-                answer = await other.call_self("CHECK", body=file.text, file=str(file.path))
+                answer = await other.call_self("CHECK", body=file.text, file=str(file.path), **more)
             answers[file.id] = _checked(file.id, answer)
         except FAILURES as failure:
-            answers[file.id] = CheckedRouter(file.id, as_text(failure))
+            answers[file.id] = CheckedRouter(file.id, reason_of(failure))
 
     async with trio.open_nursery() as nursery:
         for file in files:
@@ -95,14 +109,16 @@ def _outlook(value: object) -> Outlook | None:
         return None
     if isinstance(value, dict):
         state, same, opened, refusals = (value.get(name) for name in ("state", "same", "open", "refusals"))
+        part = value.get("part", "")
         if (
             isinstance(state, str)
             and isinstance(same, bool)
             and isinstance(opened, str)
+            and isinstance(part, str)
             and isinstance(refusals, list)
             and all(isinstance(refusal, str) for refusal in refusals)
         ):
-            return Outlook(state, same, opened, tuple(refusals))
+            return Outlook(state, same, opened, tuple(map(formats.plain, refusals)), part)
     raise MalformedAnswer("the answer is no result of a check")
 
 
@@ -131,9 +147,9 @@ def _sum_of(checked: CheckedRouter) -> str:
         return f"not usable, {checked.problems} error(s)"
     counts = {part: len(checked.plan.get(part) or ()) for part in SIGNS}
     restarts = counts.pop("restart")
-    change = (
-        ", ".join(f"{count} {part}" for part, count in counts.items()) if any(counts.values()) else "nothing changes"
-    )
+    is_other_text = checked.outlook is not None and not checked.outlook.same and not restarts
+    unchanged = "only the text of its file changes" if is_other_text else "nothing changes"
+    change = ", ".join(f"{count} {part}" for part, count in counts.items()) if any(counts.values()) else unchanged
     after = f", {restarts} after a restart" if restarts else ""
     return f"{change}{after}{f', {checked.problems} problem(s)' if checked.problems else ''}"
 
@@ -141,7 +157,8 @@ def _sum_of(checked: CheckedRouter) -> str:
 def _text_of(file: RouterFile, finding: dict[str, Any]) -> str:
     line = finding.get("line")
     name_of_file = finding.get("file")
-    owner = file.place(line if isinstance(line, int) else 0) if name_of_file == str(file.path) else name_of_file
+    number = line if isinstance(line, int) else 0
+    owner = file.place(number) if name_of_file == str(file.path) else f"{name_of_file}{f':{number}' if number else ''}"
     name = ".".join(str(finding[key]) for key in ("section", "attribute") if finding.get(key))
     cure = f" ({finding['cure']})" if finding.get("cure") else ""
     shown = f": {finding['text']}" if finding.get("text") else ""

@@ -11,6 +11,7 @@ from trouter.config import Configuration, ConfigurationError, load
 from trouter.config.keepers import EVERYBODY
 from trouter.config.load import FaultyConfiguration
 from trouter.config.networks import remarks
+from trouter.tools import formats
 from trouter.tools.failures import UsageError
 
 COMMON: Final = "common.conf"
@@ -48,14 +49,14 @@ def read_folder(folder: Path) -> list[RouterFile]:
     if not paths:
         raise UsageError(f"{folder}: there is no {ROUTERS}/ID.conf in it, a file for each router")
     common = folder / COMMON
-    shared = _read(common, folder) if common.exists() else ""
+    shared = read_text(common, folder) if common.exists() else ""
     if shared and not shared.endswith("\n"):
         shared += "\n"
     return [
         RouterFile(
             path.name.removesuffix(".conf"),
             path,
-            _bounded(path, shared + _read(path, folder)),
+            _bounded(path, shared + read_text(path, folder)),
             common,
             shared.count("\n"),
         )
@@ -63,17 +64,19 @@ def read_folder(folder: Path) -> list[RouterFile]:
     ]
 
 
-def _read(path: Path, folder: Path) -> str:
+def read_text(path: Path, folder: Path) -> str:
     """Return the text of a file within the folder of a network; UsageError, OSError.
 
     Who makes the folder may not have the files of who checks it sent to a router: a link leads to no file elsewhere.
     """
+    if formats.plain(path.name) != path.name:  # a name becomes an id, or a comment
+        raise UsageError(f"{path.parent}: the name {path.name!r} has control characters: rename the file")
     if not path.is_file():  # a pipe would be waited for
         raise UsageError(f"{path} is no file with a configuration")
     if not path.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{path} is a link to {path.resolve()}, outside of {folder}: copy the file into the folder")
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             text = file.read(MAX_TEXT_BYTES + 1)
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not UTF-8 text: save it as UTF-8") from None

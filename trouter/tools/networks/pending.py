@@ -1,4 +1,4 @@
-"""The routers of a folder that were away when its files were applied, kept in the folder: their files wait for them."""
+"""The routers that were away when a folder was applied, kept in the folder: the change waits for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME: Final = ".pending.json"
 
 
 def read_pending(folder: Path) -> dict[str, str]:
-    """Return since when the file of each router waits, by its id; UsageError, OSError."""
+    """Return since when the change waits for each router, by its id; UsageError, OSError."""
     path = folder / NAME
     try:
         written = json.loads(path.read_text(encoding="utf-8"))
@@ -24,12 +24,12 @@ def read_pending(folder: Path) -> dict[str, str]:
     except ValueError:
         written = None
     if not isinstance(written, dict) or not all(isinstance(since, str) for since in written.values()):
-        raise UsageError(f"{path} does not list routers whose files wait: remove it")
+        raise UsageError(f"{path} does not list routers for which a change waits: remove it")
     return written
 
 
 def note_pending(folder: Path, waiting: Iterable[str], done: Collection[str]) -> None:
-    """Note that the files of the routers ``waiting`` wait, and those of ``done`` do not any more; as read_pending."""
+    """Note that the change waits for the routers ``waiting``, and no more for those of ``done``; as read_pending."""
     before = read_pending(folder)
     now = f"{datetime.now(tz=UTC):%Y-%m-%dT%H:%M:%SZ}"
     after = {router: since for router, since in before.items() if router not in done}

@@ -14,16 +14,16 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import trio
 
-from trouter.tools.failures import ConnectionException, MalformedAnswer, as_text
+from trouter.tools.failures import ConnectionException, MalformedAnswer, Timeout, as_text
 from trouter.tools.node import NodeClient, open_node
 from trouter.tools.options import ConnectionOptions
 from trouter.tools.words import PREFIX
 
-from .survey import FAILURES, NetworkStatus, survey
+from .survey import FAILURES, NetworkStatus, reason_of, survey
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,6 +38,7 @@ _PLAIN_ID: Final = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.:-]*")
 _LOOK_S: Final = 1.0
 #: Seconds by which an uptime in whole seconds may differ from one that is measured.
 _ROUNDED_S: Final = 1.0
+_Answer = TypeVar("_Answer")
 _SERVING: Final = "serving"
 _DRAINING: Final = "draining"
 #: The classes of addresses that clients, brokers and edge routers listen on, as they begin a key; and the keys that
@@ -156,12 +157,12 @@ class Roll:
                 try:
                     await self._roll(access, router, words)
                 except (RollStopped, *FAILURES) as failure:
-                    router.why = as_text(failure)
+                    router.why = reason_of(failure)
                     raise RollStopped(f"stopped at {router.id}: {router.why}") from failure
 
     async def _roll(self, access: Access, router: RolledRouter, words: Sequence[str]) -> None:
         await self._until(access, self._patience_s, lambda: self._missing(access))
-        before = await self._ties(access, router)
+        before = await self._in_time(lambda: self._ties(access, router))
         self._enter(router, Stage.DRAINING)
         async with access.of_router(router.id, edge=router.edge) as node:
             await node.call_self("DRAIN", over=-int(-self._over_s // 1))  # rounded up: a router takes whole seconds
@@ -183,7 +184,8 @@ class Roll:
         end_s = trio.current_time() + limit_s
         while True:
             try:
-                found = await lack()
+                await access.open()
+                found = await self._in_time(lack)
             except FAILURES as failure:
                 found = as_text(failure)
                 await access.lose()
@@ -192,6 +194,12 @@ class Roll:
             if trio.current_time() >= end_s:
                 raise RollStopped(f"{found} (waited for {limit_s:g} s)")
             await trio.sleep(_LOOK_S)
+
+    async def _in_time(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """Return an answer of many parts, each of which comes in time by itself; Timeout if they take too long."""
+        with trio.move_on_after(self._patience_s):
+            return await ask()
+        raise Timeout(f"the answers take longer than {self._patience_s:g} s altogether")
 
     async def _missing(self, access: Access) -> str:
         """Return which routers of the network are away, or drain: none else may be while one is."""

@@ -10,6 +10,7 @@ from trouter.config.problems import Severity
 from trouter.tools import formats
 from trouter.tools.table import Grid, Style, TableCell, aligned
 
+from .applying import ends_of
 from .survey import NetworkStatus, RouterStatus
 
 #: Digits of a policy's digest in the table.
@@ -141,6 +142,5 @@ def _changes(status: NetworkStatus) -> Iterator[str]:
             shown.append(f"not open at {', '.join(map(_short, others))}")
         yield (
             f"change {name} by {change.by or change.user or 'unknown'}, of {formats.utc(change.at)}, is not finished: "
-            f"{'; '.join(shown)}; `trouter network apply FOLDER --resume {name}` goes on, `trouter network apply "
-            f"--abandon {name}` takes it back"
+            f"{'; '.join(shown)}; {ends_of(name)}"
         )

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import trio
 
 from trouter.client import ClientError
+from trouter.tools import formats
 from trouter.tools.failures import ConnectionException, MalformedAnswer, StatusError, Timeout, as_text
 from trouter.tools.node import NodeClient
 from trouter.tools.words import PREFIX
@@ -24,10 +26,18 @@ from trouter.tools.words import PREFIX
 #: What makes one router fail to answer, and is no reason to give the others up.
 FAILURES: Final = (StatusError, Timeout, MalformedAnswer, ConnectionException, ClientError)
 #: Routers that are asked at a time.
-_AT_ONCE: Final = 64
+AT_ONCE: Final = 16
 #: Interior routers of a network, and edge routers that one of them may have; a longer list is no answer.
 MAX_ROUTERS: Final = 10_000
 MAX_EDGES: Final = 10_000
+#: What is kept of thirty routers that send as much as they may, with the answers under way, is less than 64 MB. Of the
+#: connections, of which a page at a time is in memory, so many bytes are read; of another table so many rows and bytes.
+_CONNECTION_BYTES: Final = 128 << 20
+_ROWS: Final = 2_000
+_TABLE_BYTES: Final = 512 << 10
+#: The longest answer of another router, and the characters of the names of all routers at one.
+_ANSWER_BYTES: Final = 1 << 20
+_NAMES: Final = 256 << 10
 #: The id of a change: what an operator copies from the table into a shell.
 _CHANGE_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 #: The kind of a refusal that is a failure of the router: an older one says that it has no such operation.
@@ -38,6 +48,8 @@ _TIMES_OF_ROUTER: Final = 12
 _TIMES_OF_ALL: Final = 60
 _INTERIOR: Final = "interior"
 _EDGE: Final = "edge"
+#: Characters of a text that another router chose.
+_TEXT: Final = 2000
 #: The attributes of `router` that are read; another kind of router may lack some.
 _OF_ROUTER: Final = (
     "id", "mode", "version", "uptimeSeconds", "connectionCount", "linksBlocked", "deliveriesStuck", "drainState",
@@ -100,6 +112,8 @@ class NetworkStatus:
 
     routers: tuple[RouterStatus, ...]
     incomplete: tuple[str, ...]
+    #: The workers of the router that was asked, see ``workers_of``; the first one is among the routers.
+    workers: tuple[str, ...] = ()
 
     def configured(self) -> list[str]:
         """Return the ids of the routers that have a configuration: one for all workers of a router."""
@@ -113,6 +127,14 @@ class NetworkStatus:
             if router.policy_digest is not None:
                 routers.setdefault(router.policy_digest, []).append(router.id)
         return dict(sorted(routers.items(), key=lambda item: -len(item[1])))
+
+    def clear_hops(self) -> list[str]:
+        """Return the connections between routers that have no TLS, and those of which no router tells."""
+        hops = [f"{router.id} with {', '.join(router.without_tls)}" for router in self.routers if router.without_tls]
+        silent = [router.id for router in self.routers if router.fault]
+        if len(silent) > 1:  # of a connection with another router that one tells
+            hops.append(f"perhaps those between {', '.join(silent)}, which do not answer")
+        return hops
 
     def open_changes(self) -> dict[str, list[RouterStatus]]:
         """Return the routers at which each change is open, by its id."""
@@ -129,32 +151,56 @@ def _is_further_worker(router: str, with_workers: set[str]) -> bool:
     return first in with_workers and number.isdecimal()
 
 
+def workers_of(node: NodeClient, interiors: Collection[str]) -> list[str]:
+    """Return the ids of the workers of the router that ``node`` is, the first one first; none if it has no others.
+
+    They are to be asked through ``node``, which answers for all of them: a user without all rights in management may
+    not ask another worker by itself.
+    """
+    if node.workers < 2:
+        return []
+    reached = node.router_id
+    first = reached.rpartition(".")[0] if _is_further_worker(reached, set(interiors)) else reached
+    return [first, *(each for each in interiors if _is_further_worker(each, {first}))]
+
+
+@asynccontextmanager
+async def open_router(
+    node: NodeClient, router: str, mode: str, workers: Collection[str], max_answer_bytes: int = 0
+) -> AsyncIterator[NodeClient]:
+    """Give the management node of a router; ``workers`` are those of ``node``; see ``NodeClient.open_other``."""
+    if router in workers or (router == node.router_id and mode != _EDGE):
+        yield node
+    else:
+        async with node.open_other(router, edge=mode == _EDGE, max_answer_bytes=max_answer_bytes) as other:
+            yield other
+
+
+def reason_of(failure: BaseException) -> str:
+    """Return what is wrong on one line of bounded length: a router may have chosen the words."""
+    return "; ".join(map(formats.plain, as_text(failure).split("\n")))[:_TEXT]
+
+
 async def survey(node: NodeClient) -> NetworkStatus:
     """Return the state of every router of the network that ``node`` is in, or of it alone; as ``NodeClient.call``."""
     if interiors := await node.routers():
         return await _survey_of(node, interiors)
-    status, _ = await _ask(node, node.router_id, "")
-    lack = node.take_incomplete()
+    status, _, lack = await _ask(node, node.router_id, "")
     if status.mode != _EDGE:
         return NetworkStatus((status,), (lack,) if lack else ())
     try:
         return await _survey_of(node, await _routers_above(node))
     except FAILURES as failure:
-        alone = f"{status.id} is an edge router, which sees no other: {as_text(failure)}"
+        alone = f"{status.id} is an edge router, which sees no other: {reason_of(failure)}"
         return NetworkStatus((status,), (lack, alone) if lack else (alone,))
 
 
 async def _routers_above(edge: NodeClient) -> list[str]:
     """Return the routers of the network above an edge router; ConnectionException if it has no uplink."""
-    connections = await _rows(edge, "connection", ("role", "container", "dir")) or []
-    uplinks = sorted(
-        str(row["container"])
-        for row in connections
-        if row.get("role") == _EDGE and row.get("dir") == "out" and row.get("container")
-    )
+    uplinks = (await _ties_of(edge)).uplinks
     if not uplinks:
         raise ConnectionException("it has no uplink")
-    async with edge.open_other(uplinks[0]) as above:
+    async with edge.open_other(min(uplinks)) as above:
         return await above.routers()
 
 
@@ -162,30 +208,36 @@ async def _survey_of(node: NodeClient, interiors: Sequence[str]) -> NetworkStatu
     """Return the state of these routers and of the edge routers at them; MalformedAnswer if they are too many."""
     if len(interiors) > MAX_ROUTERS:
         raise MalformedAnswer(f"the network has {len(interiors)} routers; {MAX_ROUTERS} are believed")
-    answers = await _ask_all(node, interiors, _INTERIOR)
+    workers = workers_of(node, interiors)
+    answers = await _ask_all(node, [each for each in interiors if each not in workers[1:]], _INTERIOR, workers)
     # an edge router with the id of an interior one would get the file that is for that
     edges = sorted({edge for _, below, _ in answers for edge in below}.difference(interiors))
-    answers += await _ask_all(node, edges, _EDGE)
+    answers += await _ask_all(node, edges, _EDGE, workers)
     return NetworkStatus(
         tuple(sorted((status for status, _, _ in answers), key=lambda status: (status.mode == _EDGE, status.id))),
         tuple(lack for _, _, lack in answers if lack),
+        tuple(workers),
     )
 
 
 async def _ask_all(
-    node: NodeClient, routers: Sequence[str], mode: str
+    node: NodeClient, routers: Sequence[str], mode: str, workers: Collection[str]
 ) -> list[tuple[RouterStatus, Sequence[str], str]]:
     """Return the state of each of these routers, the edge routers below it, and what its answers lacked."""
     answers: list[tuple[RouterStatus, Sequence[str], str]] = []
-    places = trio.CapacityLimiter(_AT_ONCE)
+    places = trio.CapacityLimiter(AT_ONCE)
     end_s = trio.current_time() + _TIMES_OF_ALL * node.timeout_s
 
     async def ask(router: str) -> None:
+        if (shown := formats.plain(router)) != router:
+            fault = "not asked: its id has control characters"
+            answers.append((RouterStatus(id=shown, mode=mode, fault=fault), (), ""))
+            return
         try:
             async with places:
-                answers.append(await _ask_in_time(node, router, mode, end_s))
+                answers.append(await _ask_in_time(node, router, mode, workers, end_s))
         except FAILURES as failure:
-            answers.append((RouterStatus(id=router, mode=mode, fault=as_text(failure)), (), ""))
+            answers.append((RouterStatus(id=router, mode=mode, fault=reason_of(failure)), (), ""))
 
     async with trio.open_nursery() as nursery:
         for router in routers:
@@ -194,36 +246,44 @@ async def _ask_all(
 
 
 async def _ask_in_time(
-    node: NodeClient, router: str, mode: str, end_s: float
+    node: NodeClient, router: str, mode: str, workers: Collection[str], end_s: float
 ) -> tuple[RouterStatus, Sequence[str], str]:
     """Return the state of one router, the edge routers below it, and what its answers lacked; any of FAILURES."""
     if trio.current_time() > end_s:
         raise Timeout("not asked: the routers before it took too long")
     limit_s = _TIMES_OF_ROUTER * node.timeout_s
     with trio.move_on_after(limit_s):
-        async with node.open_other(router, edge=mode == _EDGE) as other:
-            status, edges = await _ask(other, router, mode)
-            return status, edges, other.take_incomplete()
+        async with open_router(node, router, mode, workers, _ANSWER_BYTES) as other:
+            return await _ask(other, router, mode)
     raise Timeout(f"its answers take longer than {limit_s:g} s altogether")
 
 
-async def _ask(node: NodeClient, router: str, mode: str) -> tuple[RouterStatus, Sequence[str]]:
-    """Return the state of one router, and the edge routers that are connected to it."""
+async def _ask(node: NodeClient, router: str, mode: str) -> tuple[RouterStatus, Sequence[str], str]:
+    """Return the state of one router, the edge routers that are connected to it, and what its answers lacked."""
+    cut = []
+
+    async def read(kind: str, *names: str) -> list[dict[str, Any]] | None:
+        rows = await rows_of(node, kind, names, _ROWS + 1)
+        if rows is not None and len(rows) > _ROWS:
+            cut.append(f"{formats.plain(router)}: only {_ROWS} of its rows of {kind} are counted")
+            del rows[_ROWS:]
+        return rows
+
     (row,) = (await node.query(f"{PREFIX}router", _OF_ROUTER)).dicts()[:1] or [{}]
-    connections = await _rows(node, "connection", ("role", "container", "dir", "host", "isEncrypted")) or []
-    findings = await _rows(node, "finding", ("severity",))
-    connectors = await _rows(node, "connector", ("name", "connectionStatus", "connectionMsg")) or []
-    ends_s = [_number(row, "certificateEnds") for row in await _rows(node, "sslProfile", ("certificateEnds",)) or []]
-    policies = await _rows(node, "policy", ("policyDigest",)) or [{}]
+    ties = await _ties_of(node)
+    findings = await read("finding", "severity")
+    connectors = await read("connector", "name", "connectionStatus", "connectionMsg") or []
+    ends_s = [number_of(row, "certificateEnds") for row in await read("sslProfile", "certificateEnds") or []]
+    policies = await read("policy", "policyDigest") or [{}]
     status = RouterStatus(
         id=router,
         mode=mode or str(row.get("mode", "")),
         version=str(row.get("version", "")),
         workers=str(row.get("workers", "1")),
-        uptime_s=_number(row, "uptimeSeconds"),
-        connections=_number(row, "connectionCount"),
-        links_blocked=_number(row, "linksBlocked"),
-        deliveries_stuck=_number(row, "deliveriesStuck"),
+        uptime_s=number_of(row, "uptimeSeconds"),
+        connections=number_of(row, "connectionCount"),
+        links_blocked=number_of(row, "linksBlocked"),
+        deliveries_stuck=number_of(row, "deliveriesStuck"),
         drain_state=_text(row, "drainState"),
         findings=None if findings is None else dict(Counter(str(each.get("severity")) for each in findings)),
         connectors_down={
@@ -234,23 +294,58 @@ async def _ask(node: NodeClient, router: str, mode: str) -> tuple[RouterStatus, 
         policy_digest=_text(policies[0], "policyDigest"),
         change=await _open_change(node),
         wants_tls=row.get("secureDefaults") is True and row.get("allowNetworkChanges") is not True,
-        without_tls=tuple(sorted({str(each.get("container")) for each in connections if _is_in_the_clear(each)})),
+        without_tls=tuple(sorted(map(formats.plain, ties.in_the_clear))),
     )  # fmt: skip
-    if status.mode != _INTERIOR:
-        return status, ()
-    edges = {str(each["container"]) for each in connections if each.get("role") == _EDGE and each.get("dir") == "in"}
-    if len(edges) > MAX_EDGES:
-        raise MalformedAnswer(f"it names {len(edges)} edge routers; {MAX_EDGES} are believed")
-    return status, sorted(edges)
+    edges = sorted(ties.edges) if status.mode == _INTERIOR else ()
+    return status, edges, "; ".join(filter(None, (node.take_incomplete(), *cut)))
+
+
+@dataclass(slots=True)
+class _Ties:
+    """The names of the routers that a router is connected with."""
+
+    #: Those at which it has an uplink, and the edge routers that have one at it.
+    uplinks: set[str] = field(default_factory=set)
+    edges: set[str] = field(default_factory=set)
+    #: Those of other machines, without TLS.
+    in_the_clear: set[str] = field(default_factory=set)
+
+    def add(self, connection: Mapping[str, Any]) -> None:
+        """Add the router at the other end of a connection, if it is one."""
+        name = str(connection.get("container", ""))
+        if connection.get("role") == _EDGE and name:
+            (self.edges if connection.get("dir") == "in" else self.uplinks).add(name)
+        if _is_in_the_clear(connection):
+            self.in_the_clear.add(name)
+
+    def check(self) -> None:
+        """Raise MalformedAnswer if they are more than a router has."""
+        if len(self.edges) > MAX_EDGES:
+            raise MalformedAnswer(f"it names {len(self.edges)} edge routers; {MAX_EDGES} are believed")
+        if sum(map(len, (*self.edges, *self.uplinks, *self.in_the_clear))) > _NAMES:
+            raise MalformedAnswer(f"the names of the routers at it have more than {_NAMES} characters")
+
+
+async def _ties_of(node: NodeClient) -> _Ties:
+    """Return what ties a router to others, none if it does not show its connections; MalformedAnswer."""
+    ties = _Ties()
+    names = ("role", "container", "dir", "host", "isEncrypted")
+    pages = node.pages(f"{PREFIX}connection", names, max_bytes=_CONNECTION_BYTES)
+    with suppress(StatusError):
+        async with aclosing(pages):
+            async for page in pages:
+                for row in page.dicts():
+                    ties.add(row)
+                ties.check()
+    return ties
 
 
 def _is_in_the_clear(connection: Mapping[str, Any]) -> bool:
-    """Return whether a connection is one with a router of another machine, without TLS."""
+    """Return whether a connection is one with a router of another machine, without TLS; MalformedAnswer."""
     host = str(connection.get("host", "")).rpartition(":")[0].strip("[]")
     is_here = host == "::1" or host.startswith("127.")
-    return (
-        connection.get("role") in {_EDGE, "inter-router"} and connection.get("isEncrypted") is not True and not is_here
-    )
+    is_hop = _text(connection, "role") in {_EDGE, "inter-router"}
+    return is_hop and connection.get("isEncrypted") is not True and not is_here
 
 
 async def _open_change(node: NodeClient) -> UnfinishedChange | None:
@@ -275,13 +370,13 @@ def open_change_of(answer: Mapping[str, Any]) -> UnfinishedChange:
     at, routers = answer["at"], answer["routers"]
     if not (all(isinstance(text, str) for text in texts) and isinstance(at, int) and isinstance(routers, list)):
         raise TypeError
-    name, by, user, host, state = texts
+    name, by, user, host, state = map(formats.plain, texts)
     if not _CHANGE_ID.fullmatch(name):
         raise ValueError("an id that no command makes")
-    return UnfinishedChange(name, by, user, host, at, tuple(map(str, routers)), state)
+    return UnfinishedChange(name, by, user, host, at, tuple(map(formats.plain, routers)), state)
 
 
-def _number(row: Mapping[str, Any], name: str) -> int | None:
+def number_of(row: Mapping[str, Any], name: str) -> int | None:
     """Return a whole number of a row, None if it has none; MalformedAnswer for another value."""
     value = row.get(name)
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
@@ -290,16 +385,26 @@ def _number(row: Mapping[str, Any], name: str) -> int | None:
 
 
 def _text(row: Mapping[str, Any], name: str) -> str | None:
-    """Return a text of a row, None if it has none; MalformedAnswer for another value."""
+    """Return a text of a row, as it may be shown, None if it has none; MalformedAnswer for another value."""
     value = row.get(name)
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return formats.plain(value)[:_TEXT]
     raise MalformedAnswer(f"its {name} is no text")
 
 
-async def _rows(node: NodeClient, kind: str, attributes: Sequence[str]) -> list[dict[str, Any]] | None:
-    """Return the rows of a type; None if the router has no such type, or does not show it."""
+async def rows_of(
+    node: NodeClient, kind: str, attributes: Sequence[str], limit: int, max_bytes: int = _TABLE_BYTES
+) -> list[dict[str, Any]] | None:
+    """Return ``limit`` rows of a type at most; None if the router has no such type, or does not show it.
+
+    MalformedAnswer if they have more than ``max_bytes``.
+    """
+    rows: list[dict[str, Any]] = []
     try:
-        return (await node.query(f"{PREFIX}{kind}", attributes)).dicts()
+        async for page in node.pages(f"{PREFIX}{kind}", attributes, limit, max_bytes):
+            rows += page.dicts()
     except StatusError:
         return None
+    return rows
