@@ -34,6 +34,12 @@ def folder(tmp_path: Path, row: Land) -> Path:
     return folder_of(tmp_path, {name: router.configuration.read_text() for name, router in row.routers.items()})
 
 
+async def until_whole(land: Land) -> None:
+    """Wait until A reaches C, and C reaches A: a question needs the one path, its answer the other."""
+    await land.until_led("A", "C", "B")
+    await land.until_led("C", "A", "B")
+
+
 async def typed(land: Land, name: str, *words: str) -> tuple[int, list[str]]:
     """Type `trouter network WORDS` on the machine of a router; return the exit status and the lines."""
 
@@ -94,7 +100,7 @@ async def test_a_change_that_all_have_is_confirmed_by_resume_once_the_network_is
     assert await changes(row, "C") == ["made at C; not open at A, B"]
     assert news_at(row, folder) == ["A", "B", "C"]
     row.lines["BC"].mend()
-    await row.until_led("A", "C", "B")
+    await until_whole(row)
     assert await changes(row, "A") == ["made at C; not open at A, B"]
     status, lines = await typed(row, "A", "apply", str(folder), "--resume", "c1")
     assert (status, lines[-2:]) == (0, ["C: confirmed", "change c1: applied"])
@@ -117,7 +123,7 @@ async def test_a_change_whose_answer_is_lost_is_taken_back_by_abandon_once_the_n
     assert await changes(row, "C") == ["made at C; not open at A, B"]
     assert news_at(row, folder) == ["C"]
     row.lines["BC"].mend()
-    await row.until_led("A", "C", "B")
+    await until_whole(row)
     status, lines = await typed(row, "A", "apply", str(folder))
     assert (status, "a change is open (c1 at C)" in lines[-1]) == (1, True)
     assert await typed(row, "A", "apply", "--abandon", "c1") == (0, ["C: taken back", "change c1: taken back"])
