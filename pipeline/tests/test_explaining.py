@@ -118,6 +118,24 @@ def test_spark_says_what_each_stage_cost(tmp_path: Path, spark: SparkSession) ->
     assert costs["runs"].written_bytes > 0
 
 
+@pytest.mark.spark
+def test_a_plan_has_what_is_kept_and_not_what_that_was_made_of(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = OnSpark(spark)
+
+    def lines_of_plan(name: str) -> int:
+        engine.query(f"SELECT * FROM {name}").explain()
+        return len(capsys.readouterr().out.splitlines())
+
+    with engine.sized(1):
+        assert engine.keep("first", "SELECT id FROM range(3)") == 3
+        lines = lines_of_plan("first")
+        for name in ("second", "third"):
+            assert engine.keep(name, "SELECT id FROM first WHERE id IN (SELECT id FROM first WHERE id > 0)") == 2
+            assert lines_of_plan(name) == lines
+
+
 def test_the_costs_are_shown_in_place_of_the_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = stored(tmp_path, 0, 1)
     command = ["pipeline", "meter", str(root), "--engine", "duckdb", "--quiet", "--again", "--explain"]

@@ -21,7 +21,7 @@ import pyarrow as pa
 from trouter_pipeline.datasets import Records, arrow_dataset, dataset
 from trouter_pipeline.delta import BadTable
 from trouter_pipeline.metering.costs import Costs, Usage
-from trouter_pipeline.session import dealt_out
+from trouter_pipeline.session import dealt_out, on_one_machine
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -108,6 +108,11 @@ class OnSpark(_Measured):
             rows = self._spark.sql(sql).persist(StorageLevel.DISK_ONLY)
             self._kept.append(rows)
             self._count = rows.count()  # once they are there, Spark knows their size, and joins few without a shuffle
+            if on_one_machine(self._spark.sparkContext.master):
+                # Else the plan of each later statement has all that these rows were made of, again for each mention:
+                # it grows to ten thousands of lines. An executor of a cluster may be lost, and makes its part anew.
+                rows = rows.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+                self._kept.pop().unpersist()
         rows.createOrReplaceTempView(name)
         return self._count
 
