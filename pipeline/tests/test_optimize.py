@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from trouter_pipeline.parquet import merged, write
 pytestmark = pytest.mark.one_twin
 
 DAYS = date(2026, 3, 1), date(2026, 3, 2)
+MOVES = {"add", "remove"}
 PRICE = pa.decimal128(38, 18)
 
 
@@ -81,12 +83,32 @@ def test_many_small_files_of_a_day_become_one_and_few_stay(folder: Folder, capsy
     assert rows_of(folder) == before
     last = DeltaTable(str(folder.path)).history(1)[0]
     assert last["trouter"] == {"job": "optimize", "files": SMALL_FILES}
+    log = Path(folder.path) / "_delta_log" / f"{former.number + 1:020}.json"
+    moved = [
+        change for line in log.read_text().splitlines() for key, change in json.loads(line).items() if key in MOVES
+    ]
+    assert [change["dataChange"] for change in moved] == [False] * (SMALL_FILES + 1)  # a stream reads no row twice
     assert [former.rows(file).num_rows for file in former.files] == [1] * len(former.files)
     assert main(["pipeline", "optimize", root]) == 0
     assert "few small files in 1 tables" in capsys.readouterr().out
     assert main(["pipeline", "optimize", root, "--json"]) == 0
     assert capsys.readouterr().out == '{"t": 0}\n'
     assert folder.last().number == former.number + 1
+
+
+def test_moving_rows_does_not_hide_what_another_program_changed(folder: Folder) -> None:
+    ours = folder.last()
+    assert folder.changed_by_others(ours) is None
+    DeltaTable(str(folder.path)).delete("id = 17")
+    deleted = ours.number + 1, "DELETE", ours.number
+    assert folder.changed_by_others(folder.last()) == deleted
+    assert folder.optimize() == SMALL_FILES
+    DeltaTable(str(folder.path)).optimize.compact()
+    assert folder.changed_by_others(folder.last()) == deleted
+    DeltaTable(str(folder.path)).restore(ours.number)
+    assert folder.changed_by_others(folder.last()) is None
+    assert folder.optimize() == SMALL_FILES
+    assert folder.changed_by_others(folder.last()) is None
 
 
 def while_merging(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:

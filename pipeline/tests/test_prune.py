@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace as changed
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -282,6 +283,41 @@ def test_a_table_whose_rows_another_program_changed_is_not_pruned(root: Path) ->
         with pytest.raises(BadTable, match=r"DELETE of another program changed rows, .*`.* meter --again`"):
             prune(root, scope, really=True)
     assert Records(root).pruned == {}
+
+
+def test_records_that_another_program_deleted_are_missed_until_they_are_restored_or_accepted(
+    root: Path, compacted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def metered() -> int:
+        meter.run(InProcess(), root, meter.Parameters(again=True))
+        return sum(Table(root, "meter").rows()["msgs"].to_pylist())
+
+    def jobs() -> list[Callable[[], object]]:
+        compacting = partial(compact, [compacted / "in"], root)
+        return [compacting, metered, partial(prune, root, everything(), really=True)]
+
+    from trouter_pipeline.jobs import meter
+
+    whole, folder, before = metered(), str(root / "records"), Records(root).version
+    assert before is not None
+    DeltaTable(folder).delete("record = 'delivery.interval' AND date = '2026-03-02'")
+    DeltaTable(folder).optimize.compact()
+    why = rf"DELETE of another program changed records, .*restore version {before.number} .*--accept-changes`"
+    for job in jobs():
+        with pytest.raises(BadTable, match=why):
+            job()
+    DeltaTable(folder).restore(before.number)
+    for job in jobs()[:2]:
+        job()
+    assert metered() == whole
+    DeltaTable(folder).delete("record = 'delivery.interval' AND date = '2026-03-02'")
+    command = ["pipeline", "compact", str(compacted / "in"), str(root), "--jobs", "1"]
+    assert main(command) == 1
+    assert main([*command, "--accept-changes"]) == 0
+    assert "DELETE of another program changed records, and is accepted" in capsys.readouterr().err
+    assert metered() < whole
+    for job in jobs():
+        job()
 
 
 def test_segments_that_came_too_late_for_closed_days_are_no_reason_to_wait(root: Path) -> None:

@@ -169,9 +169,13 @@ def compact(
     run: Runner = here,
     cores: int = 1,
     mark: bool = False,
+    accept: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
     """Add the new segments of the folders to the records under ``root``; return the result.
+
+    What another program has changed in the records is an error, because a commit would hide it; with ``accept`` they
+    are the records from then on.
 
     With ``mark`` every compacted segment gets a mark, which lets its router delete it first; an unwritable folder is
     reported. OSError, NoRecords, BadTable; TableBusy if another process compacts.
@@ -179,6 +183,7 @@ def compact(
     folders = list(folders)
     with Folder(records_folder(root)).locked():
         compaction = _Compaction(root, run, cores, progress)
+        compaction.require_own_rows(accept=accept)
         summary = compaction.run(folders)
         if mark:
             compaction.mark()
@@ -199,6 +204,18 @@ class _Compaction:
         self._seen: dict[SegmentPosition, int] = {}
         #: Files to commit, where they were staged.
         self._files: list[File] = []
+
+    def require_own_rows(self, *, accept: bool) -> None:
+        """Raise BadTable if another program has changed records; with ``accept``, commit that they are as they are."""
+        found, version = self._records.changed_by_others(), self._records.version
+        if found is None or version is None:
+            return
+        if not accept:
+            self._records.require_own_rows()
+        facts = {"job": "compact", "accepted": found.number}
+        self._records.folder.commit(version, [], [], facts, shown=f"trouter compact, accepts version {found.number}")
+        self._summary.notes.append(f"{found} changed records, and is accepted")
+        self._records = Records(self._root)
 
     def run(self, folders: Iterable[Path]) -> Summary:
         found = self._proved([place for each in folders for place in segments_in(each)])

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Union, get_args, get_o
 import msgspec
 
 from trouter.records import KINDS, Record
-from trouter_pipeline.delta import Folder, columns_in
+from trouter_pipeline.delta import BadTable, Folder, Foreign, columns_in
 from trouter_pipeline.parquet import File, folder_of
 from trouter_pipeline.places import Place, Where
 
@@ -177,6 +177,19 @@ class Records:
         """``at``: the version to read, by number or moment; None for the last. BadTable, OSError."""
         self.folder = Folder(records_folder(root))
         self.version = self.folder.version(at)
+
+    def require_own_rows(self) -> None:
+        """Raise BadTable if another program has changed records since the last commit of ours; OSError."""
+        if found := self.changed_by_others():
+            raise BadTable(
+                f"{self.folder.path}: {found} changed records, and what is made of them would be wrong: restore "
+                f"version {found.ours} (RESTORE in Spark, `DeltaTable.restore` in Python), or take what is there for "
+                "the records with `trouter pipeline compact --accept-changes`"
+            )
+
+    def changed_by_others(self) -> Foreign | None:
+        """Return what another program did to the records since the last commit of ours; BadTable, OSError."""
+        return None if self.version is None else self.folder.changed_by_others(self.version)
 
     def pinned(self) -> dict[str, int]:
         """Return the version by the table's name, for the commit of what is made of it."""

@@ -17,12 +17,12 @@ import shutil
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -49,6 +49,8 @@ SHOWN: Final = "userMetadata"
 MARK: Final = "trouterCommit"
 #: Properties of a table: a checkpoint of the log every so many versions.
 PROPERTIES: Final = {"delta.checkpointInterval": "20"}
+#: The job that merges small files, in a commit.
+OPTIMIZE: Final = "optimize"
 #: Features that a reader of plain files may ignore.
 _READABLE: Final = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 _LOCK: Final = "_LOCK"
@@ -57,6 +59,17 @@ SMALL_BYTES: Final = 8 << 20
 SMALL_FILES: Final = 16
 #: How often a commit is tried again after other commits that it does not exclude.
 _TRIES: Final = 20
+
+
+class Foreign(NamedTuple):
+    """What another program did to rows: the last version that is its own, and the last one of ours before it."""
+
+    number: int
+    operation: str
+    ours: int
+
+    def __str__(self) -> str:
+        return f"version {self.number}, {self.operation} of another program"
 
 
 class BadTable(Exception):
@@ -297,6 +310,7 @@ class Folder:
         state: tuple[str, int] | None = None,
         columns: Mapping[str, Any] | None = None,
         clash: Callable[[Version], str] = lambda _: "",
+        moved: bool = False,
     ) -> Version:
         """Add and remove files in one version; return it.
 
@@ -304,10 +318,11 @@ class Folder:
         application's batch, which is committed once: if it is there already, nothing changes. ``state`` is a number
         that an application finds in the version, whatever it was before. ``columns`` replace those of ``base``, all of
         whose files must go then. ``clash`` says why a version that came after ``base``
-        excludes this one, "" if it does not. TableBusy for that; BadTable, OSError. If it fails, the files to add
-        are deleted.
+        excludes this one, "" if it does not. With ``moved`` the files to add have the rows of those to remove, which
+        programs that follow the table need not read again. TableBusy if it is excluded; BadTable, OSError. If it
+        fails, the files to add are deleted.
         """
-        adding, removing = _actions(base.partition, add, remove, columns or base.columns)
+        adding, removing = _actions(base.partition, add, remove, columns or base.columns, changed=not moved)
         mark = uuid.uuid4().hex
         properties = CommitProperties(
             custom_metadata={OURS: dict(facts), SHOWN: shown, MARK: mark},
@@ -344,21 +359,32 @@ class Folder:
         """Return whether a version is the one of this commit."""
         return any(facts.get(MARK) == mark for facts in _commits(self.path / f"{LOG}/{number:020}.json"))
 
-    def changed_by_others(self, version: Version) -> str:
-        """Return what another program did to the rows after the last commit of ours, up to ``version``; "" for nothing.
+    def changed_by_others(self, version: Version) -> Foreign | None:
+        """Return what another program did to the rows after the last commit of ours, up to ``version``.
 
-        Moving rows to other files, and deleting files that are not in use, changes no rows. What the log no longer has
-        is not looked at. BadTable, OSError.
+        None if they are the same. Moving rows to other files, and deleting files that are not in use, changes no rows;
+        a former version that was restored has its rows again. What the log no longer has is not looked at. BadTable,
+        OSError.
         """
-        for number in range(version.number, -1, -1):
-            actions = list(_actions_in(self.path / f"{LOG}/{number:020}.json"))
+        later = []  # the versions after ours, the last one first
+        ours = version.number
+        while ours >= 0:
+            actions = list(_actions_in(self.path / f"{LOG}/{ours:020}.json"))
             facts: dict[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
-            if not actions or OURS in facts:
-                return ""
-            files = [each.get("add") or each.get("remove") or {} for each in actions]
-            if any(file.get("dataChange") for file in files):
-                return f"version {number}, {facts.get('operation', 'a commit')} of another program"
-        return ""
+            job = told.get("job") if isinstance(told := facts.get(OURS), dict) else None
+            if not actions or (OURS in facts and job != OPTIMIZE):
+                break
+            later.append((facts.get("operation", "a commit"), [*_changes_in(actions, moved=job == OPTIMIZE)]))
+            ours -= 1
+        changes: list[_Change] = []
+        foreign = None
+        for number, (operation, more) in enumerate(reversed(later), ours + 1):
+            changes += more
+            if not _left_of(changes):  # the files are those of our version again
+                changes, foreign = [], None
+            elif any(not each.moved for each in more):
+                foreign = Foreign(number, operation, ours)
+        return foreign if _left_of(each for each in changes if not each.moved) else None
 
     def last(self) -> Version:
         """Return the last version; BadTable if there is no table."""
@@ -419,8 +445,8 @@ class Folder:
 
         with self.staged() as staged:
             new = merged(self.path, old, version.partition, version.schema, staged)
-            facts = {"job": "optimize", "files": len(old)}
-            self.commit(version, self.place(staged, new), old, facts, shown="trouter optimize", clash=clash)
+            facts = {"job": OPTIMIZE, "files": len(old)}
+            self.commit(version, self.place(staged, new), old, facts, shown="trouter optimize", clash=clash, moved=True)
         return len(old)
 
     @contextmanager
@@ -476,7 +502,12 @@ def _write(
 
 
 def _actions(
-    partition: Sequence[str], add: Sequence[File], remove: Sequence[File], columns: Mapping[str, Any]
+    partition: Sequence[str],
+    add: Sequence[File],
+    remove: Sequence[File],
+    columns: Mapping[str, Any],
+    *,
+    changed: bool,
 ) -> tuple[list[AddAction], list[RemoveAction]]:
     """Return what the log says of files that come and go from a table of these columns."""
     moment = int(time.time() * 1000)
@@ -487,13 +518,13 @@ def _actions(
             each.octets,
             dict(zip(partition, each.partition, strict=True)),
             moment,
-            data_change=True,
+            data_change=changed,
             stats=in_log(each.statistics, each.rows, simple),
         )
         for each in add
     ]
     removing = [
-        RemoveAction(each.path, True, moment, each.octets, dict(zip(partition, each.partition, strict=True)))
+        RemoveAction(each.path, changed, moment, each.octets, dict(zip(partition, each.partition, strict=True)))
         for each in remove
     ]
     return adding, removing
@@ -528,6 +559,33 @@ def _nullable(kind: Any) -> Any:
     if kind.get("type") == "struct":
         changed["fields"] = [{**_nullable(field), "metadata": {}} for field in kind["fields"]]
     return changed
+
+
+class _Change(NamedTuple):
+    """A file came or went; if rows only moved, others have its rows."""
+
+    path: str
+    came: bool
+    moved: bool
+
+
+def _changes_in(actions: Iterable[Mapping[str, Any]], *, moved: bool) -> Iterator[_Change]:
+    """Yield the files that came and went with a version; ``moved`` if all its rows only moved, whatever it says."""
+    for action in actions:
+        for key, came in (("remove", False), ("add", True)):
+            if key in action:
+                yield _Change(action[key]["path"], came, moved or not action[key].get("dataChange"))
+
+
+def _left_of(changes: Iterable[_Change]) -> dict[str, bool]:
+    """Return the files that came or went, without those for which that was undone."""
+    left: dict[str, bool] = {}
+    for path, came, _ in changes:
+        if left.get(path, came) != came:
+            del left[path]
+        else:
+            left[path] = came
+    return left
 
 
 def _commits(path: Place) -> Iterator[dict[str, Any]]:

@@ -148,6 +148,7 @@ class _Records:
         self._scope = scope
         self._progress = progress
         self._records = Records(root)
+        self._records.require_own_rows()  # else the commit of a prune would hide what others changed
         self._going: dict[str, Going] = {}
 
     def going(self, kind: str) -> Going:

@@ -101,9 +101,9 @@ class Table:
         commit, version = self.last_commit(), self.version()
         if commit is None or version is None:
             return
-        if why := self._place.changed_by_others(version):
+        if found := self._place.changed_by_others(version):
             raise BadTable(
-                f"{self.folder}: {why} changed rows, and what is left may be incomplete: compute them anew with "
+                f"{self.folder}: {found} changed rows, and what is left may be incomplete: compute them anew with "
                 f"`trouter pipeline {commit.job} --again`"
             )
 

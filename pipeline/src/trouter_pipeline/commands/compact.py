@@ -52,6 +52,12 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="write a mark beside each segment that ROOT has: a router that must make room deletes marked segments "
         "first. Only for the ROOT that is kept; the folders must be writable",
     )
+    parser.add_argument(
+        "--accept-changes",
+        action="store_true",
+        help="take the records in ROOT as they are if another program has changed them, which is an error otherwise; "
+        "what is computed --again is made of what is left",
+    )
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
     add_spark(parser)
     parser.set_defaults(run=run)
@@ -120,7 +126,13 @@ def _compact(arguments: argparse.Namespace, runner: Runner, cores: int, progress
 
     try:
         summary = compact(
-            arguments.segments, arguments.root, run=runner, cores=cores, mark=arguments.mark, progress=progress.detail
+            arguments.segments,
+            arguments.root,
+            run=runner,
+            cores=cores,
+            mark=arguments.mark,
+            accept=arguments.accept_changes,
+            progress=progress.detail,
         )
     finally:
         progress.close()

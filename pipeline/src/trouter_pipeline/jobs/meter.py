@@ -137,6 +137,7 @@ def run(
     """
     given = parameters or Parameters()
     records = Records(root, at)
+    records.require_own_rows()
     segments = {name: facts for name, facts in records.segments.items() if facts.count}
     if not segments:
         return Summary(nothing=NO_RECORDS)

@@ -44,6 +44,7 @@ def material_of(
 
     NoRecords, BadTable, OSError.
     """
+    records.require_own_rows()
     segments, frozen = records.segments, frozen_by(records, table.name) | pruned_days(table)
     inputs = {name: facts.crc for name, facts in sorted(segments.items())}
     if not again:
