@@ -21,11 +21,18 @@ def numbered(count: int, first: int = 0) -> list[bytes]:
     return [ClientMessage(b"%d" % number).encode() for number in range(first, first + count)]
 
 
-def fill(folder: Path, messages: Iterable[bytes], *, shard: int = 0, segment_bytes: int = 16 << 20) -> str:
+def fill(
+    folder: Path,
+    messages: Iterable[bytes],
+    *,
+    shard: int = 0,
+    segment_bytes: int = 16 << 20,
+    ingest_us: int = INGEST_US,
+) -> str:
     """Append to the spool in a folder, or create one; return its uuid."""
     with Spool.open(folder, address="orders", shard=shard, segment_bytes=segment_bytes) as spool:
         for message in messages:
-            spool.append(message, tag=b"tag", ingest_us=INGEST_US)
+            spool.append(message, tag=b"tag", ingest_us=ingest_us)
             if len(message) > 1000:
                 spool.sync()
         spool.sync()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ import pytest
 from pipeline.tests.attacked import login
 from pipeline.tests.generate import HOUR, MINUTE, SECOND, START, Scribe
 from pipeline.tests.served import TOKEN, served
-from pipeline.tests.spooled import fill
+from pipeline.tests.spooled import INGEST_US, fill
 from pipeline.tests.test_latency import sketch
 from pipeline.tests.test_topology import down, lost_often, up
 from tests.routers import ROOT
@@ -110,17 +111,23 @@ def test_a_fraud_stream_over_a_served_spool_goes_on_at_its_checkpoint(
     (tmp_path / "token").write_text(TOKEN)
     command = ["pipeline", "fraud", str(tmp_path), "--schema", SCHEMA, "--checkpoint", str(tmp_path / "checkpoint")]
     command += ["--late-by", "86400", "--cursor", "fraud", "--json", "--quiet"]
-    spool = tmp_path / "spool"
+    spool, backup = tmp_path / "spool", tmp_path / "backup"
     fill(spool, [*encoded(PAYMENTS[:3]), Message(b"no json").encode(), b"garbage"])
     add_cursor(spool, "fraud")
     with served(spool, "--token-file", str(tmp_path / "token")) as url:
-        command += ["--spool", url, "--spool-token-file", str(tmp_path / "token")]
-        assert main(command) == 0
+        from_server = [*command, "--spool", url, "--spool-token-file", str(tmp_path / "token")]
+        assert main(from_server) == 0
+        shutil.copytree(spool, backup)
         fill(spool, encoded([payment(8, "late", 10, "atm", "501")]))
-        assert main(command) == 0
+        assert main(from_server) == 0
     found = map(json.loads, capsys.readouterr().out.splitlines())
     assert [(row["key"], row["large_id"]) for row in found] == [("tested", "2"), ("late", "8")]
     assert {lag.cursor: lag.messages for lag in lags_of(spool)} == {"default": 6, "fraud": 0}
+    shutil.rmtree(spool)
+    backup.rename(spool)
+    fill(spool, encoded(PAYMENTS[:3]), ingest_us=INGEST_US + 1)
+    assert main([*command, "--spool", str(spool)]) == 1
+    assert f"message 5 of spool {spool} is another one than the query of" in capsys.readouterr().err
 
 
 FAULTS: dict[str, tuple[list[str], str]] = {

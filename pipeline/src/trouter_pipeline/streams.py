@@ -65,35 +65,39 @@ def add_to(
     pace: Pace,
     checkpoint: Path,
     on_batch: Callable[[DataFrame], None] | None,
+    finished: Callable[[int], None] = lambda _: None,
     **made_by: Any,
 ) -> StreamingQuery:
     """Start merging the rows of a stream into a table, by days of the column ``date``.
 
-    ``merged`` selects among old and new rows. A batch that is repeated after a crash is known by the number that its
-    commit has, and changes nothing. ``on_batch`` is called with the new rows of a batch, which ``merged`` has selected,
-    once they are in the table, and again if the batch is repeated; what it raises ends the stream. ``made_by``: job,
-    version and parameters. The rows stay in Spark's tasks. StreamFailed if a planned batch of the checkpoint is torn.
+    ``merged`` selects among old and new rows. A batch that is repeated after a crash is known by the number that
+    its commit has, and changes nothing. ``on_batch`` is called with the new rows of a batch, which ``merged`` has
+    selected, once they are in the table, and again if the batch is repeated; what it raises ends the stream.
+    ``finished`` is called with the number of each batch after that. ``made_by``: job, version and parameters. The
+    rows stay in Spark's tasks. StreamFailed if a planned batch of the checkpoint is torn.
     """
     _check_whole(checkpoint, table)
 
     def add(batch: DataFrame, number: int) -> None:
         new = merged(batch).persist()  # else Spark would compute the batch, and its state, once for each use
         try:
-            days = {row["date"] for row in new.select("date").distinct().collect()}
-            if not days:
-                return
-            for again in reversed(range(_TRIES)):
-                try:
-                    merge(new, days, number)
-                except TableBusy:
-                    if not again:
-                        raise
-                else:
-                    break
-            if on_batch is not None:
-                on_batch(new)
+            if days := {row["date"] for row in new.select("date").distinct().collect()}:
+                merge_in_turn(new, days, number)
+                if on_batch is not None:
+                    on_batch(new)
+            finished(number)
         finally:
             new.unpersist()
+
+    def merge_in_turn(new: DataFrame, days: Collection[date], number: int) -> None:
+        for again in reversed(range(_TRIES)):
+            try:
+                merge(new, days, number)
+            except TableBusy:
+                if not again:
+                    raise
+            else:
+                break
 
     def merge(new: DataFrame, days: Collection[date], number: int) -> None:
         """Merge rows into the last version, unless it has this batch already."""

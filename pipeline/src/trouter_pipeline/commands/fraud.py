@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def answer(receivers: Receivers | None, spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     """Bring the table up to date and print it, or print the new alerts of a stream; return the exit status."""
-    from trouter_pipeline.consuming import let_go_of  # noqa: PLC0415  # Spark is here by now
+    from trouter_pipeline.consuming import let_go_of, note_batch, require_same_spools  # noqa: PLC0415  # Spark is here by now
     from trouter_pipeline.jobs import fraud  # noqa: PLC0415
     from trouter_pipeline.kafka.failures import NotForwarded  # noqa: PLC0415
     from trouter_pipeline.landing import NotLanded  # noqa: PLC0415
@@ -123,7 +123,10 @@ def answer(receivers: Receivers | None, spark: Any, progress: Any, arguments: ar
             start = partial(fraud.follow, events, arguments.root, checkpoint, pattern, pace, show_and_send)
             if arguments.spool is None:
                 return watched(arguments, start, pace, progress)
-            return watched(arguments, start, pace, progress, lambda: let_go_of(_of_spools(arguments), checkpoint))
+            spools = _of_spools(arguments)
+            require_same_spools(spools, checkpoint)
+            start = partial(start, finished=partial(note_batch, spools, checkpoint))
+            return watched(arguments, start, pace, progress, lambda: let_go_of(spools, checkpoint))
         send = None if receivers is None else receivers.send
         summary = fraud.run(arguments.root, events, pattern, progress, inputs, read, send, again=arguments.again)
     except (ValueError, fraud.MissingColumn, fraud.BadEvents, NotLanded, NotForwarded, SpoolError) as error:

@@ -349,13 +349,14 @@ def follow(
     pattern: Pattern,
     pace: Pace,
     on_batch: Callable[[DataFrame], None] | None = None,
+    finished: Callable[[int], None] = lambda _: None,
 ) -> StreamingQuery:
-    """Start adding the alerts of a stream of events to the table; see `streams.add_to` for ``on_batch``."""
+    """Start adding the alerts of a stream of events to the table; see `streams.add_to` for what is called."""
     paid = payments(events, pattern).withWatermark("t", f"{pace.late_s} seconds")
     found = candidates(paid, pattern)
     alarms = pairs(found, pattern) if pattern.plain else judged(found, pattern)
     made_by: dict[str, Any] = {"job": "fraud", "version": VERSION, "parameters": asdict(pattern)}
-    return add_to(Table(root, TABLE), alarms, latest, pace, checkpoint, on_batch, **made_by)
+    return add_to(Table(root, TABLE), alarms, latest, pace, checkpoint, on_batch, finished, **made_by)
 
 
 def _need(events: DataFrame, name: str) -> None:
