@@ -132,6 +132,22 @@ def test_what_happens_is_followed_until_ctrl_c(routers: Mapping[str, RunningRout
     assert (tool.returncode, err) == (0, "")
 
 
+def test_ctrl_c_ends_what_follows_before_the_first_answer(routers: Mapping[str, RunningRouter]) -> None:
+    words = ["network", "events", "-b", f"127.0.0.1:{client_port(routers['A'])}", "--timeout", "400", "--follow"]
+    asked = r"Link attached: dir=in .*target=\{_topo/0/B/\$management"
+    before = len(routers["A"].matching(asked))
+    routers["B"].process.send_signal(signal.SIGSTOP)
+    try:
+        command = [sys.executable, "-m", "trouter", *words]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+            routers["A"].wait_for_line(asked, before + 1)
+            tool.send_signal(signal.SIGINT)
+            _, err = tool.communicate(timeout=DEADLINE_S)
+    finally:
+        routers["B"].process.send_signal(signal.SIGCONT)
+    assert (tool.returncode, err) == (0, "")
+
+
 async def test_a_router_that_does_not_answer_is_named_and_the_status_is_one(
     routers: Mapping[str, RunningRouter],
 ) -> None:

@@ -39,7 +39,10 @@ def present_of(
     arguments: argparse.Namespace, wanted: Sequence[RouterFile], status: NetworkStatus
 ) -> tuple[list[RouterFile], list[str]]:
     """Return the files whose routers answer, and the ids of the others; ConnectionException if there may be none."""
-    faults = {router.id: router.fault for router in status.routers}
+    from trouter.tools.networks.show import why_lost  # noqa: PLC0415  # a shell that completes does without
+
+    faults = {router: why_lost(at_ms) for router, at_ms in status.lost.items()}
+    faults |= {router.id: router.fault for router in status.routers}
     present = [file for file in wanted if faults.get(file.id) == ""]
     absent = [file.id for file in wanted if file not in present]
     if absent and not arguments.skip_absent:

@@ -6,7 +6,7 @@ import argparse
 import io
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
@@ -66,7 +66,7 @@ async def _work(arguments: argparse.Namespace) -> None:
     from trouter.tools.node import open_node  # noqa: PLC0415
 
     shown: dict[str, frozenset[RouterEvent]] = {}
-    faults: dict[str, str] = {}
+    faults: Mapping[str, str] = {}
     async with open_node(ConnectionOptions.of(arguments)) as node:
         with until_interrupted() if arguments.follow else nullcontext():
             while True:
@@ -79,16 +79,16 @@ async def _work(arguments: argparse.Namespace) -> None:
                         for each in events - shown.get(router, frozenset())
                     ),
                 )
+                former, faults = faults, found.faults
                 if not arguments.follow:
                     break
-                for router, why in found.faults.items():
-                    if faults.get(router) != why:
+                for router, why in faults.items():
+                    if former.get(router) != why:
                         print_problem(arguments, f"{router}: {why}")
-                faults = dict(found.faults)
                 shown |= found.by_router
                 await trio.sleep(LOOK_S)
-    if found.faults:
-        raise Incomplete("\n".join(f"{router}: {why}" for router, why in found.faults.items()))
+    if faults:
+        raise Incomplete("\n".join(f"{router}: {why}" for router, why in faults.items()))
 
 
 def _show(arguments: argparse.Namespace, events: Iterable[RouterEvent]) -> None:

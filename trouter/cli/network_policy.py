@@ -122,11 +122,11 @@ def _hold(arguments: argparse.Namespace, folder: PolicyFolder) -> None:
 
 
 def _files(arguments: argparse.Namespace, folder: PolicyFolder, status: NetworkStatus) -> list[RouterFile]:
-    """Return the policy as the text for each router of the network, and for those that the last push skipped."""
+    """Return the policy as the text for each router of the network, those lost lately, and those skipped before."""
     from trouter.tools.networks.folder import RouterFile  # noqa: PLC0415
     from trouter.tools.networks.pending import read_pending  # noqa: PLC0415
 
-    known = list(dict.fromkeys([*status.configured(), *read_pending(folder.path)]))
+    known = list(dict.fromkeys([*status.configured(), *status.lost, *read_pending(folder.path)]))
     if unknown := sorted(set(arguments.only).difference(known)):
         raise UsageError(f"{', '.join(unknown)} is not in reach")
     wanted = [router for router in known if not arguments.only or router in arguments.only]

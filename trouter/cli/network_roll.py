@@ -121,12 +121,17 @@ async def _work(arguments: argparse.Namespace, begun: list[Roll]) -> None:
 def _routers(arguments: argparse.Namespace, status: NetworkStatus, connected: str) -> list[RolledRouter]:
     """Return the routers in their order; ConnectionException if the roll cannot begin."""
     from trouter.tools.networks.rolling import RolledRouter, check_ids, ordered  # noqa: PLC0415
+    from trouter.tools.networks.show import why_lost  # noqa: PLC0415
 
     known = status.configured()
     if unknown := sorted(set(arguments.only).difference(known)):
         raise ConnectionException(f"{', '.join(unknown)} is not in reach: nothing was begun")
     if silent := [f"{router.id}: {router.fault}" for router in status.routers if router.fault]:
         raise ConnectionException("\n".join([*silent, "not every router answers: nothing was begun"]))
+    if status.lost and not arguments.only:
+        gone = [f"{router}: {why_lost(at_ms)}" for router, at_ms in status.lost.items()]
+        end = "the others may have to carry its clients: nothing was begun; --only rolls the routers that it names"
+        raise ConnectionException("\n".join([*gone, end]))
     wanted = [
         router
         for router in status.routers

@@ -45,6 +45,7 @@ def json_of(status: NetworkStatus) -> dict[str, Any]:
         "routers": [{_camel(name): value for name, value in asdict(router).items()} for router in status.routers],
         "policies": status.policies(),
         "incomplete": list(status.incomplete),
+        "lost": dict(status.lost),
     }
 
 
@@ -52,6 +53,11 @@ def _camel(name: str) -> str:
     first, *others = name.removesuffix("_s").split("_")
     seconds = "Seconds" if name.endswith("_s") else ""
     return first + "".join(map(str.capitalize, others)) + seconds
+
+
+def why_lost(at_ms: int) -> str:
+    """Return what is known of a router that was in reach, by when its way last changed (milliseconds since 1970)."""
+    return f"it is not in reach since {formats.utc_of_ms(at_ms)}"
 
 
 def _cells(router: RouterStatus) -> tuple[TableCell, ...]:
@@ -118,6 +124,8 @@ def _remarks(status: NetworkStatus) -> Iterator[str]:
             yield f"{name}: connector {_short(connector)} has no connection: {reason}"
         if (more := len(router.connectors_down) - _CONNECTORS) > 0:
             yield f"{name}: {more} more have no connection: see `trouter stat --connectors -r {name}`"
+    for lost, at_ms in status.lost.items():
+        yield f"{_short(lost)}: {why_lost(at_ms)}"
     policies = status.policies()
     if len(policies) > 1:
         owners = "; ".join(

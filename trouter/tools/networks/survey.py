@@ -38,6 +38,9 @@ _TABLE_BYTES: Final = 512 << 10
 #: The longest answer of another router, and the characters of the names of all routers at one.
 _ANSWER_BYTES: Final = 1 << 20
 _NAMES: Final = 256 << 10
+#: The changes of the network that a router keeps, and the bytes of all that are read.
+_CHANGES: Final = 100
+_CHANGE_BYTES: Final = 4 << 20
 #: The id of a change: what an operator copies from the table into a shell.
 _CHANGE_ID: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 #: The kind of a refusal that is a failure of the router: an older one says that it has no such operation.
@@ -114,6 +117,9 @@ class NetworkStatus:
     incomplete: tuple[str, ...]
     #: The workers of the router that was asked, see ``workers_of``; the first one is among the routers.
     workers: tuple[str, ...] = ()
+    #: The interior routers that the router that was asked reached lately, and does not now; with when their way last
+    #: changed, in milliseconds since 1970.
+    lost: Mapping[str, int] = field(default_factory=dict)
 
     def configured(self) -> list[str]:
         """Return the ids of the routers that have a configuration: one for all workers of a router."""
@@ -184,28 +190,47 @@ def reason_of(failure: BaseException) -> str:
 async def survey(node: NodeClient) -> NetworkStatus:
     """Return the state of every router of the network that ``node`` is in, or of it alone; as ``NodeClient.call``."""
     if interiors := await node.routers():
-        return await _survey_of(node, interiors)
+        return await _survey_of(node, interiors, node)
     status, _, lack = await _ask(node, node.router_id, "")
     if status.mode != _EDGE:
         return NetworkStatus((status,), (lack,) if lack else ())
     try:
-        return await _survey_of(node, await _routers_above(node))
+        async with node.open_other(await _above(node)) as above:
+            return await _survey_of(node, await above.routers(), above)
     except FAILURES as failure:
         alone = f"{status.id} is an edge router, which sees no other: {reason_of(failure)}"
         return NetworkStatus((status,), (lack, alone) if lack else (alone,))
 
 
-async def _routers_above(edge: NodeClient) -> list[str]:
-    """Return the routers of the network above an edge router; ConnectionException if it has no uplink."""
+async def _above(edge: NodeClient) -> str:
+    """Return the router above an edge router; ConnectionException if it has no uplink."""
     uplinks = (await _ties_of(edge)).uplinks
     if not uplinks:
         raise ConnectionException("it has no uplink")
-    async with edge.open_other(min(uplinks)) as above:
-        return await above.routers()
+    return min(uplinks)
 
 
-async def _survey_of(node: NodeClient, interiors: Sequence[str]) -> NetworkStatus:
-    """Return the state of these routers and of the edge routers at them; MalformedAnswer if they are too many."""
+async def _lost_of(node: NodeClient, present: Collection[str]) -> dict[str, int]:
+    """Return the routers that ``node`` reached lately, and does not now, with when that changed; MalformedAnswer."""
+    changed: dict[str, int] = {}
+    for row in await rows_of(node, "topologyChange", ("began", "moved"), _CHANGES, _CHANGE_BYTES) or []:
+        began_ms, moved = number_of(row, "began"), row.get("moved")
+        if began_ms is None or not isinstance(moved, list):
+            raise MalformedAnswer("a change of the network lacks its time, or the routers that it moved")
+        changed |= dict.fromkeys(map(formats.plain, moved), began_ms)
+    known = {*present, *changed}
+    return {
+        router: at_ms
+        for router, at_ms in sorted(changed.items())
+        if router not in present and not _is_further_worker(router, known)
+    }
+
+
+async def _survey_of(node: NodeClient, interiors: Sequence[str], witness: NodeClient) -> NetworkStatus:
+    """Return the state of these routers, of the edge routers at them, and those that ``witness`` lost.
+
+    MalformedAnswer if they are too many.
+    """
     if len(interiors) > MAX_ROUTERS:
         raise MalformedAnswer(f"the network has {len(interiors)} routers; {MAX_ROUTERS} are believed")
     workers = workers_of(node, interiors)
@@ -213,10 +238,17 @@ async def _survey_of(node: NodeClient, interiors: Sequence[str]) -> NetworkStatu
     # an edge router with the id of an interior one would get the file that is for that
     edges = sorted({edge for _, below, _ in answers for edge in below}.difference(interiors))
     answers += await _ask_all(node, edges, _EDGE, workers)
+    lacks = [lack for _, _, lack in answers if lack]
+    lost: Mapping[str, int] = {}
+    try:
+        lost = await _lost_of(witness, interiors)
+    except FAILURES as failure:
+        lacks.append(f"the routers that were in reach before are not known: {reason_of(failure)}")
     return NetworkStatus(
         tuple(sorted((status for status, _, _ in answers), key=lambda status: (status.mode == _EDGE, status.id))),
-        tuple(lack for _, _, lack in answers if lack),
+        tuple(lacks),
         tuple(workers),
+        lost,
     )
 
 
