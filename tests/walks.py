@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.forks import told_to_commands
 from tests.ports import ports_for
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, stopped_cleanly, watched
 
@@ -21,10 +20,7 @@ _BLOCK: Final = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.MULTILINE | re.D
 _PROMPT: Final = re.compile(r"^\$ ", re.MULTILINE)
 #: The log line with which a program that runs until it is stopped (a router, a receiver into a spool) has started.
 _BEGUN: Final = "Operational|receiving|into spool"
-_PROGRAMS: Final = {
-    "trouter": f'"{sys.executable}" -IS "{ROOT / "tests" / "forked_command.py"}" "{sys.executable}"',
-    "python": f'"{sys.executable}"',
-}
+_PROGRAMS: Final = {"trouter": f'"{sys.executable}" -m trouter', "python": f'"{sys.executable}"'}
 
 
 class Step(NamedTuple):
@@ -77,7 +73,6 @@ class Shell:
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
         }
-        self._environment["TROUTER_TEST_STOCK"] = told_to_commands(self._environment)
 
     def moved(self, text: str) -> str:
         """Return the text with each port replaced by a free one."""
