@@ -134,6 +134,7 @@ def test_a_plan_has_what_is_kept_and_not_what_that_was_made_of(
         for name in ("second", "third"):
             assert engine.keep(name, "SELECT id FROM first WHERE id IN (SELECT id FROM first WHERE id > 0)") == 2
             assert lines_of_plan(name) == lines
+    assert not any(map(spark.catalog.tableExists, ("first", "second", "third")))
 
 
 def test_the_costs_are_shown_in_place_of_the_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

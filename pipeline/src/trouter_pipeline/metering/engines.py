@@ -91,7 +91,7 @@ class OnSpark(_Measured):
     def __init__(self, spark: SparkSession, *, explain: bool = False) -> None:
         super().__init__(explain=explain)
         self._spark = spark
-        self._kept: list[DataFrame] = []
+        self._kept: dict[str, DataFrame] = {}
         self._count = 0
         self._next_stage = 0
 
@@ -106,13 +106,13 @@ class OnSpark(_Measured):
 
         with self.stage(name):
             rows = self._spark.sql(sql).persist(StorageLevel.DISK_ONLY)
-            self._kept.append(rows)
+            self._kept[name] = rows
             self._count = rows.count()  # once they are there, Spark knows their size, and joins few without a shuffle
             if on_one_machine(self._spark.sparkContext.master):
                 # Else the plan of each later statement has all that these rows were made of, again for each mention:
                 # it grows to ten thousands of lines. An executor of a cluster may be lost, and makes its part anew.
                 rows = rows.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
-                self._kept.pop().unpersist()
+                self._kept[name].unpersist()
         rows.createOrReplaceTempView(name)
         return self._count
 
@@ -131,9 +131,10 @@ class OnSpark(_Measured):
             try:
                 yield
             finally:
-                for kept in self._kept:
+                while self._kept:
+                    name, kept = self._kept.popitem()
                     kept.unpersist()
-                self._kept.clear()
+                    self._spark.catalog.dropTempView(name)  # Spark deletes rows that nothing names any more
 
     def _used(self) -> Usage:
         used = Usage(rows_out=self._count)
